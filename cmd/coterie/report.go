@@ -1,0 +1,42 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+func (a *app) newReportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "report DIR...",
+		Short:   "Write the one-file report of finished runs again",
+		Long:    "Write the one-file report again from the results in run directories. Several directories are shown side by side in the first one's report.",
+		Example: "  coterie report coterie-runs/20261115-120000-ifca-1a2b3c",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			var results []sim.Result
+			for _, dir := range dirs {
+				res, err := report.Load(dir)
+				if err != nil {
+					return err
+				}
+				results = append(results, res)
+			}
+			path, err := filepath.Abs(filepath.Join(dirs[0], sim.ReportFile))
+			if err != nil {
+				return err
+			}
+			if err := report.Page(path, results[0].Name, results); err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.printJSON(map[string]string{"report": path})
+			}
+			a.remark("report  %s", path)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/report"
+)
+
+// The exit codes of every command.
+const (
+	exitFailure = 1
+	exitUsage   = 2 // wrong usage or invalid configuration
+	exitRefused = 3 // a budget would be exceeded
+)
+
+// errUsage marks a command line that cannot be understood.
+var errUsage = errors.New("wrong usage")
+
+// app is what every command shares.
+type app struct {
+	stdout, stderr io.Writer
+	output         string
+	quiet          bool
+	started        bool // the command line was understood
+}
+
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if !a.started {
+		err = fmt.Errorf("%w: %w", errUsage, err)
+	}
+	a.printError(err)
+	switch {
+	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid):
+		return exitUsage
+	case errors.Is(err, fl.ErrRefused):
+		return exitRefused
+	}
+	return exitFailure
+}
+
+func (a *app) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "coterie",
+		Short:         "Private, personalised federated learning",
+		Long:          "Coterie trains models together without giving anyone's data away, and gives every group its own model.",
+		Example:       "  coterie demo\n  coterie run examples/group-private.yaml --seed 7",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != "text" && a.output != "json" {
+				return fmt.Errorf("--output %q is not known; allowed: text, json", a.output)
+			}
+			a.started = true
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
+	root.AddCommand(a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newVersionCommand())
+	return root
+}
+
+// printError tells people in words, and programs in JSON, what went wrong.
+func (a *app) printError(err error) {
+	if a.output != "json" {
+		fmt.Fprintln(a.stderr, "coterie:", err)
+		return
+	}
+	faults := config.Faults{}
+	errors.As(err, &faults)
+	_ = json.NewEncoder(a.stderr).Encode(struct {
+		Error  string        `json:"error"`
+		Faults config.Faults `json:"faults"`
+	}{err.Error(), faults})
+}
+
+// printJSON writes one object on one line.
+func (a *app) printJSON(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
+
+// remark is for people only.
+func (a *app) remark(format string, args ...any) {
+	if !a.quiet && a.output == "text" {
+		fmt.Fprintf(a.stdout, format+"\n", args...)
+	}
+}
+
+// progress is a bar or nothing.
+func (a *app) progress(what string, total int) *report.Progress {
+	if a.quiet {
+		return report.NewProgress(io.Discard, false, what, total)
+	}
+	return report.NewProgress(a.stderr, report.IsTerminal(a.stderr), what, total)
+}
+
+// version is the release's, or the commit's when built from a checkout.
+func version() string {
+	v := "0.1.0-dev"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if m := info.Main.Version; m != "" && m != "(devel)" {
+			v = m
+		}
+	}
+	return v
+}

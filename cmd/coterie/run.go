@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// runFlags are what `coterie run` takes.
+type runFlags struct {
+	set     []string
+	seed    uint64
+	workers int
+	out     string
+	resume  string
+	schema  bool
+}
+
+func (a *app) newRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Train from a run file, in simulation",
+		Long: "Train from a YAML run file (- is standard input), in simulation, and leave models, result and report in a run directory.\n" +
+			"A run that was stopped goes on with --resume.",
+		Example: "  coterie run examples/group-private.yaml --seed 7 --set privacy.noise_multiplier=2\n" +
+			"  coterie run --resume coterie-runs/20261115-120000-ifca-1a2b3c",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.set, "set", nil, "set a value of the run file, for example --set algorithm.rounds=100")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed, instead of the run file's")
+	flags.IntVar(&f.workers, "workers", 0, "goroutines that train, instead of the run file's; the result is the same")
+	flags.StringVar(&f.out, "out", "", "run directory (default ./coterie-runs/RUN_ID)")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
+	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
+	if f.schema {
+		schema, err := config.Schema()
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(schema)
+		return err
+	}
+	d, run, err := a.openRun(cmd, f, args)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	bar := a.progress(run.Name, run.Algorithm.Rounds)
+	res, err := report.Run(cmd.Context(), d, run, version(), func(round int, loss float64) {
+		bar.Tick(round, fmt.Sprintf("rounds, validation loss %.4g", loss))
+	})
+	bar.Done()
+	if err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.printJSON(res.Summary)
+	}
+	if err := report.Table(a.stdout, []sim.Summary{res.Summary}); err != nil {
+		return err
+	}
+	a.remark("\nmodel   %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
+	return nil
+}
+
+// openRun makes a new run directory, or opens the one to go on with. Nothing is
+// created when the configuration is wrong.
+func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, config.Run, error) {
+	changed := cmd.Flags().Changed
+	if f.resume != "" {
+		if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
+			return nil, config.Run{}, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
+		}
+		d, run, err := sim.OpenDirectory(f.resume)
+		if changed("workers") {
+			run.Run.Workers = f.workers
+		}
+		return d, run, err
+	}
+	if len(args) != 1 {
+		return nil, config.Run{}, fmt.Errorf("%w: name one run file, for example: coterie run examples/ifca.yaml", errUsage)
+	}
+	text, err := readRunFile(args[0], cmd.InOrStdin())
+	if err != nil {
+		return nil, config.Run{}, err
+	}
+	if changed("seed") {
+		f.set = append(f.set, "seed="+strconv.FormatUint(f.seed, 10))
+	}
+	if changed("workers") {
+		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
+	}
+	run, err := config.Resolve(text, f.set, sim.Checks()...)
+	if err != nil {
+		return nil, config.Run{}, fmt.Errorf("%s: %w", args[0], err)
+	}
+	if err := sim.Affordable(run); err != nil {
+		return nil, config.Run{}, err
+	}
+	resolved, err := run.Encode()
+	if err != nil {
+		return nil, config.Run{}, err
+	}
+	out := f.out
+	if out == "" {
+		hash, err := run.Hash()
+		if err != nil {
+			return nil, config.Run{}, err
+		}
+		out = defaultDirectory(run.Name + "-" + hash[:6])
+	}
+	d, err := sim.CreateDirectory(out, resolved)
+	return d, run, err
+}
+
+// defaultDirectory is named by time; a second run within the same second gets a
+// number.
+func defaultDirectory(name string) string {
+	base := filepath.Join("coterie-runs", time.Now().UTC().Format("20060102-150405")+"-"+name)
+	path := base
+	for i := 2; ; i++ {
+		if _, err := os.Stat(path); err != nil {
+			return path
+		}
+		path = fmt.Sprintf("%s-%d", base, i)
+	}
+}
+
+func readRunFile(name string, stdin io.Reader) ([]byte, error) {
+	r := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: read the run file: %w", errUsage, err)
+		}
+		defer f.Close()
+		r = f
+	}
+	text, err := io.ReadAll(io.LimitReader(r, config.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the run file %s: %w", name, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,128 @@
+// Package config is the run file: its types, strict loading with positions, schema and hash.
+package config
+
+// Run is a whole run file. Ranges stand in the tags: the loader and the
+// published schema read the same ones.
+type Run struct {
+	Name      string    `yaml:"name" jsonschema:"pattern=^[A-Za-z0-9][A-Za-z0-9._-]*$,maxLength=64" jsonschema_description:"what the run is called; the algorithm's name if empty"`
+	Seed      uint64    `yaml:"seed" jsonschema:"minimum=0" jsonschema_description:"everything random in a simulation follows from it"`
+	Data      Data      `yaml:"data" jsonschema_description:"what is trained on"`
+	Model     Model     `yaml:"model" jsonschema_description:"what is trained"`
+	Algorithm Algorithm `yaml:"algorithm" jsonschema_description:"how it is trained"`
+	Privacy   Privacy   `yaml:"privacy" jsonschema_description:"what a release may reveal"`
+	Run       Execution `yaml:"run" jsonschema_description:"speed only: nothing here changes a result"`
+}
+
+// Data describes the synthetic linear federation: y = x·theta_g + shift_g + u.
+type Data struct {
+	Kind            string       `yaml:"kind" jsonschema:"enum=synthetic" jsonschema_description:"which data"`
+	Users           int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
+	ValidationUsers int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"held-out clients"`
+	Samples         int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds"`
+	Groups          int          `yaml:"groups" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"groups of clients; 0: as many as parameters has rows"`
+	Dimension       int          `yaml:"dimension" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"features; 0: as parameters says"`
+	Parameters      [][]float64  `yaml:"parameters" jsonschema_description:"theta of every group; empty: the papers' two for 2 groups in 2 dimensions, otherwise drawn from N(0, 25)"`
+	Shares          []float64    `yaml:"shares" jsonschema_description:"share of the clients in every group, adding up to 1; empty: equal"`
+	Shift           []float64    `yaml:"shift" jsonschema_description:"constant added to y in every group; empty: none"`
+	X               Distribution `yaml:"x" jsonschema_description:"how every feature is drawn"`
+	Noise           Distribution `yaml:"noise" jsonschema_description:"how u is drawn"`
+}
+
+// Distribution is of a real value.
+type Distribution struct {
+	Kind string  `yaml:"kind" jsonschema:"enum=uniform,enum=normal" jsonschema_description:"uniform on [low, high), or normal"`
+	Low  float64 `yaml:"low" jsonschema_description:"of the uniform distribution"`
+	High float64 `yaml:"high" jsonschema_description:"of the uniform distribution"`
+	Mean float64 `yaml:"mean" jsonschema_description:"of the normal distribution"`
+	SD   float64 `yaml:"sd" jsonschema:"minimum=0" jsonschema_description:"standard deviation of the normal distribution"`
+}
+
+// Model describes what is trained.
+type Model struct {
+	Kind      string  `yaml:"kind" jsonschema:"enum=linear" jsonschema_description:"which model"`
+	Intercept bool    `yaml:"intercept" jsonschema_description:"a constant term"`
+	InitSD    float64 `yaml:"init_sd" jsonschema:"minimum=0" jsonschema_description:"hypotheses start at N(0, init_sd^2)"`
+}
+
+// Algorithm describes Algorithm 1 of the papers and its two special cases.
+type Algorithm struct {
+	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private" jsonschema_description:"fedavg: one hypothesis, no noise; ifca: no noise; group-private: Algorithm 1"`
+	Mode            string `yaml:"mode" jsonschema:"enum=paper,enum=sound" jsonschema_description:"paper: as the papers write it; sound: public radius, fixed rounds, last model"`
+	Hypotheses      int    `yaml:"hypotheses" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"models kept by the server"`
+	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds at most (sound mode: exactly)"`
+	ClientsPerRound int    `yaml:"clients_per_round" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients asked in every round"`
+	Sampling        string `yaml:"sampling" jsonschema:"enum=uniform,enum=balanced" jsonschema_description:"uniform: afresh every round; balanced: shuffle all clients, take the next ones"`
+	Empty           string `yaml:"empty" jsonschema:"enum=relocate,enum=keep" jsonschema_description:"a hypothesis without updates: moved to the farthest released vector, or left"`
+	IdleRounds      int    `yaml:"idle_rounds" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rounds without an update before it is moved"`
+	Local           Local  `yaml:"local" jsonschema_description:"training at the client"`
+	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`
+}
+
+// Local is the client's own training.
+type Local struct {
+	Epochs int     `yaml:"epochs" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"passes over the client's data"`
+	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
+	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"rows in a batch; 0: all"`
+	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=rmse" jsonschema_description:"whose gradient is followed"`
+}
+
+// Stop says when training ends.
+type Stop struct {
+	Patience          int    `yaml:"patience" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"validations without improvement before training stops; 0: never"`
+	Return            string `yaml:"return" jsonschema:"enum=best,enum=last" jsonschema_description:"which models are returned"`
+	ValidationClients int    `yaml:"validation_clients" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"held-out clients asked in every round; 0: all"`
+}
+
+// Privacy says what a release may reveal.
+type Privacy struct {
+	NoiseMultiplier float64  `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"nu: a release loses n/nu at its radius; 0: no noise"`
+	Radius          float64  `yaml:"radius" jsonschema:"minimum=0" jsonschema_description:"sound mode: public radius C that every update is clipped to"`
+	RadiusDecay     float64  `yaml:"radius_decay" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"sound mode: C is multiplied by it every round"`
+	RadiusFloor     float64  `yaml:"radius_floor" jsonschema:"exclusiveMinimum=0" jsonschema_description:"paper mode: the smallest radius, so that an update of length 0 is noised too"`
+	Ceiling         *float64 `yaml:"ceiling" jsonschema:"oneof_type=number;null,exclusiveMinimum=0" jsonschema_description:"a client declines a release that would take its total above this; null: none"`
+	Accounting      string   `yaml:"accounting" jsonschema:"enum=paper,enum=sound" jsonschema_description:"follows algorithm.mode; setting either sets both"`
+	Noise           string   `yaml:"noise" jsonschema:"enum=simulated,enum=exact" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice"`
+}
+
+// Execution says how fast and how safe from interruption; it changes no result.
+type Execution struct {
+	Workers           int     `yaml:"workers" jsonschema:"minimum=0,maximum=4096" jsonschema_description:"goroutines that train; 0: one a core"`
+	CheckpointSeconds float64 `yaml:"checkpoint_seconds" jsonschema:"minimum=0" jsonschema_description:"least time between two checkpoints"`
+}
+
+// Default is the papers' synthetic federation with the settings that come
+// nearest to their text, for one algorithm and mode.
+func Default(algorithm, mode string) Run {
+	r := Run{
+		Seed: 1,
+		Data: Data{
+			Kind: "synthetic", Users: 100, ValidationUsers: 100, Samples: 10,
+			X:     Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1},
+			Noise: Distribution{Kind: "uniform", Low: 0, High: 1, SD: 1},
+		},
+		Model: Model{Kind: "linear", InitSD: 1},
+		Algorithm: Algorithm{
+			Kind: algorithm, Mode: mode, Hypotheses: 2, Rounds: 500, ClientsPerRound: 7,
+			Sampling: "uniform", Empty: "relocate", IdleRounds: 3,
+			Local: Local{Epochs: 1, Step: 0.1, Loss: "squared-error"},
+			Stop:  Stop{Patience: 6, Return: "best"},
+		},
+		Privacy: Privacy{
+			RadiusDecay: 1, RadiusFloor: 1e-6, Accounting: mode, Noise: "simulated",
+		},
+		Run: Execution{CheckpointSeconds: 1},
+	}
+	switch algorithm {
+	case "fedavg":
+		r.Algorithm.Hypotheses = 1
+	case "group-private":
+		r.Privacy.NoiseMultiplier = 5
+	}
+	if mode == "sound" {
+		// Stopping on raw validation losses is an unpaid release of the validators.
+		r.Algorithm.Rounds = 85
+		r.Algorithm.Stop = Stop{Return: "last"}
+		r.Privacy.Radius = 0.3
+	}
+	return r
+}

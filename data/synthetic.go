@@ -1,0 +1,172 @@
+package data
+
+import (
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// paperParameters are theta_1 and theta_2 of papers 000 and 001.
+var paperParameters = [][]float64{{5, 6}, {4, -4.5}}
+
+// drawnSpread is the standard deviation of parameters that nobody gave: about
+// the size of the papers' own.
+const drawnSpread = 5
+
+// CheckSynthetic lists what is wrong with the data block.
+func CheckSynthetic(run config.Run) config.Faults {
+	var c config.Checker
+	d := run.Data
+	for i, row := range d.Parameters {
+		c.Require(len(row) == len(d.Parameters[0]) && len(row) > 0, "data.parameters",
+			"row %d has %d values, row 0 has %d: every group needs as many, at least 1", i, len(row), len(d.Parameters[0]))
+	}
+	if len(d.Parameters) > 0 {
+		c.Require(d.Groups == 0 || d.Groups == len(d.Parameters), "data.groups",
+			"is %d, but parameters has %d rows; allowed: 0 or %d", d.Groups, len(d.Parameters), len(d.Parameters))
+		c.Require(d.Dimension == 0 || d.Dimension == len(d.Parameters[0]), "data.dimension",
+			"is %d, but parameters has rows of %d; allowed: 0 or %d", d.Dimension, len(d.Parameters[0]), len(d.Parameters[0]))
+	}
+	groups, _ := shape(d)
+	total := 0.0
+	for i, s := range d.Shares {
+		c.Require(s >= 0, "data.shares", "share %d is %v; allowed: 0 to 1", i, s)
+		total += s
+	}
+	if len(d.Shares) > 0 {
+		c.Require(len(d.Shares) == groups, "data.shares", "has %d values for %d groups", len(d.Shares), groups)
+		c.Require(math.Abs(total-1) < 1e-9, "data.shares", "adds up to %v, must add up to 1", total)
+	}
+	c.Require(len(d.Shift) == 0 || len(d.Shift) == groups, "data.shift", "has %d values for %d groups", len(d.Shift), groups)
+	checkDistribution(&c, "data.x", d.X)
+	checkDistribution(&c, "data.noise", d.Noise)
+	return c.Faults()
+}
+
+func checkDistribution(c *config.Checker, path string, d config.Distribution) {
+	c.Require(d.Kind != "uniform" || d.Low <= d.High, path+".high", "%v is below low %v", d.High, d.Low)
+}
+
+// shape is the number of groups and features that a data block means.
+func shape(d config.Data) (groups, dimension int) {
+	groups, dimension = d.Groups, d.Dimension
+	if len(d.Parameters) > 0 {
+		return len(d.Parameters), len(d.Parameters[0])
+	}
+	if groups == 0 {
+		groups = len(paperParameters)
+	}
+	if dimension == 0 {
+		dimension = len(paperParameters[0])
+	}
+	return groups, dimension
+}
+
+// SyntheticFeatures is the number of features that the data will have.
+func SyntheticFeatures(d config.Data) int {
+	_, features := shape(d)
+	return features
+}
+
+// Synthetic draws the linear federation of papers 000 and 001:
+// y = x·theta_g + shift_g + u.
+func Synthetic(d config.Data, seed uint64) *Federation {
+	groups, dimension := shape(d)
+	truth := d.Parameters
+	if len(truth) == 0 {
+		truth = drawParameters(groups, dimension, seed)
+	}
+	f := &Federation{Features: dimension, Truth: truth}
+	f.Train = drawClients(d, truth, d.Users, rng.NewFamily(seed, "data: training clients"))
+	f.Validation = drawClients(d, truth, d.ValidationUsers, rng.NewFamily(seed, "data: validation clients"))
+	return f
+}
+
+func drawParameters(groups, dimension int, seed uint64) [][]float64 {
+	if groups == len(paperParameters) && dimension == len(paperParameters[0]) {
+		return paperParameters
+	}
+	family := rng.NewFamily(seed, "data: true parameters")
+	out := make([][]float64, groups)
+	for g := range out {
+		s := family.Stream(0, g)
+		out[g] = make([]float64, dimension)
+		for i := range out[g] {
+			out[g][i] = drawnSpread * s.Normal()
+		}
+	}
+	return out
+}
+
+func drawClients(d config.Data, truth [][]float64, users int, family rng.Family) []Client {
+	dimension := len(truth[0])
+	clients := make([]Client, users)
+	// One block for all: neighbours in a round are then near in memory too.
+	x := make([]float64, users*d.Samples*dimension)
+	y := make([]float64, users*d.Samples)
+	members := assignGroups(users, d.Shares, len(truth))
+	var s rng.Stream
+	for c := range clients {
+		s.Key(&family, 0, c)
+		g := members[c]
+		rows := Rows{X: x[:d.Samples*dimension], Y: y[:d.Samples], Features: dimension}
+		x, y = x[len(rows.X):], y[len(rows.Y):]
+		for i := range rows.Y {
+			var dot float64
+			for j, theta := range truth[g] {
+				v := draw(&s, d.X)
+				rows.X[i*dimension+j] = v
+				dot += theta * v
+			}
+			if len(d.Shift) > 0 {
+				dot += d.Shift[g]
+			}
+			rows.Y[i] = dot + draw(&s, d.Noise)
+		}
+		clients[c] = Client{Rows: rows, Group: g}
+	}
+	return clients
+}
+
+func draw(s *rng.Stream, d config.Distribution) float64 {
+	if d.Kind == "normal" {
+		return d.Mean + d.SD*s.Normal()
+	}
+	return d.Low + (d.High-d.Low)*s.Float64()
+}
+
+// assignGroups gives every group its share of the clients, to the nearest whole
+// client (largest remainder, ties to the lowest group).
+func assignGroups(users int, shares []float64, groups int) []int {
+	counts := make([]int, groups)
+	rest := make([]float64, groups)
+	left := users
+	for g := range counts {
+		share := 1 / float64(groups)
+		if len(shares) > 0 {
+			share = shares[g]
+		}
+		exact := share * float64(users)
+		counts[g] = int(exact + 1e-9)
+		rest[g] = exact - float64(counts[g])
+		left -= counts[g]
+	}
+	for ; left > 0; left-- {
+		best := 0
+		for g := range rest {
+			if rest[g] > rest[best] {
+				best = g
+			}
+		}
+		counts[best]++
+		rest[best]--
+	}
+	out := make([]int, 0, users)
+	for g, n := range counts {
+		for range n {
+			out = append(out, g)
+		}
+	}
+	return out
+}

@@ -1,0 +1,15 @@
+package account
+
+import "testing"
+
+func BenchmarkEpsilonRDP(b *testing.B) {
+	for name, c := range map[string][3]float64{
+		"mnist": {1.1, 512.0 / 60000, 1180}, "low-noise": {0.5, 0.1, 10000}, "small-rate": {1, 1e-4, 10000}, "silo": {4, 0.0734, 5213},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				rdpEpsilon(b, exampleTerms, dpsgd(c[0], c[1], int64(c[2])), 1e-5)
+			}
+		})
+	}
+}

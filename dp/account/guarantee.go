@@ -1,0 +1,133 @@
+package account
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Guarantee is a privacy number with everything that it depends on.
+type Guarantee struct {
+	Claim      event.Claim
+	Unit       event.Unit
+	Relation   event.Relation
+	Trust      event.Trust
+	Epsilon    float64
+	Delta      float64
+	Sampling   string
+	Radius     float64 // metric privacy only
+	NotCovered []string
+	Order      float64 // the Rényi order that gave epsilon; 0 where there is none
+	Accountant string
+}
+
+// MarshalJSON writes DESIGN's privacy object; infinity is the string "inf".
+func (g Guarantee) MarshalJSON() ([]byte, error) {
+	return json.Marshal(g.Fields())
+}
+
+// Fields are the keys and values of MarshalJSON, for a caller that adds its own.
+func (g Guarantee) Fields() map[string]any {
+	fields := map[string]any{
+		"claim": g.Claim, "unit": g.Unit, "relation": g.Relation, "trust": g.Trust,
+		"epsilon": Number(g.Epsilon), "delta": Number(g.Delta), "sampling": g.Sampling,
+		"radius": nil, "not_covered": append([]string{}, g.NotCovered...),
+		"order": nil, "accountant": g.Accountant,
+	}
+	if g.Radius != 0 {
+		fields["radius"] = Number(g.Radius)
+	}
+	if g.Order != 0 {
+		fields["order"] = Number(g.Order)
+	}
+	return fields
+}
+
+// Number is a float whose JSON is a number, or the string "inf".
+type Number float64
+
+// MarshalJSON writes the number; it refuses NaN, which no accountant may return.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(n), 1) {
+		return []byte(`"inf"`), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// Sentence is what one may publish: who is protected, against whom, under which
+// relation, by how much, and what is not covered.
+func (g Guarantee) Sentence() string {
+	var s strings.Builder
+	unit := map[event.Unit]string{
+		event.UnitExample: "Every single example", event.UnitClient: "Every client with all its data",
+		event.UnitNode: "Every node with all its examples", event.UnitNeighbourhood: "Every neighbourhood of the given radius",
+	}[g.Unit]
+	relation := map[event.Relation]string{
+		event.AddRemove: "whether it is in the data or not", event.ReplaceOne: "against its replacement by any other",
+		event.Metric: "against any other point in it",
+	}[g.Relation]
+	switch {
+	case g.Claim == event.ClaimNone || math.IsInf(g.Epsilon, 1):
+		fmt.Fprintf(&s, "%s is not protected (%s): epsilon is infinite.", unit, relation)
+	case g.Claim == event.ClaimHeuristic:
+		fmt.Fprintf(&s, "By a heuristic that no proof covers, epsilon = %.6g at delta = %.6g for: %s, %s.",
+			g.Epsilon, g.Delta, lowerFirst(unit), relation)
+	default:
+		fmt.Fprintf(&s, "%s is protected with epsilon = %.6g and delta = %.6g, %s (%s).",
+			unit, g.Epsilon, g.Delta, relation, g.Relation)
+	}
+	if g.Trust != "" {
+		fmt.Fprintf(&s, " Trust: %s.", g.Trust)
+	}
+	if g.Sampling != "" {
+		fmt.Fprintf(&s, " Sampling: %s.", g.Sampling)
+	}
+	if len(g.NotCovered) > 0 {
+		fmt.Fprintf(&s, " Not covered: %s.", strings.Join(g.NotCovered, "; "))
+	}
+	return s.String()
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// guarantee fills in what the account knows about its number.
+func (a *account) guarantee(epsilon, delta, order float64, accountant string) Guarantee {
+	g := Guarantee{
+		Claim: a.terms.Claim, Unit: a.terms.Unit, Relation: a.terms.Relation, Trust: a.trust,
+		Epsilon: epsilon, Delta: delta, Order: order, Accountant: accountant,
+	}
+	names := make([]string, len(a.sampling))
+	for i, s := range a.sampling {
+		names[i] = string(s)
+	}
+	g.Sampling = strings.Join(names, ", ")
+	g.NotCovered = a.notCovered()
+	return g
+}
+
+func (a *account) notCovered() []string {
+	var list []string
+	if a.tuned {
+		list = append(list, "the number of trials, which must stay secret",
+			"the score that picked the best trial, unless it is part of what was charged")
+	} else {
+		list = append(list, "hyper-parameter tuning")
+	}
+	list = append(list, "early stopping and validation data", "counts, losses and timings sent beside the releases")
+	if slices.Contains(a.sampling, event.Shuffle) && a.terms.Relation == event.AddRemove {
+		list = append(list, "the number of examples: a removed example must leave an empty place in its batch")
+	}
+	if a.terms.Claim == event.ClaimHeuristic {
+		list = append(list, "everything: the claim is heuristic")
+	}
+	return list
+}

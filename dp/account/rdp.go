@@ -1,0 +1,115 @@
+package account
+
+import (
+	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// RDP adds up releases by their Rényi curves. It is not for concurrent use.
+type RDP struct {
+	account
+	conversion Conversion
+	orders     []float64
+	curves     map[mechanism]Curve
+}
+
+// Option changes how an accountant computes, never what it accounts for.
+type Option func(*RDP)
+
+// WithOrders fixes the Rényi orders; without it the best order is searched for.
+func WithOrders(orders ...float64) Option {
+	return func(r *RDP) { r.orders = slices.Clone(orders) }
+}
+
+// WithConversion picks the conversion; the default is Improved.
+func WithConversion(c Conversion) Option { return func(r *RDP) { r.conversion = c } }
+
+// NewRDP starts an empty account on these terms.
+func NewRDP(t Terms, options ...Option) (*RDP, error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	r := &RDP{account: account{terms: t}, curves: map[mechanism]Curve{}}
+	for _, o := range options {
+		o(r)
+	}
+	if err := checkOrders(r.orders); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Compose adds a release, or refuses it and changes nothing.
+func (r *RDP) Compose(release event.Release) error {
+	costs, err := r.weigh(release)
+	if err != nil {
+		return err
+	}
+	r.record(release, costs)
+	return nil
+}
+
+// Curve is the account's Rényi curve so far.
+func (r *RDP) Curve() Curve {
+	parts := make(sum, 0, len(r.costs))
+	for _, c := range r.costs {
+		curve, ok := r.curves[c.of]
+		if !ok {
+			curve = c.of.curve(r.orders)
+			r.curves[c.of] = curve
+		}
+		parts = append(parts, scaled{curve, c.times})
+	}
+	return parts
+}
+
+// Guarantee is the least epsilon over the orders at this delta; at delta 0 it is
+// the pure epsilon, infinite unless every mechanism has one.
+func (r *RDP) Guarantee(delta float64) (Guarantee, error) {
+	epsilon, order, err := r.Epsilon(delta)
+	if err != nil {
+		return Guarantee{}, err
+	}
+	return r.guarantee(epsilon, delta, order, "rdp"), nil
+}
+
+// Epsilon is Guarantee's number alone, and the order it comes from.
+func (r *RDP) Epsilon(delta float64) (epsilon, order float64, err error) {
+	return CurveEpsilon(r.Curve(), delta, r.conversion, r.orders...)
+}
+
+// CurveEpsilon is the least epsilon at delta that a curve gives, over the orders
+// given or, without any, over all; and the order it comes from.
+func CurveEpsilon(curve Curve, delta float64, c Conversion, orders ...float64) (epsilon, order float64, err error) {
+	if err := checkDelta(delta); err != nil {
+		return 0, 0, err
+	}
+	if err := checkOrders(orders); err != nil {
+		return 0, 0, err
+	}
+	if delta == 0 {
+		return curve.RDP(math.Inf(1)), math.Inf(1), nil
+	}
+	order, epsilon = bestOrder(orders, func(a float64) float64 { return c.epsilon(a, curve.RDP(a), delta) })
+	if pure := curve.RDP(math.Inf(1)); len(orders) == 0 && pure <= epsilon {
+		epsilon, order = pure, math.Inf(1)
+	}
+	return epsilon, order, nil
+}
+
+// CurveDelta is the least delta at epsilon that a curve gives.
+func CurveDelta(curve Curve, epsilon float64, c Conversion, orders ...float64) (delta, order float64, err error) {
+	if !(epsilon >= 0) {
+		return 0, 0, parameter("epsilon", epsilon, "a number >= 0")
+	}
+	if err := checkOrders(orders); err != nil {
+		return 0, 0, err
+	}
+	order, delta = bestOrder(orders, func(a float64) float64 { return c.delta(a, curve.RDP(a), epsilon) })
+	if len(orders) == 0 && curve.RDP(math.Inf(1)) <= epsilon {
+		return 0, math.Inf(1), nil
+	}
+	return delta, order, nil
+}

@@ -1,0 +1,111 @@
+package mech
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// Laplace is the n-dimensional Laplace mechanism, density ~ exp(-epsilon*|x|),
+// with epsilon = n/(Multiplier*bound): docs/proofs/laplace-mixture.md.
+type Laplace struct {
+	Multiplier float64
+	// NormAndDirection draws the norm and a direction, as the papers do, instead
+	// of the Gaussian scale mixture. Both have the same distribution.
+	NormAndDirection bool
+}
+
+// Event is what releasing c costs.
+func (l Laplace) Event(c Clipped) event.MetricLaplace {
+	return event.MetricLaplace{Dimension: len(c.v), NoiseMultiplier: l.Multiplier, Radius: c.bound}
+}
+
+// Release is the event with its terms: metric at a public bound, heuristic when
+// the bound came from private data.
+func (l Laplace) Release(c Clipped) event.Release {
+	claim := event.ClaimHeuristic
+	if c.public {
+		claim = event.ClaimMetric
+	}
+	return event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: claim,
+		Trust: event.TrustLocal, What: l.Event(c),
+	}
+}
+
+// Simulate sets dst to base + c + noise, with float noise from a keyed source.
+// It is for simulation: floats are not safe to release.
+func (l Laplace) Simulate(dst, base []float64, c Clipped, src rand.Source) (event.MetricLaplace, error) {
+	if err := l.check(len(dst), len(base), c); err != nil {
+		return event.MetricLaplace{}, err
+	}
+	e := l.Event(c)
+	if l.NormAndDirection {
+		normAndDirection(dst, e.Epsilon(), src)
+	} else {
+		mixture(dst, e.Epsilon(), src)
+	}
+	for i := range dst {
+		dst[i] += base[i] + c.v[i]
+	}
+	return e, nil
+}
+
+func (l Laplace) check(dst, base int, c Clipped) error {
+	switch {
+	case !(l.Multiplier > 0) || math.IsInf(l.Multiplier, 0):
+		return fmt.Errorf("laplace: noise multiplier %v must be positive and finite", l.Multiplier)
+	case c.v == nil || c.bound <= 0:
+		return fmt.Errorf("laplace: the vector was not made by Clip or OwnRadius")
+	case dst != len(c.v) || base != len(c.v):
+		return fmt.Errorf("laplace: %d coordinates to release, but base has %d and destination %d", len(c.v), base, dst)
+	}
+	return nil
+}
+
+// mixture fills dst with N(0, V) for one V ~ Gamma((n+1)/2, scale 2/eps^2).
+func mixture(dst []float64, eps float64, src rand.Source) {
+	n := float64(len(dst))
+	sd := math.Sqrt(2*rng.Gamma(src, (n+1)/2)) / eps
+	for i := range dst {
+		dst[i] = sd * rng.Normal(src)
+	}
+}
+
+// normAndDirection fills dst with a uniform direction times a Gamma(n, 1/eps) norm.
+func normAndDirection(dst []float64, eps float64, src rand.Source) {
+	var sum float64
+	for sum == 0 {
+		for i := range dst {
+			dst[i] = rng.Normal(src)
+			sum += dst[i] * dst[i]
+		}
+	}
+	scale := rng.Gamma(src, float64(len(dst))) / (eps * math.Sqrt(sum))
+	for i := range dst {
+		dst[i] *= scale
+	}
+}
+
+// OnLattice sets dst to base + c + exact noise, all in steps of the lattice: the
+// form that may be released. c is truncated toward zero, so its bound survives.
+func (l Laplace) OnLattice(dst, base []int64, c Clipped, lattice Lattice, from *Entropy) (event.MetricLaplace, error) {
+	if err := l.check(len(dst), len(base), c); err != nil {
+		return event.MetricLaplace{}, err
+	}
+	e := l.Event(c)
+	if err := from.LatticeLaplace(dst, e.Epsilon(), lattice); err != nil {
+		return event.MetricLaplace{}, err
+	}
+	for i, x := range c.v {
+		steps := x / lattice.Step // exact: the step is a power of two
+		if !(math.Abs(steps)+math.Abs(float64(base[i]))+math.Abs(float64(dst[i])) < 1<<62) {
+			return event.MetricLaplace{}, fmt.Errorf("laplace: coordinate %d does not fit the lattice of step %v", i, lattice.Step)
+		}
+		dst[i] += base[i] + int64(steps)
+	}
+	return e, nil
+}

@@ -1,0 +1,198 @@
+package mech
+
+import (
+	"fmt"
+	"math"
+)
+
+// ClippedSum adds clipped vectors as integers on a lattice, so that one vector
+// more or less changes it by at most the bound, exactly: float sums do not keep
+// that promise. It is released once. It is not safe for concurrent use.
+type ClippedSum struct {
+	lattice     Lattice
+	bound       float64 // largest norm of a term; for a sector half the largest distance
+	sector      *Sector
+	sum, term   []int64
+	terms       int64
+	mostTerms   int64
+	wasReleased bool
+}
+
+// maxSum keeps sums and their noise far from int64's end.
+const maxSum = 1 << 61
+
+// NewClippedSum sums vectors of n coordinates that are clipped to bound.
+func NewClippedSum(n int, bound float64, l Lattice) (*ClippedSum, error) {
+	if !(bound > 0) || math.IsInf(bound, 0) {
+		return nil, fmt.Errorf("clipped sum: bound %v must be positive and finite", bound)
+	}
+	return newSum(n, bound, bound, l)
+}
+
+// NewSectorSum sums vectors that are clipped to a sector. Its sensitivity holds
+// under replace-one only.
+func NewSectorSum(s *Sector, l Lattice) (*ClippedSum, error) {
+	// Truncation can move two terms one step further apart in every coordinate.
+	slack := l.Step * math.Sqrt(float64(len(s.axis)))
+	sum, err := newSum(len(s.axis), (s.Diameter()+slack)/2, s.upper, l)
+	if err != nil {
+		return nil, err
+	}
+	sum.sector = s
+	return sum, nil
+}
+
+func newSum(n int, bound, largest float64, l Lattice) (*ClippedSum, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	steps := largest/l.Step + 1
+	if !(steps <= MaxCoordinate) {
+		return nil, fmt.Errorf("clipped sum: %v is beyond 2^53 steps of %v; take a coarser lattice", largest, l.Step)
+	}
+	if n < 0 {
+		return nil, fmt.Errorf("clipped sum: %d coordinates", n)
+	}
+	return &ClippedSum{
+		lattice: l, bound: bound, sum: make([]int64, n), term: make([]int64, n),
+		mostTerms: int64(maxSum / steps),
+	}, nil
+}
+
+// Bound is what the noise multiplier is relative to.
+func (s *ClippedSum) Bound() float64 { return s.bound }
+
+// Lattice is where the sum lives.
+func (s *ClippedSum) Lattice() Lattice { return s.lattice }
+
+// Add adds one clipped vector.
+func (s *ClippedSum) Add(c Clipped) error {
+	switch {
+	case s.sector != nil:
+		return fmt.Errorf("clipped sum: it sums vectors of a sector; use AddSector")
+	case c.v == nil || !c.public || c.bound != s.bound:
+		return fmt.Errorf("clipped sum: the vector is not clipped to the public bound %v (its bound: %v, public: %t)", s.bound, c.bound, c.public)
+	}
+	if err := s.truncate(c.v); err != nil {
+		return err
+	}
+	// Clip rounds in floats; if that left an excess, integers show it, and one
+	// step toward zero everywhere removes it.
+	for !s.lattice.Within(s.term, s.bound) {
+		for i, x := range s.term {
+			switch {
+			case x > 0:
+				s.term[i] = x - 1
+			case x < 0:
+				s.term[i] = x + 1
+			}
+		}
+	}
+	s.addTerm()
+	return nil
+}
+
+// AddSector adds one vector that the sum's own sector clipped.
+func (s *ClippedSum) AddSector(c SectorClipped) error {
+	if s.sector == nil || c.sector != s.sector {
+		return fmt.Errorf("clipped sum: the vector was not clipped to this sum's sector")
+	}
+	if err := s.truncate(c.v); err != nil {
+		return err
+	}
+	s.addTerm()
+	return nil
+}
+
+func (s *ClippedSum) truncate(v []float64) error {
+	if s.wasReleased {
+		return fmt.Errorf("clipped sum: it was released; Reset it first")
+	}
+	if s.terms == s.mostTerms {
+		return fmt.Errorf("clipped sum: %d terms are all that an int64 holds safely; take a coarser lattice", s.terms)
+	}
+	if err := s.lattice.Truncate(s.term, v); err != nil {
+		return fmt.Errorf("clipped sum: %w", err)
+	}
+	return nil
+}
+
+func (s *ClippedSum) addTerm() {
+	for i, x := range s.term {
+		s.sum[i] += x
+	}
+	s.terms++
+}
+
+// Reset empties the sum for another release.
+func (s *ClippedSum) Reset() {
+	clear(s.sum)
+	clear(s.term)
+	s.terms, s.wasReleased = 0, false
+}
+
+// SimulatedSum adds clipped vectors as floats: fast, and for simulation only,
+// because rounding lets a float sum move further than its bound.
+type SimulatedSum struct {
+	bound   float64
+	sum     []float64
+	weights []float64
+	used    bool
+}
+
+// NewSimulatedSum sums vectors of n coordinates that are clipped to bound.
+func NewSimulatedSum(n int, bound float64) (*SimulatedSum, error) {
+	if !(bound > 0) || math.IsInf(bound, 0) {
+		return nil, fmt.Errorf("simulated sum: bound %v must be positive and finite", bound)
+	}
+	if n < 0 {
+		return nil, fmt.Errorf("simulated sum: %d coordinates", n)
+	}
+	return &SimulatedSum{bound: bound, sum: make([]float64, n)}, nil
+}
+
+// Add adds one clipped vector.
+func (s *SimulatedSum) Add(c Clipped) error {
+	switch {
+	case s.used:
+		return fmt.Errorf("simulated sum: it was released; Reset it first")
+	case c.v == nil || !c.public || c.bound != s.bound:
+		return fmt.Errorf("simulated sum: the vector is not clipped to the public bound %v (its bound: %v, public: %t)", s.bound, c.bound, c.public)
+	case len(c.v) != len(s.sum):
+		return fmt.Errorf("simulated sum: %d coordinates do not fit a sum of %d", len(c.v), len(s.sum))
+	}
+	for i, x := range c.v {
+		s.sum[i] += x
+	}
+	return nil
+}
+
+// AddWeighted adds a batch of vectors that nobody holds one by one: from their
+// norms it derives the factors that clip them, and addTo must add the vectors,
+// times these factors, to dst.
+func (s *SimulatedSum) AddWeighted(norms []float64, addTo func(dst, factors []float64) error) error {
+	if s.used {
+		return fmt.Errorf("simulated sum: it was released; Reset it first")
+	}
+	s.weights = s.weights[:0]
+	for i, norm := range norms {
+		if !(norm >= 0) || math.IsInf(norm, 0) {
+			return fmt.Errorf("simulated sum: vector %d has norm %v; a smaller step or checked data would keep it finite", i, norm)
+		}
+		factor := 1.0
+		if norm > s.bound {
+			factor = s.bound / norm
+		}
+		s.weights = append(s.weights, factor)
+	}
+	if err := addTo(s.sum, s.weights); err != nil {
+		return fmt.Errorf("simulated sum: %w", err)
+	}
+	return nil
+}
+
+// Reset empties the sum for another release.
+func (s *SimulatedSum) Reset() {
+	clear(s.sum)
+	s.used = false
+}

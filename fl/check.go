@@ -1,0 +1,53 @@
+package fl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// ErrRefused means that a budget would be exceeded.
+var ErrRefused = errors.New("refused for privacy")
+
+// Check lists what is wrong with the algorithm and privacy blocks.
+func Check(run config.Run) config.Faults {
+	var c config.Checker
+	a, p := run.Algorithm, run.Privacy
+	c.Require(a.ClientsPerRound <= run.Data.Users, "algorithm.clients_per_round",
+		"%d is more than the %d clients of data.users; allowed: 1 to %d", a.ClientsPerRound, run.Data.Users, run.Data.Users)
+	c.Require(a.Stop.ValidationClients <= run.Data.ValidationUsers, "algorithm.stop.validation_clients",
+		"%d is more than the %d clients of data.validation_users; allowed: 0 to %d",
+		a.Stop.ValidationClients, run.Data.ValidationUsers, run.Data.ValidationUsers)
+	switch a.Kind {
+	case "fedavg":
+		c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but fedavg has one model; allowed: 1 (or use ifca)", a.Hypotheses)
+		fallthrough
+	case "ifca":
+		c.Require(p.NoiseMultiplier == 0, "privacy.noise_multiplier",
+			"is %v, but %s adds no noise; allowed: 0 (or use group-private)", p.NoiseMultiplier, a.Kind)
+	}
+	if a.Mode == "sound" && p.NoiseMultiplier > 0 {
+		c.Require(p.Radius > 0, "privacy.radius", "is %v, but sound mode clips to it; allowed: more than 0", p.Radius)
+		last := p.Radius * math.Pow(p.RadiusDecay, float64(a.Rounds-1))
+		c.Require(p.Radius == 0 || last > 1e-100, "privacy.radius_decay",
+			"%v makes the radius of round %d %.3g; allowed: what keeps it above 1e-100", p.RadiusDecay, a.Rounds, last)
+	}
+	return c.Faults()
+}
+
+// Affordable refuses a run in which no client could ever make a release.
+func Affordable(run config.Run, parameters int) error {
+	c, nu := run.Privacy.Ceiling, run.Privacy.NoiseMultiplier
+	switch {
+	case c == nil:
+		return nil
+	case nu == 0:
+		return fmt.Errorf("%w: privacy.ceiling is %v, but without noise every release is unprotected; set privacy.noise_multiplier or remove the ceiling", ErrRefused, *c)
+	case float64(parameters)/nu > *c*(1+1e-12):
+		return fmt.Errorf("%w: one release costs %d/%v = %.4g, above privacy.ceiling %v: no client could ever take part; raise the ceiling or privacy.noise_multiplier",
+			ErrRefused, parameters, nu, float64(parameters)/nu, *c)
+	}
+	return nil
+}

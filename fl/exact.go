@@ -1,0 +1,71 @@
+package fl
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/dp/mech"
+)
+
+// exactScratch is what exact noise needs of a worker.
+type exactScratch struct {
+	entropy *mech.Entropy
+	base    []int64
+	sum     []int64
+}
+
+func (g *Group) exact() bool {
+	return g.privacy.Noise == "exact" && g.privacy.NoiseMultiplier > 0
+}
+
+// lattice is the public grid of a round. It follows from public settings alone:
+// the round's radius, or in paper mode the smallest radius that an update can have.
+func (g *Group) lattice(radius float64) (mech.Lattice, error) {
+	n := float64(g.clusters.n)
+	if !g.sound() {
+		// Noise may be far wider than at the floor: fewer steps per unit keep it in range.
+		radius = 64 * g.privacy.RadiusFloor
+	}
+	l, err := mech.LatticeFor(g.privacy.NoiseMultiplier * radius * math.Sqrt(n+1) / n)
+	if err != nil {
+		return l, fmt.Errorf("exact noise: %w", err)
+	}
+	return l, nil
+}
+
+// ontoLattice rounds hypotheses before they are sent: otherwise what is left
+// below the lattice would tell which of them a client started from.
+func (g *Group) ontoLattice(hypotheses []float64, radius float64) error {
+	l, err := g.lattice(radius)
+	if err != nil {
+		return err
+	}
+	for i, v := range hypotheses {
+		if !(math.Abs(v) <= mech.MaxCoordinate*l.Step) {
+			return fmt.Errorf("exact noise: a hypothesis has the coordinate %v, too large for the lattice of step %v", v, l.Step)
+		}
+		hypotheses[i] = math.Trunc(v/l.Step) * l.Step
+	}
+	return nil
+}
+
+// releaseExact is Simulate's twin with system entropy on the lattice.
+func (g *Group) releaseExact(w *Worker, b Broadcast, out, base []float64, update mech.Clipped) error {
+	l, err := g.lattice(b.Radius)
+	if err != nil {
+		return err
+	}
+	x := &w.exact
+	if x.entropy == nil {
+		x.entropy = mech.SystemEntropy()
+		x.base, x.sum = make([]int64, len(base)), make([]int64, len(base))
+	}
+	if err := l.Truncate(x.base, base); err != nil {
+		return err
+	}
+	if _, err := g.laplace.OnLattice(x.sum, x.base, update, l, x.entropy); err != nil {
+		return err
+	}
+	l.Float(out, x.sum)
+	return nil
+}

@@ -1,0 +1,208 @@
+package fl
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Group is Algorithm 1 of papers 000 and 004: clients train the hypothesis that
+// fits them best and sanitise what they send; the server clusters what it gets.
+// Without noise it is IFCA; with one hypothesis, too, it is FedAvg.
+type Group struct {
+	model   model.Linear
+	descent model.Descent
+	cfg     config.Algorithm
+	privacy config.Privacy
+	initSD  float64
+	laplace mech.Laplace
+	start   rng.Family
+	noise   rng.Family
+	batches rng.Family
+
+	clusters clusters // the server's
+	taken    []bool
+}
+
+// NewGroup builds the method for a run over data with so many features.
+func NewGroup(run config.Run, features int) (*Group, error) {
+	descent, err := model.NewDescent(run.Algorithm.Local)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm.local: %w", err)
+	}
+	m := model.Linear{Features: features, Intercept: run.Model.Intercept}
+	k, n := run.Algorithm.Hypotheses, m.Parameters()
+	return &Group{
+		model: m, descent: descent, cfg: run.Algorithm, privacy: run.Privacy, initSD: run.Model.InitSD,
+		laplace: mech.Laplace{Multiplier: run.Privacy.NoiseMultiplier},
+		start:   rng.NewFamily(run.Seed, "initial hypotheses"),
+		noise:   rng.NewFamily(run.Seed, "noise"),
+		batches: rng.NewFamily(run.Seed, "batches"),
+		clusters: clusters{
+			k: k, n: n, size: make([]int, k), sums: make([]float64, k*n),
+		},
+	}, nil
+}
+
+// Model is what the hypotheses parametrise.
+func (g *Group) Model() model.Linear { return g.model }
+
+// Start draws the hypotheses from N(0, init_sd^2).
+func (g *Group) Start() *State {
+	k, n := g.clusters.k, g.clusters.n
+	s := &State{Hypotheses: make([]float64, k*n), Idle: make([]int, k)}
+	for j := range k {
+		stream := g.start.Stream(0, j)
+		for i := range n {
+			s.Hypotheses[j*n+i] = g.initSD * stream.Normal()
+		}
+	}
+	return s
+}
+
+// sound says that noise is scaled to a public radius.
+func (g *Group) sound() bool { return g.cfg.Mode == "sound" }
+
+// Broadcast is lines 2 and 3 of Algorithm 1.
+func (g *Group) Broadcast(s *State) (Broadcast, error) {
+	b := Broadcast{Round: s.Round, Hypotheses: s.Hypotheses}
+	if g.sound() {
+		b.Radius = g.privacy.Radius * math.Pow(g.privacy.RadiusDecay, float64(s.Round))
+	}
+	if g.exact() {
+		if err := g.ontoLattice(b.Hypotheses, b.Radius); err != nil {
+			return Broadcast{}, fmt.Errorf("round %d: %w", s.Round+1, err)
+		}
+	}
+	n := g.clusters.n
+	for i := 0; i < len(b.Hypotheses); i += n {
+		for j := 0; j < i; j += n {
+			b.Spread = max(b.Spread, squaredDistance(b.Hypotheses[i:i+n], b.Hypotheses[j:j+n]))
+		}
+	}
+	b.Spread = math.Sqrt(b.Spread)
+	return b, nil
+}
+
+// Respond is lines 5 to 7 of Algorithm 1, and Algorithm 2. Nothing but the
+// sanitised vector leaves: no index, no loss, no count.
+func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {
+	n := g.clusters.n
+	_, choice := model.BestRMSE(g.model, b.Hypotheses, p.Rows)
+	base := b.Hypotheses[choice*n : (choice+1)*n]
+
+	w.theta = append(w.theta[:0], base...)
+	if g.descent.Batch > 0 && g.descent.Batch < p.Rows.Len() {
+		w.batches.Key(&g.batches, b.Round, p.ID)
+	}
+	g.descent.Train(g.model, w.theta, p.Rows, &w.batches, &w.scratch)
+
+	if g.privacy.NoiseMultiplier == 0 {
+		return g.respondBare(w, b, p, out)
+	}
+	w.delta = w.delta[:0]
+	for i, v := range w.theta {
+		w.delta = append(w.delta, v-base[i])
+	}
+	update, err := g.bound(w.delta, b.Radius)
+	if err != nil {
+		return false, g.diverged(b, p, err)
+	}
+	e := g.laplace.Event(update)
+	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, *c) {
+		return false, nil
+	}
+	g.charge(p, b, e) // before any noise is drawn
+	if g.exact() {
+		err = g.releaseExact(w, b, out, base, update)
+	} else {
+		w.noise.Key(&g.noise, b.Round, p.ID)
+		_, err = g.laplace.Simulate(out, base, update, &w.noise)
+	}
+	if err != nil {
+		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+	}
+	return true, nil
+}
+
+func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {
+	if g.privacy.Ceiling != nil {
+		return false, nil // an unprotected release is above every ceiling
+	}
+	if _, err := mech.Norm(w.theta); err != nil {
+		return false, g.diverged(b, p, err)
+	}
+	p.Account.AddUnprotected()
+	copy(out, w.theta)
+	return true, nil
+}
+
+// bound gives the update its radius: the public one, or its own length.
+func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
+	if g.sound() {
+		return mech.Clip(delta, radius)
+	}
+	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
+}
+
+func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace) {
+	p.Account.Add(e)
+	if g.sound() {
+		p.Switch += e.Epsilon() * (2*b.Radius + b.Spread)
+	}
+}
+
+func (g *Group) diverged(b Broadcast, p *Participant, err error) error {
+	return fmt.Errorf("round %d, client %d: local training left the finite numbers (%w); try a smaller algorithm.local.step than %v",
+		b.Round+1, p.ID, err, g.cfg.Local.Step)
+}
+
+// Aggregate is lines 9 and 10 of Algorithm 1: k-means from the current
+// hypotheses, then the mean of every cluster.
+func (g *Group) Aggregate(s *State, r Releases) Outcome {
+	s.Round++
+	c := &g.clusters
+	if len(r.Clients) == 0 { // everybody declined: nothing was learned
+		return Outcome{}
+	}
+	c.run(r.Vectors, s.Hypotheses)
+	for j, size := range c.size {
+		s.Idle[j]++
+		if size > 0 {
+			s.Idle[j] = 0
+		}
+	}
+	out := Outcome{Assigned: c.assign}
+	if g.cfg.Empty == "relocate" {
+		out.Relocated = g.relocate(s, r)
+	}
+	return out
+}
+
+// relocate moves hypotheses that were idle for too long to the released vectors
+// farthest from their own clusters. Released values only: it costs no privacy.
+func (g *Group) relocate(s *State, r Releases) (moved int) {
+	c := &g.clusters
+	for j := range s.Idle {
+		if s.Idle[j] < g.cfg.IdleRounds {
+			continue
+		}
+		if moved == 0 {
+			g.taken = append(g.taken[:0], make([]bool, len(r.Clients))...)
+		}
+		i := c.farthest(r.Vectors, s.Hypotheses, g.taken)
+		if i < 0 {
+			break
+		}
+		g.taken[i] = true
+		copy(s.Hypotheses[j*c.n:(j+1)*c.n], r.Vectors[i*c.n:(i+1)*c.n])
+		s.Idle[j] = 0
+		moved++
+	}
+	return moved
+}

@@ -1,0 +1,91 @@
+package fl
+
+// maxLloyd bounds k-means: it converges in a handful of steps from the
+// hypotheses, and a cycle through rounding must not hang a server.
+const maxLloyd = 300
+
+// clusters is the memory that k-means reuses from round to round.
+type clusters struct {
+	k, n   int
+	assign []int
+	size   []int
+	sums   []float64
+}
+
+// run is Lloyd's algorithm on vectors, started at centroids, which it moves. A
+// vector goes to the nearest centroid, the lowest index on a tie; a centroid
+// without vectors stays where it was.
+func (c *clusters) run(vectors, centroids []float64) {
+	m := len(vectors) / c.n
+	if cap(c.assign) < m {
+		c.assign = make([]int, m)
+	}
+	c.assign = c.assign[:m]
+	for i := range c.assign {
+		c.assign[i] = -1
+	}
+	for range maxLloyd {
+		if !c.assignAll(vectors, centroids) {
+			return
+		}
+		for j, size := range c.size {
+			for d := j * c.n; size > 0 && d < (j+1)*c.n; d++ {
+				centroids[d] = c.sums[d] / float64(size)
+			}
+		}
+	}
+}
+
+// assignAll gives every vector its cluster and sums the clusters up, in vector
+// order. It says whether any vector changed its cluster.
+func (c *clusters) assignAll(vectors, centroids []float64) (changed bool) {
+	clear(c.size)
+	clear(c.sums)
+	for i, old := range c.assign {
+		v := vectors[i*c.n : (i+1)*c.n]
+		j := nearest(v, centroids)
+		if j != old {
+			c.assign[i], changed = j, true
+		}
+		c.size[j]++
+		sum := c.sums[j*c.n : (j+1)*c.n]
+		for d, x := range v {
+			sum[d] += x
+		}
+	}
+	return changed
+}
+
+func nearest(v, centroids []float64) int {
+	best, least := 0, squaredDistance(v, centroids[:len(v)])
+	for j := 1; j*len(v) < len(centroids); j++ {
+		if d := squaredDistance(v, centroids[j*len(v):(j+1)*len(v)]); d < least {
+			best, least = j, d
+		}
+	}
+	return best
+}
+
+func squaredDistance(a, b []float64) float64 {
+	var sum float64
+	for i, x := range a {
+		d := x - b[i]
+		sum += d * d
+	}
+	return sum
+}
+
+// farthest is the vector farthest from its own centroid among those not yet
+// taken, -1 if none is left.
+func (c *clusters) farthest(vectors, centroids []float64, taken []bool) int {
+	best, most := -1, -1.0
+	for i, j := range c.assign {
+		if taken[i] {
+			continue
+		}
+		if d := squaredDistance(vectors[i*c.n:(i+1)*c.n], centroids[j*c.n:(j+1)*c.n]); d > most {
+			best, most = i, d
+		}
+	}
+	return best
+}

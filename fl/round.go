@@ -1,0 +1,101 @@
+// Package fl is federated learning itself: the round as a state machine, and each method with both its halves.
+package fl
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Round is one round at the server: opened for some clients, answered by them in
+// any order, closed once. What it gives to aggregation is in client order, so
+// the result does not depend on who answered first.
+type Round struct {
+	Number  int
+	clients []int
+	answers []answer
+	vectors []float64
+	length  int
+	open    bool
+}
+
+type answer uint8
+
+const (
+	waiting answer = iota
+	released
+	declined
+)
+
+// Open starts a round for clients, which must be in ascending order.
+func (r *Round) Open(number int, clients []int, length int) error {
+	for i := 1; i < len(clients); i++ {
+		if clients[i] <= clients[i-1] {
+			return fmt.Errorf("round %d: clients %d and %d are not in ascending order", number, clients[i-1], clients[i])
+		}
+	}
+	r.Number, r.length, r.open = number, length, true
+	r.clients = append(r.clients[:0], clients...)
+	r.answers = slices.Grow(r.answers[:0], len(clients))[:len(clients)]
+	clear(r.answers)
+	r.vectors = slices.Grow(r.vectors[:0], len(clients)*length)[:len(clients)*length]
+	return nil
+}
+
+// Clients are those that the round waits for.
+func (r *Round) Clients() []int { return r.clients }
+
+// Slot is where the i-th client's release is to be written. Different slots may
+// be written at the same time.
+func (r *Round) Slot(i int) []float64 { return r.vectors[i*r.length : (i+1)*r.length : (i+1)*r.length] }
+
+// Released says that slot i holds the client's release.
+func (r *Round) Released(i int) error { return r.settle(i, released) }
+
+// Declined says that client i keeps its data to itself this time.
+func (r *Round) Declined(i int) error { return r.settle(i, declined) }
+
+// HasDeclined says whether client i declined.
+func (r *Round) HasDeclined(i int) bool { return r.answers[i] == declined }
+
+func (r *Round) settle(i int, a answer) error {
+	switch {
+	case !r.open:
+		return fmt.Errorf("round %d is closed: the answer of client %d comes too late", r.Number, r.clients[i])
+	case r.answers[i] != waiting:
+		return fmt.Errorf("round %d: client %d answered already", r.Number, r.clients[i])
+	}
+	r.answers[i] = a
+	return nil
+}
+
+// Releases are what a closed round has for aggregation, in client order.
+type Releases struct {
+	Clients  []int
+	Vectors  []float64 // one after another
+	Declined int
+}
+
+// Close ends the round. Releases move together in place, over the slots of
+// clients that declined.
+func (r *Round) Close() (Releases, error) {
+	if !r.open {
+		return Releases{}, fmt.Errorf("round %d is closed already", r.Number)
+	}
+	r.open = false
+	kept := 0
+	for i, a := range r.answers {
+		switch a {
+		case waiting:
+			return Releases{}, fmt.Errorf("round %d: client %d has not answered", r.Number, r.clients[i])
+		case released:
+			if kept != i {
+				copy(r.Slot(kept), r.Slot(i))
+				r.clients[kept] = r.clients[i]
+			}
+			kept++
+		}
+	}
+	return Releases{
+		Clients: r.clients[:kept], Vectors: r.vectors[:kept*r.length], Declined: len(r.answers) - kept,
+	}, nil
+}

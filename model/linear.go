@@ -1,0 +1,96 @@
+// Package model holds networks with per-example gradients, losses and optimisers, on flat parameter vectors.
+package model
+
+import (
+	"math"
+	"runtime"
+
+	"github.com/coterie-fl/coterie/data"
+)
+
+// Kernel names the arithmetic in use: results are the same, bit for bit, on one
+// kernel set only.
+func Kernel() string { return "go-" + runtime.GOARCH }
+
+// Linear predicts x·theta, with a last parameter added if it has an intercept.
+type Linear struct {
+	Features  int
+	Intercept bool
+}
+
+// Parameters is the length of theta.
+func (m Linear) Parameters() int {
+	if m.Intercept {
+		return m.Features + 1
+	}
+	return m.Features
+}
+
+// residual is the prediction less y for row i.
+func (m Linear) residual(theta []float64, rows data.Rows, i int) float64 {
+	x := rows.X[i*m.Features : (i+1)*m.Features]
+	sum := -rows.Y[i]
+	if m.Intercept {
+		sum += theta[m.Features]
+	}
+	for j, v := range x {
+		sum += theta[j] * v
+	}
+	return sum
+}
+
+// SquaredError is the mean of the squared residuals.
+func (m Linear) SquaredError(theta []float64, rows data.Rows) float64 {
+	var sum float64
+	if m.Features == 2 && !m.Intercept {
+		x, y := rows.X, rows.Y
+		a, b := theta[0], theta[1]
+		for i := 0; i < len(y) && 2*i+1 < len(x); i++ {
+			r := a*x[2*i] + b*x[2*i+1] - y[i]
+			sum += r * r
+		}
+	} else {
+		for i := range rows.Y {
+			r := m.residual(theta, rows, i)
+			sum += r * r
+		}
+	}
+	return sum / float64(len(rows.Y))
+}
+
+// Gradient sets grad to that of the loss on the rows that order names (all rows,
+// in turn, if order is nil).
+func (m Linear) Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+	clear(grad)
+	n := len(order)
+	if order == nil {
+		n = rows.Len()
+	}
+	var squares float64
+	for k := range n {
+		i := k
+		if order != nil {
+			i = order[k]
+		}
+		r := m.residual(theta, rows, i)
+		squares += r * r
+		x := rows.X[i*m.Features : (i+1)*m.Features]
+		for j, v := range x {
+			grad[j] += r * v
+		}
+		if m.Intercept {
+			grad[m.Features] += r
+		}
+	}
+	scale := 2 / float64(n)
+	if loss == RMSE {
+		// d sqrt(S/n) = X'r / sqrt(n*S); at a perfect fit the gradient is taken as 0.
+		scale = 0
+		if squares > 0 {
+			scale = 1 / math.Sqrt(float64(n)*squares)
+		}
+	}
+	for j := range grad {
+		grad[j] *= scale
+	}
+}

@@ -1,0 +1,100 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+)
+
+// Loss is what training follows downhill.
+type Loss int
+
+// The losses of the papers.
+const (
+	SquaredError Loss = iota // mean of squares: the synthetic study's nearest setting
+	RMSE                     // its root: equation 14 of paper 000
+)
+
+// ParseLoss reads a run file's name.
+func ParseLoss(name string) (Loss, error) {
+	switch name {
+	case "squared-error":
+		return SquaredError, nil
+	case "rmse":
+		return RMSE, nil
+	}
+	return 0, fmt.Errorf("loss %q is not known; allowed: squared-error, rmse", name)
+}
+
+// Shuffler permutes in place.
+type Shuffler interface{ Shuffle([]int) }
+
+// Descent is plain gradient descent at a client.
+type Descent struct {
+	Step   float64
+	Epochs int
+	Batch  int // 0: all rows
+	Loss   Loss
+}
+
+// NewDescent reads a run file's block.
+func NewDescent(l config.Local) (Descent, error) {
+	loss, err := ParseLoss(l.Loss)
+	return Descent{Step: l.Step, Epochs: l.Epochs, Batch: l.Batch, Loss: loss}, err
+}
+
+// Scratch is memory that one worker reuses.
+type Scratch struct {
+	gradient []float64
+	order    []int
+}
+
+// Train moves theta downhill, in place. Batches are drawn by shuffle; a batch of
+// all rows needs none.
+func (d Descent) Train(m Linear, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
+	if cap(s.gradient) < len(theta) {
+		s.gradient = make([]float64, len(theta))
+	}
+	grad := s.gradient[:len(theta)]
+	whole := d.Batch == 0 || d.Batch >= rows.Len()
+	if !whole {
+		s.order = s.order[:0]
+		for i := range rows.Len() {
+			s.order = append(s.order, i)
+		}
+	}
+	for range d.Epochs {
+		if whole {
+			d.step(m, theta, grad, rows, nil)
+			continue
+		}
+		shuffle.Shuffle(s.order)
+		for rest := s.order; len(rest) > 0; {
+			batch := rest[:min(d.Batch, len(rest))]
+			rest = rest[len(batch):]
+			d.step(m, theta, grad, rows, batch)
+		}
+	}
+}
+
+func (d Descent) step(m Linear, theta, grad []float64, rows data.Rows, batch []int) {
+	m.Gradient(grad, theta, rows, batch, d.Loss)
+	for i, g := range grad {
+		theta[i] -= d.Step * g
+	}
+}
+
+// BestRMSE is the lowest root mean squared error among hypotheses that lie one
+// after another, and which of them has it: the lowest index on a tie.
+func BestRMSE(m Linear, hypotheses []float64, rows data.Rows) (loss float64, index int) {
+	n := m.Parameters()
+	loss = math.Inf(1)
+	for j := 0; (j+1)*n <= len(hypotheses); j++ {
+		if e := m.SquaredError(hypotheses[j*n:(j+1)*n], rows); e < loss {
+			loss, index = e, j
+		}
+	}
+	return math.Sqrt(loss), index
+}

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// mostBins is what the width can show with bars that can be told apart.
+const mostBins = 26
+
+// mostClusterRows keeps a table readable; result.json has them all.
+const mostClusterRows = 24
+
+// spending sorts clients by what their budget is.
+type spending struct {
+	finite        []float64 // in order of size
+	none, endless int
+}
+
+func spent(r sim.Result) spending {
+	var s spending
+	for _, b := range r.History.Budgets {
+		switch v := float64(b); {
+		case math.IsInf(v, 1):
+			s.endless++
+		case drawable(v):
+			if v == 0 {
+				s.none++
+			}
+			s.finite = append(s.finite, v)
+		}
+	}
+	slices.Sort(s.finite)
+	return s
+}
+
+// drawn says that there is a distribution to show.
+func (s spending) drawn() bool { return len(s.finite) > s.none }
+
+// words take the place of a picture.
+func (s spending) words() string {
+	switch {
+	case s.endless > 0 && s.none > 0:
+		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited. %s released nothing.",
+			counted(s.endless, "client", "clients"), sentence(counted(s.none, "client", "clients")))
+	case s.endless > 0:
+		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited.",
+			counted(s.endless, "client", "clients"))
+	default:
+		return "nobody released anything."
+	}
+}
+
+// bins counts values in equal intervals from start on.
+type bins struct {
+	start, width float64
+	counts       []int
+}
+
+func (b bins) end() float64 { return b.start + b.width*float64(len(b.counts)) }
+
+// binned sorts the values into bins. If every release costs the same, the bins
+// are centred on multiples of that cost, so that a bar is a number of releases.
+func binned(sorted []float64, release float64) bins {
+	highest := sorted[len(sorted)-1]
+	b := bins{}
+	if release > 0 && drawable(release) && highest/release < 1e9 {
+		releases := math.Floor(highest/release+0.5) + 1
+		b.width = release * math.Ceil(releases/mostBins)
+		b.start = -release / 2
+	} else {
+		b.width = niceStep(max(highest, 1e-290) / mostBins)
+	}
+	b.counts = make([]int, b.index(highest)+1)
+	for _, v := range sorted {
+		b.counts[b.index(v)]++
+	}
+	return b
+}
+
+func (b bins) index(v float64) int {
+	return min(2*mostBins, max(0, int(math.Floor((v-b.start)/b.width))))
+}
+
+// budgetPanel is the distribution of per-client budgets.
+func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
+	b := binned(s.finite, float64(r.Privacy.EpsilonPerRelease))
+	highest := float64(slices.Max(b.counts))
+	const marks = 46 // room above the bars for the names of the marks
+	right := b.end()
+	ceiling := math.Inf(1)
+	if c := r.Privacy.Ceiling; c != nil && float64(*c) < 1.6*right {
+		ceiling = float64(*c)
+		right = max(right, ceiling+b.width/2)
+	}
+	ax := newAxis(domain{min(0, b.start), right}, realAxis, plotLeft, plotRight, 6)
+	ay := newAxis(domain{0, highest}, wholeAxis, plotBottom, plotTop+marks, 4)
+	var out canvas
+	out.frame(ax, ay, "total "+epsilonUnit(r)+" of a client", "clients")
+	gap := min(1.5, (ax.at(b.width)-ax.at(0))*0.08)
+	for i, n := range b.counts {
+		if n == 0 {
+			continue
+		}
+		x := ax.at(b.start + float64(i)*b.width)
+		y := ay.at(float64(n))
+		out.rect("bar", x+gap, y, ax.at(b.start+float64(i+1)*b.width)-x-2*gap, plotBottom-y)
+	}
+	row := plotTop + 9.0
+	mark := func(class, name string, v float64) {
+		x := ax.at(v)
+		out.line(class, x, row-4, x, plotBottom)
+		anchor, shift := "start", 5.0
+		if x > (plotLeft+plotRight)/2 {
+			anchor, shift = "end", -5
+		}
+		out.text("mark-name", anchor, x+shift, row, name+" "+cost(v))
+		row += 15
+	}
+	if v := float64(r.Privacy.MedianEpsilon); drawable(v) {
+		mark("median", "median", v)
+	}
+	if v := float64(r.Privacy.MaxEpsilon); drawable(v) {
+		mark("maximum", "maximum", v)
+	}
+	if drawable(ceiling) {
+		mark("ceiling", "ceiling", ceiling)
+	}
+	return out.svg(id, label+": distribution of the clients' total epsilon", describeBins(b))
+}
+
+func describeBins(b bins) string {
+	var s strings.Builder
+	for i, n := range b.counts {
+		if n > 0 {
+			middle := b.start + (float64(i)+0.5)*b.width
+			fmt.Fprintf(&s, "Around %s: %s. ", rounded(middle), counted(n, "client", "clients"))
+		}
+	}
+	return strings.TrimSpace(s.String())
+}
+
+// clusterRow is one line of the table of budgets per cluster.
+type clusterRow struct {
+	Method               string
+	Cluster              string
+	Clients, Median, Max string
+}
+
+// clusterRows are the clusters of one result, those with the largest budgets if
+// there are too many.
+func clusterRows(label string, r sim.Result) (rows []clusterRow, left int) {
+	order := make([]int, len(r.History.Clusters))
+	for i := range order {
+		order[i] = i
+	}
+	if left = max(0, len(order)-mostClusterRows); left > 0 {
+		slices.SortStableFunc(order, func(a, b int) int {
+			return compareNumbers(r.History.Clusters[b].Max, r.History.Clusters[a].Max)
+		})
+		order = order[:mostClusterRows]
+		slices.Sort(order)
+	}
+	for _, i := range order {
+		c := r.History.Clusters[i]
+		row := clusterRow{Method: label, Cluster: count(i + 1), Clients: count(c.Clients), Median: "–", Max: "–"}
+		if c.Clients > 0 {
+			row.Median, row.Max = cost(float64(c.Median)), cost(float64(c.Max))
+		}
+		rows = append(rows, row)
+	}
+	return rows, left
+}
+
+func compareNumbers(a, b event.Number) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// epsilonUnit says what an epsilon is measured at.
+func epsilonUnit(r sim.Result) string {
+	if r.Privacy.Unit == event.UnitNeighbourhood || r.Privacy.Claim == event.ClaimNone {
+		return "epsilon at the radius"
+	}
+	return "epsilon"
+}

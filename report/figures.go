@@ -1,0 +1,199 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// newVectorFigure is figure 1 of the papers: a row for every method.
+func newVectorFigure(methods []method, results []sim.Result) vectorFigure {
+	clouds := make([][2]cloud, len(results))
+	xs, ys := make([]domain, len(results)), make([]domain, len(results))
+	for i, r := range results {
+		clouds[i] = [2]cloud{early(r), late(r)}
+		x, y := clouds[i][0].domains()
+		x2, y2 := clouds[i][1].domains()
+		xs[i], ys[i] = x.union(x2), y.union(y2)
+	}
+	sharedX, sameX := shared(xs, 2.5)
+	sharedY, sameY := shared(ys, 2.5)
+	if sameX && sameY {
+		xs, ys = sharedX, sharedY
+	}
+	lossCharts, sameLoss := lossPanels(methods, results)
+
+	var f vectorFigure
+	for i, r := range results {
+		name, label := methods[i].Label, methods[i].Label+": released vectors, "
+		first, last := window(r.History.Early), window(r.History.Late)
+		f.Rows = append(f.Rows, vectorRow{Method: name, Claim: claimOf(r), Caption: vectorCaption(r), Panels: []panel{
+			{Name: "Released " + first, Chart: clouds[i][0].draw(fmt.Sprintf("early-%d", i+1), label+first, xs[i], ys[i])},
+			{Name: "Released " + last, Chart: clouds[i][1].draw(fmt.Sprintf("late-%d", i+1), label+last, xs[i], ys[i])},
+			{Name: "Validation loss", Chart: lossCharts[i]},
+		}})
+	}
+	f.Legend = vectorLegend(results, len(results) > 1 && sameLoss)
+	f.Caption = figureCaption(results, sameX && sameY, sameLoss)
+	return f
+}
+
+// window names the rounds that vectors were released in.
+func window(releases []sim.Release) string {
+	if len(releases) == 0 {
+		return "never"
+	}
+	first, last := math.MaxInt, 0
+	for _, v := range releases {
+		first, last = min(first, v.Round), max(last, v.Round)
+	}
+	if first == last {
+		return "in round " + count(first)
+	}
+	return fmt.Sprintf("in rounds %s to %s", count(first), count(last))
+}
+
+func vectorCaption(r sim.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Validation RMSE %s", rounded(float64(r.Metrics.ValidationLoss)))
+	if d := r.Metrics.WorstDistance; d != nil {
+		fmt.Fprintf(&b, "; the true parameters farthest from a model are %s away", rounded(float64(*d)))
+	}
+	b.WriteString(".")
+	if n := max(len(r.History.Early), len(r.History.Late)); n > mostVectors {
+		fmt.Fprintf(&b, " About %s of up to %s vectors are drawn in a panel.", count(mostVectors), count(n))
+	}
+	if r.Parameters > 2 {
+		fmt.Fprintf(&b, " Only the first two of %s parameters are drawn.", count(r.Parameters))
+	}
+	if r.Parameters == 1 {
+		b.WriteString(" There is one parameter: the height of a vector above the line only keeps it apart from others.")
+	}
+	return b.String()
+}
+
+func figureCaption(results []sim.Result, sameSpace, sameLoss bool) string {
+	var b strings.Builder
+	b.WriteString("The vectors that clients released in the first and in the last rounds, and the loss of the validating clients under the model that fits each best.")
+	if len(results) > 1 {
+		switch {
+		case sameSpace && sameLoss:
+			b.WriteString(" All methods are drawn on the same axes.")
+		case sameSpace:
+			b.WriteString(" Vectors are drawn on the same axes for all methods, losses are not.")
+		case sameLoss:
+			b.WriteString(" Losses are drawn on the same axes for all methods, vectors are not.")
+		default:
+			b.WriteString(" The axes differ from method to method.")
+		}
+	}
+	return b.String()
+}
+
+func vectorLegend(results []sim.Result, others bool) []legendEntry {
+	clusters, truth, ways := 0, false, false
+	for _, r := range results {
+		clusters = max(clusters, r.Hypotheses, len(r.History.Returned))
+		truth = truth || len(r.History.Truth) > 0
+		ways = ways || r.Parameters != 1 && len(r.History.Returned) <= mostNumbered
+	}
+	var out []legendEntry
+	add := func(text string, draw func(c *canvas)) {
+		var c canvas
+		draw(&c)
+		out = append(out, legendEntry{c.key(), text})
+	}
+	for j := range min(clusters, mostNumbered) {
+		text := fmt.Sprintf("released, cluster %d", j+1)
+		if clusters == 1 {
+			text = "released vector"
+		}
+		add(text, func(c *canvas) { c.markKey("release", j, 15) })
+	}
+	if clusters > mostNumbered {
+		out = append(out, legendEntry{Text: fmt.Sprintf("… and %s more clusters", count(clusters-mostNumbered))})
+	}
+	add("hypothesis (model) with its number: at the start, and as returned", func(c *canvas) { c.hypothesisMark(0, 15, 9, true) })
+	if ways {
+		add("its way there", func(c *canvas) { c.path("way s0", "M2 14C10 2 18 16 28 5") })
+	}
+	if truth {
+		add("true parameters of a group", func(c *canvas) { c.truthKey(15, 9) })
+	}
+	add("this method’s loss", func(c *canvas) { c.path("curve own", "M2 5 10 11 18 12 28 13") })
+	if others {
+		add("the other methods’", func(c *canvas) { c.path("curve other", "M2 5 10 11 18 12 28 13") })
+	}
+	add("round whose models are returned", func(c *canvas) { c.circle("returned", 15, 9, 5) })
+	return out
+}
+
+// newLeakageFigure is figure 2 of the papers.
+func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
+	curves, left := make([][]leakage, len(results)), make([]int, len(results))
+	xs, ys := make([]domain, len(results)), make([]domain, len(results))
+	for i, r := range results {
+		xs[i], ys[i] = noDomain(), noDomain()
+		curves[i], left[i] = leakages(r)
+		for _, c := range curves[i] {
+			x, y := extent(c.points)
+			xs[i], ys[i] = xs[i].union(x), ys[i].union(y).include(0)
+		}
+	}
+	xs, _ = shared(xs, 6)
+	ys, _ = shared(ys, 6)
+	f := panelFigure{Caption: "The largest total epsilon among the clients that ever had a release in a cluster. A level stretch means that nobody at the top was asked in those rounds."}
+	drawnClusters := map[int]bool{}
+	for i, r := range results {
+		label := methods[i].Label
+		switch {
+		case len(curves[i]) > 0 && ys[i].hi > 0:
+			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i])})
+			for _, c := range curves[i] {
+				drawnClusters[c.cluster] = true
+			}
+		case math.IsInf(float64(r.Privacy.MaxEpsilon), 1):
+			f.miss(label, "no curve. Without noise the leakage is unlimited from a client’s first release on.")
+		default:
+			f.miss(label, "no curve. Nothing was released.")
+		}
+		if left[i] > 0 {
+			f.Caption += fmt.Sprintf(" %s: the %d clusters that end highest are drawn, %s are not.", label, len(curves[i]), count(left[i]))
+		}
+	}
+	f.Legend = leakageLegend(drawnClusters)
+	return f
+}
+
+func leakageLegend(drawn map[int]bool) []legendEntry {
+	var out []legendEntry
+	for _, j := range slices.Sorted(maps.Keys(drawn)) {
+		var c canvas
+		c.path("curve "+colourClass(j)+" "+dashClass(j), "M1 9H29")
+		c.markKey("mark", j, 15)
+		out = append(out, legendEntry{c.key(), fmt.Sprintf("cluster %d", j+1)})
+	}
+	return out
+}
+
+// newBudgetFigure is the distribution of the clients' budgets.
+func newBudgetFigure(methods []method, results []sim.Result) panelFigure {
+	f := panelFigure{Caption: "How many clients spent how much by the end. Nobody but the client itself knows its total in a real federation."}
+	for i, r := range results {
+		s := spent(r)
+		label := methods[i].Label
+		if !s.drawn() {
+			f.miss(label, s.words())
+			continue
+		}
+		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s)})
+		if s.endless > 0 {
+			f.Caption += fmt.Sprintf(" %s: not drawn are %s with an unlimited total.", label, counted(s.endless, "client", "clients"))
+		}
+	}
+	return f
+}

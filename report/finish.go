@@ -1,0 +1,71 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// Run makes or continues the run in a directory and leaves model, report and
+// result there, the result last.
+func Run(ctx context.Context, d *sim.Directory, run config.Run, version string, tick func(round int, loss float64)) (sim.Result, error) {
+	if d.Finished() {
+		return Load(d.Path)
+	}
+	res, err := sim.Execute(ctx, d, run, tick)
+	if err != nil {
+		return sim.Result{}, err
+	}
+	full, err := filepath.Abs(d.Path)
+	if err != nil {
+		return sim.Result{}, fmt.Errorf("find the run directory: %w", err)
+	}
+	res.RunID, res.Directory, res.Version = filepath.Base(full), full, version
+	res.Report = filepath.Join(full, sim.ReportFile)
+	res.Command = "coterie run " + filepath.Join(d.Path, sim.RunFile)
+	if err := Page(d.File(sim.ReportFile), res.Name, []sim.Result{res}); err != nil {
+		return sim.Result{}, err
+	}
+	if err := writeResult(d, res); err != nil {
+		return sim.Result{}, err
+	}
+	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
+	_ = os.Remove(d.File(sim.CheckpointFile))
+	return res, nil
+}
+
+func writeResult(d *sim.Directory, res sim.Result) error {
+	text, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", sim.ResultFile, err)
+	}
+	return d.Write(sim.ResultFile, append(text, '\n'))
+}
+
+// Load reads the result of a finished run.
+func Load(dir string) (sim.Result, error) {
+	var res sim.Result
+	text, err := os.ReadFile(filepath.Join(dir, sim.ResultFile))
+	if err != nil {
+		return res, fmt.Errorf("%s holds no finished run: %w", dir, err)
+	}
+	if err := json.Unmarshal(text, &res); err != nil {
+		return res, fmt.Errorf("%s: %w", filepath.Join(dir, sim.ResultFile), err)
+	}
+	return res, nil
+}
+
+// Page writes one report about several finished runs to a file.
+func Page(path, title string, results []sim.Result) error {
+	var page bytes.Buffer
+	if err := HTML(&page, title, results); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return sim.WriteFile(path, page.Bytes())
+}

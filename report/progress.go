@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Progress shows how far work has come: a bar on a terminal, a line every few
+// seconds elsewhere.
+type Progress struct {
+	w        io.Writer
+	what     string
+	total    int
+	terminal bool
+	every    time.Duration
+	shown    time.Time
+	now      func() time.Time
+}
+
+// IsTerminal says whether w is a person's screen.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// NewProgress counts up to total on w.
+func NewProgress(w io.Writer, terminal bool, what string, total int) *Progress {
+	p := &Progress{w: w, what: what, total: total, terminal: terminal, every: 5 * time.Second, now: time.Now}
+	if terminal {
+		p.every = 100 * time.Millisecond
+	}
+	p.shown = p.now()
+	return p
+}
+
+// Tick says how many are done, and something about them.
+func (p *Progress) Tick(done int, note string) {
+	if t := p.now(); t.Sub(p.shown) >= p.every {
+		p.shown = t
+		p.show(done, note)
+	}
+}
+
+const barWidth = 24
+
+func (p *Progress) show(done int, note string) {
+	if !p.terminal {
+		fmt.Fprintf(p.w, "%s: %d of at most %d, %s\n", p.what, done, p.total, note)
+		return
+	}
+	filled := min(barWidth, barWidth*done/max(1, p.total))
+	fmt.Fprintf(p.w, "\r\x1b[K%s [%s%s] %d/%d %s", p.what,
+		strings.Repeat("=", filled), strings.Repeat(" ", barWidth-filled), done, p.total, note)
+}
+
+// Done clears the bar.
+func (p *Progress) Done() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

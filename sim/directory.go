@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// The files of a run directory. ResultFile is written last: a directory without
+// it can be resumed.
+const (
+	RunFile        = "run.yaml"
+	CheckpointFile = "checkpoint"
+	ModelFile      = "model.safetensors"
+	ReportFile     = "report.html"
+	ResultFile     = "result.json"
+)
+
+// Directory is a run's place on disk, locked against a second process.
+type Directory struct {
+	Path string
+	lock *os.File
+}
+
+// CreateDirectory makes path hold the run file, in one step: it appears whole or
+// not at all. An existing path must be an empty folder.
+func CreateDirectory(path string, runFile []byte) (*Directory, error) {
+	if err := free(path); err != nil {
+		return nil, err
+	}
+	parent := filepath.Dir(filepath.Clean(path))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("create the run directory: %w", err)
+	}
+	fresh, err := os.MkdirTemp(parent, "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return nil, fmt.Errorf("create the run directory: %w", err)
+	}
+	defer os.RemoveAll(fresh) // nothing is left there once it has been renamed
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return nil, fmt.Errorf("create the run directory: %w", err)
+	}
+	if err := WriteFile(filepath.Join(fresh, RunFile), runFile); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return nil, fmt.Errorf("create the run directory: %w", err)
+	}
+	if err := syncDirectory(parent); err != nil {
+		return nil, err
+	}
+	return lock(path)
+}
+
+// free refuses a path that holds something.
+func free(path string) error {
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the run directory %s cannot be used: %w", path, err)
+	case len(entries) > 0:
+		return fmt.Errorf("%s is not empty: choose another --out, or continue a run there with --resume", path)
+	}
+	return nil
+}
+
+// OpenDirectory opens an existing run directory and loads its run file.
+func OpenDirectory(path string) (*Directory, config.Run, error) {
+	text, err := os.ReadFile(filepath.Join(path, RunFile))
+	if err != nil {
+		return nil, config.Run{}, fmt.Errorf("%s is not a run directory: %w", path, err)
+	}
+	run, err := config.Resolve(text, nil, Checks()...)
+	if err != nil {
+		return nil, config.Run{}, fmt.Errorf("%s: %w", filepath.Join(path, RunFile), err)
+	}
+	d, err := lock(path)
+	return d, run, err
+}
+
+// ErrBusy means that another process works in the run directory.
+var ErrBusy = errors.New("another process is working in this run directory")
+
+func lock(path string) (*Directory, error) {
+	f, err := os.Open(filepath.Join(path, RunFile)) // it is never replaced
+	if err != nil {
+		return nil, fmt.Errorf("lock the run directory: %w", err)
+	}
+	if err := lockExclusive(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Directory{Path: path, lock: f}, nil
+}
+
+// Close gives the lock back.
+func (d *Directory) Close() error { return d.lock.Close() }
+
+// File is the path of one of the directory's files.
+func (d *Directory) File(name string) string { return filepath.Join(d.Path, name) }
+
+// Write replaces a file: readers see the old one or the new one, whole.
+func (d *Directory) Write(name string, content []byte) error {
+	return WriteFile(d.File(name), content)
+}
+
+// Finished says whether the run has its result.
+func (d *Directory) Finished() bool {
+	_, err := os.Stat(d.File(ResultFile))
+	return err == nil
+}
+
+// WriteFile replaces a file by a synced rename: it is never seen half-written.
+func WriteFile(path string, content []byte) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is left there once it has been renamed
+	defer f.Close()
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDirectory(dir)
+}

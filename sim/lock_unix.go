@@ -1,0 +1,31 @@
+//go:build unix
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+func lockExclusive(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrBusy
+	}
+	return err
+}
+
+// syncDirectory makes a rename last through a power loss.
+func syncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+const (
+	maxRecords     = 4096 // rounds kept; beyond, every second one is dropped
+	windowRounds   = 5    // rounds whose releases are kept, at the start and at the end
+	windowReleases = 40   // releases kept of each of them
+)
+
+// recorder keeps a run's history in flat slices, so that a round costs no
+// allocation. Its exported fields are what a checkpoint holds.
+type recorder struct {
+	K, N   int // hypotheses, and parameters of each
+	Start  []float64
+	Stride int
+
+	Rounds                         []int
+	Loss, Leakage, Hypotheses, Med []float64
+	Max                            []float64
+	Sizes                          []int
+	Declined, Relocated            []int
+
+	Early []Release
+	Late  []Release // a ring: the slot of a round is round modulo windowRounds
+	Top   []float64 // largest total so far, by cluster
+	Count []int     // clients by number of releases made
+	Each  []float64 // total epsilon by number of releases made
+	size  []int
+}
+
+func newRecorder(k, n, clients int, start []float64) recorder {
+	return recorder{
+		K: k, N: n, Start: slices.Clone(start), Stride: 1,
+		Top: make([]float64, k), Count: []int{clients}, Each: []float64{0}, size: make([]int, k),
+	}
+}
+
+func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
+	round := s.state.Round // already the next one: counted from 1
+	clear(r.size)
+	for i, c := range releases.Clients {
+		j := outcome.Assigned[i]
+		a := s.participants[c].Account
+		total := a.Epsilon()
+		r.size[j]++
+		r.Top[j] = max(r.Top[j], total)
+		r.count(int(a.Releases), total)
+	}
+	r.keepReleases(round, releases, outcome)
+	if (round-1)%r.Stride != 0 && s.progress.Stopped == "" {
+		return
+	}
+	median, most := r.medianAndMax(len(s.participants))
+	r.Rounds = append(r.Rounds, round)
+	r.Loss = append(r.Loss, s.progress.Loss)
+	r.Leakage = append(r.Leakage, r.Top...)
+	r.Sizes = append(r.Sizes, r.size...)
+	r.Med, r.Max = append(r.Med, median), append(r.Max, most)
+	r.Declined = append(r.Declined, releases.Declined)
+	r.Relocated = append(r.Relocated, outcome.Relocated)
+	for j := range r.K {
+		at := firstTwo(s.state.Hypotheses[j*r.N : (j+1)*r.N])
+		r.Hypotheses = append(r.Hypotheses, at[:]...)
+	}
+	if len(r.Rounds) >= maxRecords {
+		r.thin()
+	}
+}
+
+// count moves one client from releases-1 to releases. Equal numbers of releases
+// cost the same, so counting them is enough to know the median.
+func (r *recorder) count(releases int, total float64) {
+	if releases == len(r.Count) {
+		r.Count = append(r.Count, 0)
+		r.Each = append(r.Each, total)
+	}
+	r.Count[releases]++
+	r.Count[releases-1]--
+}
+
+func (r *recorder) medianAndMax(clients int) (median, most float64) {
+	seen, low, high := 0, -1, -1
+	for c, n := range r.Count {
+		seen += n
+		if low < 0 && seen > (clients-1)/2 {
+			low = c
+		}
+		if high < 0 && seen > clients/2 {
+			high = c
+		}
+	}
+	median = r.Each[low]
+	if high != low {
+		median = (r.Each[low] + r.Each[high]) / 2
+	}
+	return median, r.Each[len(r.Each)-1]
+}
+
+func (r *recorder) keepReleases(round int, releases fl.Releases, outcome fl.Outcome) {
+	n := min(len(releases.Clients), windowReleases)
+	if round%windowRounds == 1 && len(r.Late) >= windowRounds*windowReleases {
+		r.Late = append(r.Late[:0], r.Late[len(r.Late)-(windowRounds-1)*windowReleases:]...)
+	}
+	for i := range n {
+		one := Release{Round: round, Cluster: outcome.Assigned[i], At: firstTwo(releases.Vectors[i*r.N : (i+1)*r.N])}
+		if round <= windowRounds {
+			r.Early = append(r.Early, one)
+		}
+		r.Late = append(r.Late, one)
+	}
+}
+
+func firstTwo(v []float64) [2]float64 {
+	if len(v) == 1 {
+		return [2]float64{v[0], 0}
+	}
+	return [2]float64{v[0], v[1]}
+}
+
+// thin drops every second record.
+func (r *recorder) thin() {
+	r.Stride *= 2
+	r.Rounds, r.Loss = everySecond(r.Rounds, 1), everySecond(r.Loss, 1)
+	r.Med, r.Max = everySecond(r.Med, 1), everySecond(r.Max, 1)
+	r.Declined, r.Relocated = everySecond(r.Declined, 1), everySecond(r.Relocated, 1)
+	r.Leakage, r.Sizes = everySecond(r.Leakage, r.K), everySecond(r.Sizes, r.K)
+	r.Hypotheses = everySecond(r.Hypotheses, 2*r.K)
+}
+
+func everySecond[T any](v []T, width int) []T {
+	out := v[:0]
+	for i := 0; i < len(v); i += 2 * width {
+		out = append(out, v[i:i+width]...)
+	}
+	return out
+}
+
+func (r *recorder) history() History {
+	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(r.Start, r.N)}
+	for i, round := range r.Rounds {
+		rec := RoundRecord{
+			Round: round, ValidationLoss: event.Number(r.Loss[i]),
+			Median: event.Number(r.Med[i]), Max: event.Number(r.Max[i]),
+			Sizes:    slices.Clone(r.Sizes[i*r.K : (i+1)*r.K]),
+			Declined: r.Declined[i], Relocated: r.Relocated[i],
+		}
+		for j := i * r.K; j < (i+1)*r.K; j++ {
+			rec.MaxLeakage = append(rec.MaxLeakage, event.Number(r.Leakage[j]))
+			rec.Hypotheses = append(rec.Hypotheses, [2]float64{r.Hypotheses[2*j], r.Hypotheses[2*j+1]})
+		}
+		h.Rounds = append(h.Rounds, rec)
+	}
+	if len(r.Late) > 0 {
+		last := r.Late[len(r.Late)-1].Round
+		for _, one := range r.Late {
+			if one.Round > last-windowRounds {
+				h.Late = append(h.Late, one)
+			}
+		}
+	}
+	return h
+}

@@ -1,0 +1,325 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Simulation is one federation in memory.
+type Simulation struct {
+	run          config.Run
+	federation   *data.Federation
+	model        model.Linear
+	algorithm    fl.Algorithm
+	sampler      *fl.Sampler
+	validators   *fl.Sampler // nil: all of them, every time
+	participants []fl.Participant
+	pool         *pool
+
+	state    *fl.State
+	progress progress
+	record   recorder
+
+	round     fl.Round
+	broadcast fl.Broadcast
+	asked     []int
+	losses    []float64
+	errs      []error
+	// Method values are made once: a closure a round would be garbage a round.
+	respondOne, validateOne, trainLossOne func(w *fl.Worker, i int)
+}
+
+// progress is what decides when to stop and what to return.
+type progress struct {
+	Best      []float64 // hypotheses with the lowest validation loss so far
+	BestLoss  float64
+	BestRound int
+	Loss      float64
+	Stalled   int // validations since BestRound
+	Stopped   string
+	Requests  int    // declined
+	Declined  []bool // by client: declined at least once
+	Cluster   []int  // by client: where its last release fell; -1 before
+}
+
+// Checks are all packages' checks of a run file.
+func Checks() []func(config.Run) config.Faults {
+	return []func(config.Run) config.Faults{data.CheckSynthetic, fl.Check}
+}
+
+// New draws the data and prepares the first round. Close it after use.
+func New(run config.Run) (*Simulation, error) {
+	federation := data.Synthetic(run.Data, run.Seed)
+	group, err := fl.NewGroup(run, federation.Features)
+	if err != nil {
+		return nil, err
+	}
+	if err := Affordable(run); err != nil {
+		return nil, err
+	}
+	workers := run.Run.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	a := run.Algorithm
+	s := &Simulation{
+		run: run, federation: federation, model: group.Model(), algorithm: group,
+		sampler:      fl.NewSampler(run.Seed, "client sampling", len(federation.Train), a.ClientsPerRound, a.Sampling == "balanced"),
+		participants: make([]fl.Participant, len(federation.Train)),
+		pool:         newPool(workers),
+		state:        group.Start(),
+		losses:       make([]float64, max(len(federation.Train), len(federation.Validation))),
+		errs:         make([]error, a.ClientsPerRound),
+	}
+	if v := a.Stop.ValidationClients; v > 0 && v < len(federation.Validation) {
+		s.validators = fl.NewSampler(run.Seed, "validation sampling", len(federation.Validation), v, false)
+	}
+	for i := range s.participants {
+		s.participants[i] = fl.Participant{ID: i, Rows: federation.Train[i].Rows}
+	}
+	s.progress = progress{
+		BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
+		Declined: make([]bool, len(s.participants)), Cluster: slices.Repeat([]int{-1}, len(s.participants)),
+	}
+	s.record = newRecorder(a.Hypotheses, s.model.Parameters(), len(s.participants), s.state.Hypotheses)
+	s.respondOne, s.validateOne, s.trainLossOne = s.respond, s.validate, s.trainLoss
+	return s, nil
+}
+
+// Close ends the simulation's goroutines.
+func (s *Simulation) Close() { s.pool.close() }
+
+// cheap says that so many clients are less work than waking a goroutine.
+func (s *Simulation) cheap(clients int) bool {
+	return clients*len(s.state.Hypotheses)*s.run.Data.Samples < 10_000
+}
+
+// Step makes one round. When the run has ended it does nothing and returns false.
+func (s *Simulation) Step() (bool, error) {
+	if s.progress.Stopped != "" {
+		return false, nil
+	}
+	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.model.Parameters()); err != nil {
+		return false, err
+	}
+	var err error
+	if s.broadcast, err = s.algorithm.Broadcast(s.state); err != nil {
+		return false, err
+	}
+	n := len(s.round.Clients())
+	s.pool.each(n, s.cheap(n), s.respondOne)
+	for i, err := range s.errs[:n] { // the lowest client's error, whichever worker met one first
+		if err != nil {
+			s.errs[i] = nil
+			return false, err
+		}
+	}
+	s.noteDeclined()
+	releases, err := s.round.Close()
+	if err != nil {
+		return false, err
+	}
+	outcome := s.algorithm.Aggregate(s.state, releases)
+	for i, c := range releases.Clients {
+		s.progress.Cluster[c] = outcome.Assigned[i]
+	}
+	s.progress.Loss = s.validationLoss(s.state.Hypotheses)
+	s.settle(len(releases.Clients))
+	s.record.add(s, releases, outcome)
+	return s.progress.Stopped == "", nil
+}
+
+func (s *Simulation) respond(w *fl.Worker, i int) {
+	p := &s.participants[s.round.Clients()[i]]
+	released, err := s.algorithm.Respond(w, s.broadcast, p, s.round.Slot(i))
+	switch {
+	case err != nil:
+	case released:
+		err = s.round.Released(i)
+	default:
+		err = s.round.Declined(i)
+	}
+	s.errs[i] = err
+}
+
+func (s *Simulation) noteDeclined() {
+	if s.run.Privacy.Ceiling == nil {
+		return
+	}
+	for i, c := range s.round.Clients() {
+		if s.round.HasDeclined(i) {
+			s.progress.Declined[c] = true
+			s.progress.Requests++
+		}
+	}
+}
+
+// validationLoss is the mean over the round's validation clients. A real
+// federation would have to pay for these losses.
+func (s *Simulation) validationLoss(hypotheses []float64) float64 {
+	s.broadcast.Hypotheses = hypotheses
+	n := len(s.federation.Validation)
+	s.asked = nil
+	if s.validators != nil {
+		s.asked = s.validators.Sample(s.state.Round)
+		n = len(s.asked)
+	}
+	s.pool.each(n, s.cheap(n), s.validateOne)
+	return mean(s.losses[:n])
+}
+
+func (s *Simulation) validate(_ *fl.Worker, i int) {
+	client := i
+	if s.asked != nil {
+		client = s.asked[i]
+	}
+	s.losses[i], _ = model.BestRMSE(s.model, s.broadcast.Hypotheses, s.federation.Validation[client].Rows)
+}
+
+func (s *Simulation) trainLoss(_ *fl.Worker, i int) {
+	s.losses[i], _ = model.BestRMSE(s.model, s.broadcast.Hypotheses, s.participants[i].Rows)
+}
+
+// mean adds in order, so that it does not depend on the workers.
+func mean(values []float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// settle keeps the best models and decides whether the run ends.
+func (s *Simulation) settle(released int) {
+	p, stop := &s.progress, s.run.Algorithm.Stop
+	if p.Loss < p.BestLoss {
+		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.state.Round, 0
+		copy(p.Best, s.state.Hypotheses)
+	} else {
+		p.Stalled++
+	}
+	switch {
+	case released == 0 && !s.anyoneLeft():
+		p.Stopped = StoppedBudget
+	case stop.Patience > 0 && p.Stalled >= stop.Patience:
+		p.Stopped = StoppedPatience
+	case s.state.Round >= s.run.Algorithm.Rounds:
+		p.Stopped = StoppedRounds
+	}
+}
+
+// anyoneLeft says whether some client may still release under its ceiling.
+func (s *Simulation) anyoneLeft() bool {
+	next := event.MetricLaplace{Dimension: s.model.Parameters(), NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
+	return slices.ContainsFunc(s.participants, func(p fl.Participant) bool {
+		return s.run.Privacy.Ceiling == nil || p.Account.Allows(next, *s.run.Privacy.Ceiling)
+	})
+}
+
+// Round is the number of rounds made, and Loss the last validation loss.
+func (s *Simulation) Round() (made int, loss float64) { return s.state.Round, s.progress.Loss }
+
+// Returned are the hypotheses that the run returns, one after another.
+func (s *Simulation) Returned() []float64 {
+	if s.run.Algorithm.Stop.Return == "last" {
+		return s.state.Hypotheses
+	}
+	return s.progress.Best
+}
+
+// Result is the finished run; the caller adds names and places.
+func (s *Simulation) Result() (Result, error) {
+	if s.progress.Stopped == "" {
+		return Result{}, fmt.Errorf("the run has not ended: round %d", s.state.Round)
+	}
+	returned := s.Returned()
+	s.validators = nil // the figures of the returned models are over all clients
+	validation := s.validationLoss(returned)
+	s.pool.each(len(s.participants), s.cheap(len(s.participants)), s.trainLossOne)
+	train := mean(s.losses[:len(s.participants)])
+	declined := 0
+	for _, d := range s.progress.Declined {
+		if d {
+			declined++
+		}
+	}
+	a := s.run.Algorithm
+	res := Result{
+		Summary: Summary{
+			Name: s.run.Name, Algorithm: a.Kind, Mode: a.Mode, Seed: s.run.Seed,
+			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
+			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.model.Parameters(),
+			Metrics: Metrics{ValidationLoss: event.Number(validation), TrainLoss: event.Number(train), WorstDistance: s.worstDistance(returned)},
+			Privacy: fl.StatePrivacy(s.run, s.participants, s.model.Parameters(), declined, s.progress.Requests),
+			Kernel:  model.Kernel(),
+		},
+		History: s.record.history(),
+	}
+	res.History.Truth = s.federation.Truth
+	res.History.Returned = vectors(returned, s.model.Parameters())
+	res.History.Clusters = s.clusterBudgets()
+	for i := range s.participants {
+		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
+	}
+	return res, nil
+}
+
+// worstDistance compares only the coordinates that the truth has: an intercept
+// is left out.
+func (s *Simulation) worstDistance(hypotheses []float64) *event.Number {
+	if len(s.federation.Truth) == 0 {
+		return nil
+	}
+	worst := 0.0
+	for _, truth := range s.federation.Truth {
+		least := math.Inf(1)
+		for _, h := range vectors(hypotheses, s.model.Parameters()) {
+			var sum float64
+			for i, x := range truth {
+				sum += (h[i] - x) * (h[i] - x)
+			}
+			least = min(least, math.Sqrt(sum))
+		}
+		worst = max(worst, least)
+	}
+	d := event.Number(worst)
+	return &d
+}
+
+func (s *Simulation) clusterBudgets() []ClusterBudget {
+	members := make([][]float64, s.run.Algorithm.Hypotheses)
+	for i, j := range s.progress.Cluster {
+		if j >= 0 {
+			members[j] = append(members[j], s.participants[i].Account.Epsilon())
+		}
+	}
+	out := make([]ClusterBudget, len(members))
+	for j, totals := range members {
+		median, most := fl.MedianAndMax(totals)
+		out[j] = ClusterBudget{Clients: len(totals), Median: event.Number(median), Max: event.Number(most)}
+	}
+	return out
+}
+
+func vectors(flat []float64, n int) [][]float64 {
+	var out [][]float64
+	for i := 0; i < len(flat); i += n {
+		out = append(out, slices.Clone(flat[i:i+n]))
+	}
+	return out
+}
+
+// Affordable refuses a run in which no client could ever make a release, before
+// anything is made for it.
+func Affordable(run config.Run) error {
+	m := model.Linear{Features: data.SyntheticFeatures(run.Data), Intercept: run.Model.Intercept}
+	return fl.Affordable(run, m.Parameters())
+}
