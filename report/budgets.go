@@ -84,6 +84,17 @@ func binned(sorted []float64, release float64) bins {
 	return b
 }
 
+// align puts ticks under the bars' middles if bars stand for numbers of releases.
+func (b bins) align(a *axis) {
+	if b.start == 0 || b.width != -2*b.start || a.exponent != 0 {
+		return
+	}
+	a.ticks, a.labels = nil, nil
+	for _, t := range multiples(max(0, a.lo), a.hi, b.width*max(1, niceStep((a.span()/b.width)/7))) {
+		a.ticks, a.labels = append(a.ticks, t), append(a.labels, significant(t, 4))
+	}
+}
+
 func (b bins) index(v float64) int {
 	return min(2*mostBins, max(0, int(math.Floor((v-b.start)/b.width))))
 }
@@ -95,14 +106,15 @@ func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
 	const marks = 46 // room above the bars for the names of the marks
 	right := b.end()
 	ceiling := math.Inf(1)
-	if c := r.Privacy.Ceiling; c != nil && float64(*c) < 1.6*right {
+	if c := r.Privacy.Ceiling; c != nil && *c > 0 && float64(*c) < 1.6*right {
 		ceiling = float64(*c)
 		right = max(right, ceiling+b.width/2)
 	}
 	ax := newAxis(domain{min(0, b.start), right}, realAxis, plotLeft, plotRight, 6)
-	ay := newAxis(domain{0, highest}, wholeAxis, plotBottom, plotTop+marks, 4)
+	b.align(&ax)
+	ay := newAxis(domain{0, highest}, wholeAxis, plotBottom, plotTop+marks, 5)
 	var out canvas
-	out.frame(ax, ay, "total "+epsilonUnit(r)+" of a client", "clients")
+	out.frame(ax, ay, "a client’s total ("+epsilonUnit(r)+")", "clients")
 	gap := min(1.5, (ax.at(b.width)-ax.at(0))*0.08)
 	for i, n := range b.counts {
 		if n == 0 {
@@ -114,6 +126,9 @@ func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
 	}
 	row := plotTop + 9.0
 	mark := func(class, name string, v float64) {
+		if !(v >= ax.lo && v <= ax.hi) {
+			return
+		}
 		x := ax.at(v)
 		out.line(class, x, row-4, x, plotBottom)
 		anchor, shift := "start", 5.0
@@ -123,15 +138,9 @@ func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
 		out.text("mark-name", anchor, x+shift, row, name+" "+cost(v))
 		row += 15
 	}
-	if v := float64(r.Privacy.MedianEpsilon); drawable(v) {
-		mark("median", "median", v)
-	}
-	if v := float64(r.Privacy.MaxEpsilon); drawable(v) {
-		mark("maximum", "maximum", v)
-	}
-	if drawable(ceiling) {
-		mark("ceiling", "ceiling", ceiling)
-	}
+	mark("median", "median", float64(r.Privacy.MedianEpsilon))
+	mark("maximum", "maximum", float64(r.Privacy.MaxEpsilon))
+	mark("ceiling", "ceiling", ceiling)
 	return out.svg(id, label+": distribution of the clients' total epsilon", describeBins(b))
 }
 

@@ -12,8 +12,8 @@ import (
 // unit is one pixel both on a telephone and in three columns on a desk.
 const (
 	chartWidth  = 360
-	chartHeight = 292
-	plotLeft    = 46
+	chartHeight = 300
+	plotLeft    = 50
 	plotRight   = chartWidth - 14
 	plotTop     = 34
 	plotBottom  = chartHeight - 46

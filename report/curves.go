@@ -15,7 +15,7 @@ const curveColumns = plotRight - plotLeft
 func losses(r sim.Result) []point {
 	var out []point
 	for _, record := range r.History.Rounds {
-		if v := float64(record.ValidationLoss); drawable(v) {
+		if v := float64(record.ValidationLoss); drawable(v) && record.Round >= 0 {
 			out = append(out, point{float64(record.Round), v})
 		}
 	}
@@ -56,7 +56,7 @@ func lossPanel(id, label string, r sim.Result, own []point, all [][]point, x, y 
 	var out canvas
 	kind := realAxis
 	switch {
-	case y.lo > 0 && y.hi > 100*y.lo:
+	case y.lo > 1e-290 && y.hi > 100*y.lo:
 		kind, y = logAxis, domain{y.lo / 1.2, y.hi * 1.2}
 	case y.lo > 0 && y.lo < 0.6*y.hi:
 		y = domain{0, y.hi * 1.05}
@@ -134,7 +134,7 @@ func leakages(r sim.Result) (curves []leakage, left int) {
 	for _, record := range r.History.Rounds {
 		for j, e := range record.MaxLeakage {
 			v := float64(e)
-			if !drawable(v) {
+			if !drawable(v) || v < 0 || record.Round < 0 {
 				continue
 			}
 			if byCluster[j] == nil {
@@ -166,7 +166,7 @@ func leakagePanel(id, label string, r sim.Result, curves []leakage, x, y domain)
 	var out canvas
 	ax := newAxis(domain{0, max(1, x.hi)}, wholeAxis, plotLeft, plotRight, 6)
 	ay := newAxis(domain{0, y.hi * 1.06}, realAxis, plotBottom, plotTop, 5)
-	out.frame(ax, ay, "round", "largest total "+epsilonUnit(r))
+	out.frame(ax, ay, "round", "largest total ("+epsilonUnit(r)+")")
 	for i, c := range curves {
 		out.path("curve "+colourClass(c.cluster)+" "+dashClass(c.cluster), steps(c.points, ax, ay))
 		// Marks are staggered: curves that coincide still show both shapes.

@@ -117,7 +117,7 @@ func vectorLegend(results []sim.Result, others bool) []legendEntry {
 	if clusters > mostNumbered {
 		out = append(out, legendEntry{Text: fmt.Sprintf("… and %s more clusters", count(clusters-mostNumbered))})
 	}
-	add("hypothesis (model) with its number: at the start, and as returned", func(c *canvas) { c.hypothesisMark(0, 15, 9, true) })
+	add("hypothesis (model) with its number: at the start, and as returned", func(c *canvas) { c.hypothesisMarks([]point{{13, 10}}) })
 	if ways {
 		add("its way there", func(c *canvas) { c.path("way s0", "M2 14C10 2 18 16 28 5") })
 	}

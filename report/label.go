@@ -52,7 +52,7 @@ func claimOf(r sim.Result) claim {
 			"A proof covers this number for the unit, the neighbours and the trust named below."}
 	case event.ClaimMetric:
 		return claim{"metric", "metric", icon(iconMetric),
-			"A proof covers updates of one hypothesis that lie close together: what a release tells about two of them grows with their distance and reaches epsilon at the public radius. It is not protection of a client's whole data."}
+			"A proof covers updates of one hypothesis that lie close together: what a release tells about two of them grows with their distance and reaches epsilon at the public radius. It does not protect a client’s data as a whole."}
 	case event.ClaimHeuristic:
 		sentence := "The papers’ number. No proof covers it: read it as a measure of how much noise was added, not as a guarantee."
 		if p.Unit == event.UnitNeighbourhood {
@@ -88,9 +88,12 @@ func newLabel(method string, r sim.Result, p plan) label {
 func epsilonRows(r sim.Result) []labelRow {
 	p := r.Privacy
 	most := float64(p.MaxEpsilon)
-	note := "at the radius"
-	if epsilonUnit(r) == "epsilon" {
-		note = ""
+	note := ""
+	if epsilonUnit(r) != "epsilon" {
+		note = "at the radius"
+	}
+	if p.Claim == event.ClaimHeuristic {
+		note = "the papers’ number, not a guarantee"
 	}
 	switch {
 	case math.IsInf(most, 1):

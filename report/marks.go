@@ -64,16 +64,40 @@ func crossMark(b *strings.Builder, x, y, r float64) {
 		coordinate(thin-long), coordinate(-2*thin), coordinate(long-thin))
 }
 
-// hypothesisMark is an open ring, so that what lies in it is seen, with the
-// cluster's number beside it; a small ring where there are too many to number.
-func (c *canvas) hypothesisMark(cluster int, x, y float64, numbered bool) {
-	if !numbered {
-		c.circle("hypothesis "+colourClass(cluster), x, y, 4)
+// hypothesisMarks are open rings, so that what lies in them is seen, with the
+// cluster's number on the side away from the others; small rings where there are
+// too many to number. Places that cannot be drawn are NaN.
+func (c *canvas) hypothesisMarks(places []point) {
+	size := 7.0
+	if len(places) > mostNumbered {
+		size = 4
+	}
+	var middle point
+	drawn := 0.0
+	for j, p := range places {
+		if drawable(p.x) {
+			c.circle("halo", p.x, p.y, size)
+			c.circle("hypothesis "+colourClass(j), p.x, p.y, size)
+			drawn++
+			middle.x, middle.y = middle.x+p.x, middle.y+p.y
+		}
+	}
+	if len(places) > mostNumbered {
 		return
 	}
-	c.circle("halo", x, y, 7)
-	c.circle("hypothesis "+colourClass(cluster), x, y, 7)
-	c.text("number", "start", x+7.5, y-6.5, fmt.Sprint(cluster+1))
+	for j, p := range places {
+		if !drawable(p.x) {
+			continue
+		}
+		anchor, x, y := "start", p.x+7.5, p.y-6.5
+		if p.x < middle.x/drawn-1 {
+			anchor, x = "end", p.x-7.5
+		}
+		if p.y > middle.y/drawn+1 {
+			y = p.y + 14.5
+		}
+		c.text("number", anchor, x, y, fmt.Sprint(j+1))
+	}
 }
 
 // truthMark is a dot in a cross of lines with an open middle: a hypothesis that

@@ -160,11 +160,11 @@ func (c cloud) draw(id, title string, x, y domain) template.HTML {
 			out.truthMark(ax.at(at[0]), ay.at(at[1]))
 		}
 	}
+	rings := make([]point, len(c.hypotheses))
 	for j, at := range c.hypotheses {
-		if drawable(at[0]) {
-			out.hypothesisMark(j, ax.at(at[0]), ay.at(at[1]), len(c.hypotheses) <= mostNumbered)
-		}
+		rings[j] = point{ax.at(at[0]), ay.at(at[1])}
 	}
+	out.hypothesisMarks(rings)
 	return out.svg(id, title, c.describe())
 }
 

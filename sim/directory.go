@@ -29,45 +29,57 @@ type Directory struct {
 // CreateDirectory makes path hold the run file, in one step: it appears whole or
 // not at all. An existing path must be an empty folder.
 func CreateDirectory(path string, runFile []byte) (*Directory, error) {
-	if err := free(path); err != nil {
-		return nil, err
-	}
-	parent := filepath.Dir(filepath.Clean(path))
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, fmt.Errorf("create the run directory: %w", err)
-	}
-	fresh, err := os.MkdirTemp(parent, "."+filepath.Base(path)+".new-")
+	exists, err := isFree(path)
 	if err != nil {
-		return nil, fmt.Errorf("create the run directory: %w", err)
-	}
-	defer os.RemoveAll(fresh) // nothing is left there once it has been renamed
-	if err := os.Chmod(fresh, 0o755); err != nil {
-		return nil, fmt.Errorf("create the run directory: %w", err)
-	}
-	if err := WriteFile(filepath.Join(fresh, RunFile), runFile); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(fresh, path); err != nil {
-		return nil, fmt.Errorf("create the run directory: %w", err)
+	if exists {
+		if err := WriteFile(filepath.Join(path, RunFile), runFile); err != nil {
+			return nil, err
+		}
+		return lock(path)
 	}
-	if err := syncDirectory(parent); err != nil {
-		return nil, err
+	if err := createAtOnce(path, runFile); err != nil {
+		return nil, fmt.Errorf("create the run directory: %w", err)
 	}
 	return lock(path)
 }
 
-// free refuses a path that holds something.
-func free(path string) error {
+// createAtOnce fills a folder beside path and renames it.
+func createAtOnce(path string, runFile []byte) error {
+	parent := filepath.Dir(filepath.Clean(path))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(parent, "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh) // nothing is left there once it has been renamed
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return err
+	}
+	if err := WriteFile(filepath.Join(fresh, RunFile), runFile); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
+	return syncDirectory(parent)
+}
+
+// isFree says whether path is there already; one that holds something is refused.
+func isFree(path string) (exists bool, err error) {
 	entries, err := os.ReadDir(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("the run directory %s cannot be used: %w", path, err)
+		return false, fmt.Errorf("the run directory %s cannot be used: %w", path, err)
 	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty: choose another --out, or continue a run there with --resume", path)
+		return false, fmt.Errorf("%s is not empty: choose another --out, or continue a run there with --resume", path)
 	}
-	return nil
+	return true, nil
 }
 
 // OpenDirectory opens an existing run directory and loads its run file.

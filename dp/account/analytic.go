@@ -52,28 +52,7 @@ func mills(x float64) float64 {
 // gaussianEpsilon is the least epsilon whose delta is at most the one given,
 // rounded up; +Inf at delta 0.
 func gaussianEpsilon(mu, delta float64) float64 {
-	if mu == 0 || gaussianDelta(mu, 0) <= delta {
-		return 0
-	}
-	low, high := 0.0, math.Max(1e-300, mu)
-	for gaussianDelta(mu, high) > delta {
-		low, high = high, 2*high
-		if math.IsInf(high, 1) {
-			return high
-		}
-	}
-	for range 200 {
-		middle := low + (high-low)/2
-		if middle == low || middle == high {
-			break
-		}
-		if gaussianDelta(mu, middle) <= delta {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return high
+	return solveEpsilon(delta, func(epsilon float64) float64 { return gaussianDelta(mu, epsilon) })
 }
 
 // GaussianEpsilon is the exact epsilon at delta of steps releases with Gaussian

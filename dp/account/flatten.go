@@ -82,8 +82,11 @@ func flattenSampled(e event.Sampled, t Terms, times float64) ([]counted, error) 
 		if err != nil {
 			return nil, err
 		}
-		if e.Rate == 0 || math.IsInf(noise, 1) {
+		switch {
+		case e.Rate == 0 || math.IsInf(noise, 1):
 			return nil, nil
+		case e.Rate == 1:
+			return one(gaussian{noise}, times), nil
 		}
 		return one(poissonGaussian{e.Rate, noise}, times), nil
 	case event.WithoutReplacement:
@@ -94,8 +97,11 @@ func flattenSampled(e event.Sampled, t Terms, times float64) ([]counted, error) 
 		if err != nil {
 			return nil, err
 		}
-		if math.IsInf(noise, 1) {
+		switch {
+		case math.IsInf(noise, 1):
 			return nil, nil
+		case e.Batch == e.Examples:
+			return one(gaussian{noise}, times), nil
 		}
 		return one(withoutReplacement{float64(e.Batch) / float64(e.Examples), noise}, times), nil
 	}

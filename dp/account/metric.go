@@ -11,13 +11,14 @@ import (
 // is a fresh participant.
 type Metric struct {
 	Releases int64
-	// Leaks of equal releases are counted and multiplied, so that six releases of
-	// 0.4 are 6*0.4 and not a sum of rounded sums.
-	Closed   float64 // leaks of earlier, different releases
-	Each     float64 // leak of each of the last Same releases
-	Same     int64
-	Distance float64 // sum of epsilon_t: the loss per unit of distance
-	Bare     int64   // releases without noise: whatever they show is shown
+	// Equal releases are counted, so that six of 2/5 are 12/5 and not a sum of
+	// rounded sums.
+	Closed     float64 // leaks of earlier, different releases
+	Dimension  int     // of each of the last Same releases
+	Multiplier float64
+	Same       int64
+	Distance   float64 // sum of epsilon_t: the loss per unit of distance
+	Bare       int64   // releases without noise: whatever they show is shown
 }
 
 // AddUnprotected records a release without noise.
@@ -28,8 +29,9 @@ func (m *Metric) AddUnprotected() {
 
 // Add records a release.
 func (m *Metric) Add(e event.MetricLaplace) {
-	if leak := e.Leak(); leak != m.Each {
-		m.Closed, m.Each, m.Same = m.Epsilon(), leak, 0
+	if e.Dimension != m.Dimension || e.NoiseMultiplier != m.Multiplier {
+		m.Closed += m.run()
+		m.Dimension, m.Multiplier, m.Same = e.Dimension, e.NoiseMultiplier, 0
 	}
 	m.Same++
 	m.Releases++
@@ -42,7 +44,15 @@ func (m Metric) Epsilon() float64 {
 	if m.Bare > 0 {
 		return math.Inf(1)
 	}
-	return m.Closed + m.Each*float64(m.Same)
+	return m.Closed + m.run()
+}
+
+// run is the leak of the last, equal releases.
+func (m Metric) run() float64 {
+	if m.Same == 0 {
+		return 0
+	}
+	return float64(m.Same) * float64(m.Dimension) / m.Multiplier
 }
 
 // At is the loss between two participants whose points stay a fixed distance apart.

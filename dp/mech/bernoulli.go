@@ -115,7 +115,7 @@ func newExponent(x *big.Rat) exponent {
 	return e
 }
 
-// quotient is the exponent num/den for num < den.
+// quotient is the exponent num/den, below 128.
 func quotient(num, den uint64) exponent {
 	fixed, _ := bits.Div64(num>>(64-exponentBits), num<<exponentBits, den)
 	return exponent{num: new(big.Int).SetUint64(num), den: new(big.Int).SetUint64(den), fixed: fixed}

@@ -93,7 +93,7 @@ func (e *Entropy) DiscreteGaussian(dst []int64, sigma uint64) error {
 // gaussian makes one draw: a strip, a position in it, a sign, and acceptance with
 // probability peak*exp(-x^2/(2 sigma^2))/slots.
 func (e *Entropy) gaussian(p *gaussianPlan) (int64, error) {
-	for {
+	for range maxTries {
 		w, err := e.word()
 		if err != nil {
 			return 0, err
@@ -140,6 +140,7 @@ func (e *Entropy) gaussian(p *gaussianPlan) (int64, error) {
 			return signed(x, negative), nil
 		}
 	}
+	return 0, errBrokenSource
 }
 
 func signed(x, negative uint64) int64 {
@@ -160,7 +161,7 @@ func (e *Entropy) tailGroup() (uint64, error) {
 		}
 		zeros += 63
 	}
-	return 0, fmt.Errorf("entropy: %d zero bits in a row; the random source is broken", zeros)
+	return 0, errBrokenSource
 }
 
 // accept says whether a uniform number that starts with the tryBits bits of try

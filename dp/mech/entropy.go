@@ -3,6 +3,7 @@ package mech
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -19,6 +20,13 @@ type Entropy struct {
 	chunk  int
 	buf    [1 << 14]byte
 }
+
+// errBrokenSource ends loops that a working source leaves at once: each is left
+// in one round with probability at least 1/8, so maxTries rounds, or the 900 zero
+// bits of tailGroup, happen with probability below 2^-900.
+var errBrokenSource = errors.New("entropy: thousands of draws in a row were refused; the random source is broken, so nothing may be released")
+
+const maxTries = 5000
 
 // firstChunk keeps a short draw from a fresh keyed stream cheap.
 const firstChunk = 128
@@ -68,7 +76,7 @@ func (e *Entropy) fill() error {
 // uniform returns a uniform integer in [0, n), n > 0, without bias: Lemire,
 // "Fast random integer generation in an interval" (2019).
 func (e *Entropy) uniform(n uint64) (uint64, error) {
-	for {
+	for range maxTries {
 		w, err := e.word()
 		if err != nil {
 			return 0, err
@@ -77,4 +85,5 @@ func (e *Entropy) uniform(n uint64) (uint64, error) {
 			return v, nil
 		}
 	}
+	return 0, errBrokenSource
 }

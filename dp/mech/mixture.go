@@ -73,7 +73,7 @@ func planMixture(n int, epsilon float64, l Lattice) (mixturePlan, error) {
 // mixingSigma draws s. A proposal mode+k is accepted with probability
 // (256/257)*exp(L), L = n*ln(1+k/mode) - fine^2*(mode*k + k^2/2) + k^2/(2*spread^2).
 func (e *Entropy) mixingSigma(p *mixturePlan) (uint64, error) {
-	for {
+	for range maxTries {
 		k, err := e.gaussian(&p.proposal)
 		if err != nil {
 			return 0, err
@@ -93,6 +93,7 @@ func (e *Entropy) mixingSigma(p *mixturePlan) (uint64, error) {
 			return uint64(int64(p.mode) + k), nil
 		}
 	}
+	return 0, errBrokenSource
 }
 
 // acceptSigma settles most draws with floats whose error is bounded with a wide

@@ -108,7 +108,7 @@ func (s Selection) exponents(scores Scores) []exponent {
 // exponential draws i with probability ~ exp(-x[i]): a uniform candidate is kept
 // with probability exp(-x[i]), or drawn again. The best one is always kept.
 func (e *Entropy) exponential(x []exponent) (int, error) {
-	for {
+	for range maxTries * len(x) {
 		i, err := e.uniform(uint64(len(x)))
 		if err != nil {
 			return 0, err
@@ -117,6 +117,7 @@ func (e *Entropy) exponential(x []exponent) (int, error) {
 			return int(i), err
 		}
 	}
+	return 0, errBrokenSource
 }
 
 // permuteAndFlip is the same without replacement (McKenna and Sheldon 2020).
@@ -186,8 +187,7 @@ func noisyMaxScale(scores Scores, epsilon float64) (scale uint64, refine int64, 
 // laplace draws from the discrete Laplace distribution P(x) ~ exp(-|x|/scale),
 // scale at most 2^50 (Canonne, Kamath and Steinke 2020, algorithm 2).
 func (e *Entropy) laplace(scale uint64) (int64, error) {
-	unit := newExponent(big.NewRat(1, 1))
-	for {
+	for range maxTries {
 		x, err := e.uniform(scale)
 		if err != nil {
 			return 0, err
@@ -197,19 +197,11 @@ func (e *Entropy) laplace(scale uint64) (int64, error) {
 		} else if !ok {
 			continue
 		}
-		for wraps := 0; ; wraps++ {
-			ok, err := e.bernoulliExp(unit)
-			if err != nil {
-				return 0, err
-			}
-			if !ok {
-				break
-			}
-			if wraps == 1000 {
-				return 0, fmt.Errorf("entropy: a chance of exp(-1) came true 1000 times in a row; the random source is broken")
-			}
-			x += scale
+		wraps, err := e.geometric()
+		if err != nil {
+			return 0, err
 		}
+		x += wraps * scale
 		sign, err := e.word()
 		if err != nil {
 			return 0, err
@@ -218,4 +210,16 @@ func (e *Entropy) laplace(scale uint64) (int64, error) {
 			return signed(x, negative), nil
 		}
 	}
+	return 0, errBrokenSource
+}
+
+// geometric counts how often a chance of exp(-1) comes true in a row.
+func (e *Entropy) geometric() (uint64, error) {
+	unit := quotient(1, 1)
+	for count := range uint64(1000) {
+		if ok, err := e.bernoulliExp(unit); !ok || err != nil {
+			return count, err
+		}
+	}
+	return 0, errBrokenSource
 }

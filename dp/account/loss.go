@@ -1,0 +1,228 @@
+package account
+
+import "math"
+
+// A privacy loss distribution is the law of log(P/Q) under P, where P and Q are
+// the outputs on two neighbours. lossSource is that of one mechanism in one
+// direction.
+type lossSource interface {
+	// spread puts the loss on the multiples of step, pessimistically: what the
+	// grid's distribution says about delta is never below the truth. At most tail
+	// of the mass becomes an infinite loss.
+	spread(step, tail float64) gridLoss
+	// sketch is a rough list of atoms, good enough to choose windows and tilts.
+	sketch(tail float64) []lossAtom
+	// span is the width of the losses that spread keeps.
+	span(tail float64) float64
+}
+
+type lossAtom struct{ loss, mass float64 }
+
+// gridLoss is mass[i] at loss (first+i)*step.
+type gridLoss struct {
+	step     float64
+	first    int
+	mass     []float64
+	infinite float64
+}
+
+func newGridLoss(low, high, step float64) gridLoss {
+	first := int(math.Floor(low/step)) - 1
+	last := int(math.Ceil(high/step)) + 1
+	return gridLoss{step: step, first: first, mass: make([]float64, last-first+1)}
+}
+
+// bin adds the mass of the losses between grid points k and k+1: p under P, q
+// under Q, each with the relative error given. It is split between the two points
+// so that both masses are kept, which replaces delta's convex curve by its chord
+// ("connect the dots", Doroshenko et al. 2022; docs/proofs/pld.md).
+func (g *gridLoss) bin(k int, p, q, relativeError float64) {
+	if p <= 0 {
+		return
+	}
+	upper := (-math.Expm1(float64(k)*g.step+math.Log(q/p)) + relativeError) / -math.Expm1(-g.step)
+	upper = math.Min(1, math.Max(0, upper)) // NaN cannot be: p > 0, and q = 0 gives 1
+	g.mass[k-g.first] += p * (1 - upper)
+	g.mass[k+1-g.first] += p * upper
+}
+
+// atom adds one loss.
+func (g *gridLoss) atom(loss, p float64) {
+	k := int(math.Floor(loss / g.step))
+	g.bin(k, p, p*math.Exp(-loss), 4e-16*(1+math.Abs(loss)))
+}
+
+// normalInterval is the standard normal mass of (a, b) and its relative error.
+func normalInterval(a, b float64) (mass, relativeError float64) {
+	if a > b {
+		return 0, 0
+	}
+	if a+b < 0 {
+		a, b = -b, -a
+	}
+	// Now the interval leans to the right, where erfc keeps its digits.
+	high := math.Erfc(a / math.Sqrt2)
+	mass = (high - math.Erfc(b/math.Sqrt2)) / 2
+	if mass <= 0 {
+		return 0, 0
+	}
+	return mass, 4e-16 * high / mass
+}
+
+// tailReach is a z with standard normal tail at most tail.
+func tailReach(tail float64) float64 { return math.Sqrt(-2 * math.Log(tail)) }
+
+// lowReach is where sources stop on the side of negative losses: the mass beyond
+// is moved up to the last point, which costs nothing worth having.
+const lowReach = 9
+
+// gaussianLoss is the loss N(mu^2/2, mu^2), the same in both directions.
+type gaussianLoss struct{ mu float64 }
+
+func (s gaussianLoss) bounds(tail float64) (low, high float64) {
+	return s.mu*s.mu/2 - lowReach*s.mu, s.mu*s.mu/2 + tailReach(tail)*s.mu
+}
+
+func (s gaussianLoss) span(tail float64) float64 {
+	low, high := s.bounds(tail)
+	return high - low
+}
+
+func (s gaussianLoss) spread(step, tail float64) gridLoss {
+	low, high := s.bounds(tail)
+	g := newGridLoss(low, high, step)
+	at := func(k int) float64 { return float64(k) * step / s.mu }
+	last := g.first + len(g.mass) - 1
+	for k := g.first; k < last; k++ {
+		p, e1 := normalInterval(at(k)-s.mu/2, at(k+1)-s.mu/2)
+		q, e2 := normalInterval(at(k)+s.mu/2, at(k+1)+s.mu/2)
+		g.bin(k, p, q, e1+e2)
+	}
+	below, _ := normalInterval(math.Inf(-1), at(g.first)-s.mu/2)
+	g.mass[0] += below
+	g.infinite, _ = normalInterval(at(last)-s.mu/2, math.Inf(1))
+	return g
+}
+
+func (s gaussianLoss) sketch(tail float64) []lossAtom {
+	return sketchNormal(-lowReach, tailReach(tail), func(z, mass float64) lossAtom {
+		return lossAtom{s.mu*s.mu/2 + s.mu*z, mass}
+	})
+}
+
+// sketchNormal cuts a standard normal between low and high into atoms.
+func sketchNormal(low, high float64, atom func(z, mass float64) lossAtom) []lossAtom {
+	const cells = 600
+	width := (high - low) / cells
+	atoms := make([]lossAtom, cells)
+	for i := range atoms {
+		z := low + (float64(i)+0.5)*width
+		atoms[i] = atom(z, normalDensity(z)*width)
+	}
+	return atoms
+}
+
+// poissonLoss is the loss of a Gaussian on a Poisson sample. With remove, P is the
+// mixture of N(0,s^2) and N(1,s^2) and Q is N(0,s^2); without, the reverse.
+type poissonLoss struct {
+	poissonGaussian
+	remove bool
+}
+
+// at is log of mixture over N(0,s^2) at x.
+func (s poissonLoss) at(x float64) float64 {
+	w := (x - 0.5) / s.noise / s.noise
+	if w > 700 {
+		return log1pExp(w + math.Log(s.rate))
+	}
+	return math.Log1p(s.rate * math.Expm1(w))
+}
+
+// where is the inverse of at.
+func (s poissonLoss) where(loss float64) float64 {
+	ratio := math.Expm1(loss) / s.rate // e^w - 1
+	switch {
+	case !(ratio > -1):
+		return math.Inf(-1)
+	case math.IsInf(ratio, 1):
+		return 0.5 + s.noise*s.noise*(loss-math.Log(s.rate))
+	}
+	return 0.5 + s.noise*s.noise*math.Log1p(ratio)
+}
+
+// bounds are of x: P's mass outside is negligible on the side of low losses and at
+// most tail on the other.
+func (s poissonLoss) bounds(tail float64) (left, right float64) {
+	if s.remove {
+		return -lowReach * s.noise, 1 + tailReach(tail)*s.noise
+	}
+	return -tailReach(tail) * s.noise, lowReach * s.noise
+}
+
+func (s poissonLoss) span(tail float64) float64 {
+	left, right := s.bounds(tail)
+	return s.at(right) - s.at(left)
+}
+
+func (s poissonLoss) spread(step, tail float64) gridLoss {
+	left, right := s.bounds(tail)
+	low, high := s.at(left), s.at(right)
+	if !s.remove {
+		low, high = -high, -low
+	}
+	g := newGridLoss(low, high, step)
+	last := g.first + len(g.mass) - 1
+	edge := func(k int) float64 {
+		if s.remove {
+			return s.where(float64(k) * step)
+		}
+		return s.where(-float64(k) * step)
+	}
+	before := edge(g.first)
+	g.mass[0] += s.beyond(before, true)
+	for k := g.first; k < last; k++ {
+		after := edge(k + 1)
+		a, b := math.Min(before, after), math.Max(before, after)
+		plain, e0 := normalInterval(a/s.noise, b/s.noise)
+		shifted, e1 := normalInterval((a-1)/s.noise, (b-1)/s.noise)
+		mixture := (1-s.rate)*plain + s.rate*shifted
+		if s.remove {
+			g.bin(k, mixture, plain, e0+e1)
+		} else {
+			g.bin(k, plain, mixture, e0+e1)
+		}
+		before = after
+	}
+	g.infinite = s.beyond(before, false)
+	return g
+}
+
+// beyond is P's mass past an edge, on the side of low or of high losses: towards
+// low x the losses are low with remove and high without.
+func (s poissonLoss) beyond(edge float64, lowLosses bool) float64 {
+	a, b := edge, math.Inf(1)
+	if lowLosses == s.remove {
+		a, b = math.Inf(-1), edge
+	}
+	plain, _ := normalInterval(a/s.noise, b/s.noise)
+	if !s.remove {
+		return plain
+	}
+	shifted, _ := normalInterval((a-1)/s.noise, (b-1)/s.noise)
+	return (1-s.rate)*plain + s.rate*shifted
+}
+
+func (s poissonLoss) sketch(tail float64) []lossAtom {
+	plain := sketchNormal(-lowReach, tailReach(tail), func(z, mass float64) lossAtom {
+		if s.remove {
+			return lossAtom{s.at(z * s.noise), mass * (1 - s.rate)}
+		}
+		return lossAtom{-s.at(-z * s.noise), mass}
+	})
+	if !s.remove {
+		return plain
+	}
+	return append(plain, sketchNormal(-lowReach, tailReach(tail), func(z, mass float64) lossAtom {
+		return lossAtom{s.at(1 + z*s.noise), mass * s.rate}
+	})...)
+}

@@ -1,0 +1,296 @@
+package account
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// composition is sources composed with themselves and each other in one direction.
+type composition struct {
+	sources []lossSource
+	times   []float64
+	// least is the smallest grid step to use, 0 for as small as accuracy asks.
+	least   float64
+	maxGrid int
+}
+
+// bounds are what one pass proves about epsilon at a delta.
+type bounds struct{ low, high float64 }
+
+// accuracy is the share of epsilon that the grid may add.
+const accuracy = 5e-5
+
+// minGrid and passes bound the work from below and above.
+const (
+	minGrid = 1 << 12
+	passes  = 4
+)
+
+// epsilon bounds the least epsilon at delta from both sides. Every pass chooses a
+// step, a tilt and a window; later ones aim better with what the earlier found.
+func (c composition) epsilon(delta float64) bounds {
+	tail := math.Max(delta*1e-9/c.total(), 1e-290)
+	sketches := make(tilter, len(c.sources))
+	for i, s := range c.sources {
+		sketches[i] = newWeighted(s.sketch(tail), c.times[i])
+	}
+	guess, lambda := sketches.chernoff(-math.Log(delta))
+	_, w := sketches.aim(lambda, delta)
+	best := bounds{0, math.Inf(1)}
+	lastStep := math.Inf(1)
+	for range passes {
+		step := c.step(guess, lambda, w, tail)
+		if step > 0.9*lastStep {
+			break
+		}
+		lastStep = step
+		var found bounds
+		found, lambda, w = c.pass(delta, tail, step, guess)
+		best = bounds{math.Max(best.low, found.low), math.Min(best.high, found.high)}
+		if best.high == 0 || math.IsInf(best.high, 1) {
+			break
+		}
+		guess = best.high
+	}
+	return best
+}
+
+// spread puts all sources on one grid and picks tilt and window for it: a coarse
+// grid has other moments than the losses it stands for. The step grows until the
+// window fits.
+func (c composition) spread(delta, tail, step, guess float64) (grids []gridLoss, lambda float64, w window) {
+	for {
+		grids = grids[:0]
+		t := make(tilter, len(c.sources))
+		for i, s := range c.sources {
+			g := s.spread(step, tail)
+			grids = append(grids, g)
+			t[i] = newWeighted(g.atoms(), c.times[i])
+		}
+		highest, steepest := t.chernoff(-math.Log(delta))
+		lambda = steepest
+		if guess < highest {
+			lambda = math.Min(steepest, t.saddle(guess))
+		}
+		lambda, w = t.aim(lambda, delta)
+		if (w.top-w.bottom)/step < float64(c.maxGrid-2) {
+			return grids, lambda, w
+		}
+		step = 1.1 * (w.top - w.bottom) / float64(c.maxGrid-2)
+	}
+}
+
+func (c composition) total() float64 {
+	total := 0.0
+	for _, t := range c.times {
+		total += t
+	}
+	return math.Max(1, total)
+}
+
+// step is small enough that the grid adds a share accuracy to epsilon (each step
+// raises the cumulant by about step^2*lambda*(lambda+1)/12), and large enough for
+// the window to fit.
+func (c composition) step(guess, lambda float64, w window, tail float64) float64 {
+	wanted := math.Min(math.Sqrt(12*accuracy*guess/(c.total()*(lambda+1))), guess/200)
+	least := (w.top - w.bottom) / float64(c.maxGrid-2)
+	for _, s := range c.sources {
+		least = math.Max(least, s.span(tail)/float64(2*c.maxGrid))
+	}
+	return math.Max(math.Max(wanted, c.least), least)
+}
+
+// pass composes once. The losses are tilted by e^(lambda*loss), so that the part
+// of the distribution that decides about delta is where the FFT is accurate;
+// indices are taken modulo the grid's length, and what that moves is either
+// counted too high or bounded and added (docs/proofs/pld.md).
+func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, window) {
+	grids, lambda, w := c.spread(delta, tail, step, guess)
+	step = grids[0].step
+	n := minGrid
+	for float64(n)*step < w.top-w.bottom+2*step {
+		n *= 2
+	}
+	fft := fourier.NewFFT(n)
+	product := make([]complex128, n/2+1)
+	for i := range product {
+		product[i] = 1
+	}
+	sequence, spectrum := make([]float64, n), make([]complex128, n/2+1)
+	var logMoment, logTop, logAbove, logBelow, infinite, roundoff float64
+	for i, g := range grids {
+		k := g.logMoment(lambda)
+		logMoment += c.times[i] * k
+		logTop += c.times[i] * g.logMoment(w.topTilt)
+		logAbove += c.times[i] * g.logMoment(lambda+w.topShift)
+		logBelow += c.times[i] * g.logMoment(lambda-w.bottomShift)
+		infinite += c.times[i] * g.infinite
+		norm := g.fold(sequence, lambda, k)
+		fft.Coefficients(spectrum, sequence)
+		power(product, spectrum, c.times[i])
+		roundoff += c.times[i] * (fftError(n)*norm + 8*unit)
+	}
+	fft.Sequence(sequence, product)
+	norm := 0.0
+	for i := range sequence {
+		sequence[i] /= float64(n)
+		norm += sequence[i] * sequence[i]
+	}
+	roundoff += fftError(n) * math.Sqrt(norm)
+	bottom := int(math.Floor(w.bottom / step))
+	top := float64(bottom+n) * step
+	r := reading{
+		step: step, lambda: lambda, bottom: bottom, tilted: sequence,
+		logScale: logMoment - math.Log(delta), roundoff: roundoff,
+		folded: math.Exp(logBelow-logMoment+w.bottomShift*float64(bottom)*step) +
+			math.Exp(logAbove-logMoment-w.topShift*top),
+	}
+	extra := (infinite + math.Exp(logTop-w.topTilt*top)) / delta
+	high := r.upper(1, extra)
+	// The grid's losses exceed the true ones by at most a mean of step^2/8 each and
+	// a deviation that Hoeffding bounds, but for a chance of eta.
+	eta := delta * 1e-3
+	total := c.total()
+	shift := total*step*step/8*(step/-math.Expm1(-step)) + step*math.Sqrt(-2*total*math.Log(eta))
+	low := r.lower(1+eta/delta+extra) - shift
+	return bounds{math.Max(0, low), high}, lambda, w
+}
+
+const unit = 0x1p-53
+
+// fftError bounds the relative error of a transform in the Euclidean norm (Higham
+// 2002, theorem 24.2, with room for the library's twiddle factors).
+func fftError(n int) float64 { return 16 * unit * math.Log2(float64(n)) }
+
+// logMoment is log E[e^(lambda*loss)] over the finite losses.
+func (g gridLoss) logMoment(lambda float64) float64 {
+	var total logSum
+	for i, m := range g.mass {
+		if m > 0 {
+			total.add(math.Log(m) + lambda*float64(g.first+i)*g.step)
+		}
+	}
+	return total.log()
+}
+
+// atoms are the grid's points, with neighbours merged to within half a percent of
+// their loss.
+func (g gridLoss) atoms() []lossAtom {
+	var atoms []lossAtom
+	for i := 0; i < len(g.mass); {
+		k := g.first + i
+		end := min(len(g.mass), i+max(1, max(k, -k)/200))
+		mass, loss := 0.0, 0.0
+		for ; i < end; i++ {
+			mass += g.mass[i]
+			loss += g.mass[i] * float64(g.first+i) * g.step
+		}
+		if mass > 0 {
+			atoms = append(atoms, lossAtom{loss / mass, mass})
+		}
+	}
+	return atoms
+}
+
+// fold writes the tilted distribution into sequence, index modulo its length, and
+// returns its Euclidean norm.
+func (g gridLoss) fold(sequence []float64, lambda, logMoment float64) float64 {
+	clear(sequence)
+	n := len(sequence)
+	at := ((g.first % n) + n) % n
+	for i, m := range g.mass {
+		if m > 0 {
+			sequence[at] += m * math.Exp(lambda*float64(g.first+i)*g.step-logMoment)
+		}
+		if at++; at == n {
+			at = 0
+		}
+	}
+	norm := 0.0
+	for _, v := range sequence {
+		norm += v * v
+	}
+	return math.Sqrt(norm)
+}
+
+// power multiplies product by spectrum to a whole power, by repeated squaring.
+func power(product, spectrum []complex128, times float64) {
+	for i, base := range spectrum {
+		result := product[i]
+		for n := uint64(times); n > 0; n >>= 1 {
+			if n&1 == 1 {
+				result *= base
+			}
+			base *= base
+		}
+		product[i] = result
+	}
+}
+
+// reading reads delta off the composed, tilted distribution.
+type reading struct {
+	step, lambda float64
+	bottom       int
+	tilted       []float64
+	logScale     float64 // log of moment/delta: delta is counted in units of the target
+	roundoff     float64 // Euclidean norm of the error in tilted
+	folded       float64 // tilted mass from outside the window, which lands in it
+}
+
+// upper is an epsilon at which delta, in units of the target, is at most goal:
+// extra is mass at infinity, and errors count as mass.
+func (r reading) upper(goal, extra float64) float64 {
+	return r.descend(goal, extra, r.roundoff*r.errorWeight(), math.Max(0, float64(r.bottom)*r.step))
+}
+
+// lower is an epsilon at which the grid's delta is at least goal: errors count
+// against it. It is 0 if there is none in the window.
+func (r reading) lower(goal float64) float64 {
+	return r.descend(goal, 0, -r.roundoff*r.errorWeight()-r.folded, 0)
+}
+
+// errorWeight is, by Cauchy and Schwarz, what a roundoff of norm 1 can add to
+// delta: the norm of e^(-lambda*(loss-eps)) over the losses above eps.
+func (r reading) errorWeight() float64 {
+	weight := math.Sqrt(float64(len(r.tilted)))
+	if x := 2 * r.lambda * r.step; x > 0 {
+		weight = math.Min(weight, 1/math.Sqrt(math.Expm1(x)))
+	}
+	return weight
+}
+
+// descend goes down from the window's top to where delta passes goal. With
+// B = sum of p_j e^(eps-eps_j) over the losses above eps, one step down adds
+// (1-e^-step)(B+p) to delta: nothing cancels.
+func (r reading) descend(goal, extra, tiltedError, otherwise float64) float64 {
+	n := len(r.tilted)
+	shrink := math.Exp(-r.step)
+	delta, b := 0.0, 0.0
+	before := math.NaN() // delta one grid point higher, errors included
+	for k := r.bottom + n - 1; k >= r.bottom; k-- {
+		scale := math.Exp(r.logScale - r.lambda*float64(k)*r.step)
+		here := delta + extra + scale*tiltedError
+		if here > goal {
+			if math.IsNaN(before) {
+				return math.Inf(1)
+			}
+			return math.Max(0, interpolate(float64(k)*r.step, r.step, here, before, goal))
+		}
+		if k < 0 {
+			return 0
+		}
+		before = here
+		p := math.Max(0, r.tilted[((k%n)+n)%n]) * scale
+		delta += (1 - shrink) * (b + p)
+		b = shrink * (b + p)
+	}
+	return otherwise
+}
+
+// interpolate solves for goal between the grid point eps (value high) and the next
+// (value low); delta is linear in e^eps between grid points.
+func interpolate(eps, step, high, low, goal float64) float64 {
+	share := (high - goal) / (high - low)
+	return eps + math.Log1p(share*math.Expm1(step))
+}

@@ -1,0 +1,100 @@
+// Package coterie_test checks the map of the repository.
+package coterie_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/coterie-fl/coterie"
+
+// levels is the map: a package imports only packages of lower levels.
+var levels = map[string]int{
+	"internal/rng": 0, "internal/kernel": 0, "dp/event": 0, "config": 0,
+	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1,
+	"model": 2, "ledger": 2,
+	"fl":  3,
+	"sim": 4, "federation": 4,
+	"audit": 5, "sweep": 5,
+	"report": 6,
+	"repro":  7, "web": 7,
+	"cmd/coterie": 8,
+}
+
+type listed struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.GoFiles) > 0 {
+			all = append(all, p)
+		}
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		level, ok := levels[name]
+		if !ok {
+			t.Errorf("%s is not on the map: give it a level", name)
+			continue
+		}
+		for _, path := range p.Imports {
+			other, ours := strings.CutPrefix(path, module+"/")
+			if ours && levels[other] >= level {
+				t.Errorf("%s (level %d) imports %s (level %d)", name, level, other, levels[other])
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range packages(t) {
+		want := "Package " + p.ImportPath[strings.LastIndexByte(p.ImportPath, '/')+1:] + " "
+		if strings.HasPrefix(p.ImportPath, module+"/cmd/") {
+			want = "Command "
+		}
+		if !strings.HasPrefix(p.Doc, want) {
+			t.Errorf("%s has the package comment %q, want one that starts with %q", p.ImportPath, p.Doc, want)
+		}
+	}
+}
+
+// TestCoreHasNoClockNetworkOrDisk: what decides about privacy and training can
+// be replayed.
+func TestCoreHasNoClockNetworkOrDisk(t *testing.T) {
+	forbidden := map[string]string{
+		"time": "no clock", "net": "no network", "net/http": "no network", "os": "no disk",
+		"math/rand": "keyed streams only", "sync": "no goroutines of its own",
+	}
+	for _, p := range packages(t) {
+		switch strings.TrimPrefix(p.ImportPath, module+"/") {
+		case "fl", "model", "dp/event", "dp/account", "dp/mech", "internal/rng", "config":
+			for _, path := range p.Imports {
+				if why := forbidden[path]; why != "" {
+					t.Errorf("%s imports %s: %s", p.ImportPath, path, why)
+				}
+			}
+		}
+	}
+}

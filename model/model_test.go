@@ -1,0 +1,164 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+func someRows(features, n int) data.Rows {
+	f := rng.NewFamily(5, "rows")
+	s := f.Stream(0, 0)
+	r := data.Rows{Features: features}
+	for range n {
+		for range features {
+			r.X = append(r.X, s.Normal())
+		}
+		r.Y = append(r.Y, s.Normal())
+	}
+	return r
+}
+
+// lossOf is a second way to the loss, straight from its definition.
+func lossOf(m Linear, theta []float64, rows data.Rows, order []int, loss Loss) float64 {
+	sum := 0.0
+	for _, i := range order {
+		p := 0.0
+		for j := range m.Features {
+			p += theta[j] * rows.X[i*m.Features+j]
+		}
+		if m.Intercept {
+			p += theta[m.Features]
+		}
+		sum += (p - rows.Y[i]) * (p - rows.Y[i])
+	}
+	if loss == RMSE {
+		return math.Sqrt(sum / float64(len(order)))
+	}
+	return sum / float64(len(order))
+}
+
+func TestGradientAgainstFiniteDifferences(t *testing.T) {
+	for _, m := range []Linear{{Features: 1}, {Features: 2}, {Features: 2, Intercept: true}, {Features: 7, Intercept: true}} {
+		rows := someRows(m.Features, 9)
+		theta := someRows(m.Parameters(), 1).X
+		for _, loss := range []Loss{SquaredError, RMSE} {
+			for _, order := range [][]int{nil, {3, 1, 8}} {
+				all := order
+				if all == nil {
+					all = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+				}
+				grad := make([]float64, len(theta))
+				m.Gradient(grad, theta, rows, order, loss)
+				for j := range theta {
+					const h = 1e-6
+					up, down := slices.Clone(theta), slices.Clone(theta)
+					up[j] += h
+					down[j] -= h
+					want := (lossOf(m, up, rows, all, loss) - lossOf(m, down, rows, all, loss)) / (2 * h)
+					if math.Abs(grad[j]-want) > 1e-8*(1+math.Abs(want)) {
+						t.Errorf("%+v, loss %d, rows %v: gradient %d is %v, differences say %v", m, loss, order, j, grad[j], want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestLossesAgree(t *testing.T) {
+	for _, m := range []Linear{{Features: 2}, {Features: 3}, {Features: 2, Intercept: true}} {
+		rows, theta := someRows(m.Features, 10), someRows(m.Parameters(), 1).X
+		want := lossOf(m, theta, rows, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, SquaredError)
+		if got := m.SquaredError(theta, rows); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("%+v: %v, want %v", m, got, want)
+		}
+	}
+}
+
+func TestPerfectFitHasNoGradient(t *testing.T) {
+	m := Linear{Features: 1}
+	rows := data.Rows{X: []float64{1, 2}, Y: []float64{3, 6}, Features: 1}
+	grad := []float64{math.NaN()}
+	m.Gradient(grad, []float64{3}, rows, nil, RMSE)
+	if grad[0] != 0 {
+		t.Errorf("gradient %v at a perfect fit", grad)
+	}
+}
+
+func TestTrainWalksThroughBatches(t *testing.T) {
+	m := Linear{Features: 2}
+	rows := someRows(2, 10)
+	var s Scratch
+	f := rng.NewFamily(1, "b")
+	theta := []float64{0.5, 0.5}
+	Descent{Step: 0.05, Epochs: 200, Batch: 3, Loss: SquaredError}.Train(m, theta, rows, f.Stream(0, 0), &s)
+	whole := []float64{0.5, 0.5}
+	Descent{Step: 0.05, Epochs: 800, Loss: SquaredError}.Train(m, whole, rows, nil, &s)
+	if d := math.Hypot(theta[0]-whole[0], theta[1]-whole[1]); d > 0.3 {
+		t.Errorf("batches end at %v, the whole data at %v", theta, whole)
+	}
+	one := []float64{1, 1}
+	grad := make([]float64, 2)
+	m.Gradient(grad, one, rows, nil, SquaredError)
+	Descent{Step: 0.1, Epochs: 1, Loss: SquaredError}.Train(m, one, rows, nil, &s)
+	if one[0] != 1-0.1*grad[0] || one[1] != 1-0.1*grad[1] {
+		t.Errorf("one step ends at %v", one)
+	}
+}
+
+func TestBestRMSE(t *testing.T) {
+	m := Linear{Features: 1}
+	rows := data.Rows{X: []float64{1}, Y: []float64{2}, Features: 1}
+	if loss, j := BestRMSE(m, []float64{5, 2, 2}, rows); loss != 0 || j != 1 {
+		t.Errorf("loss %v of hypothesis %d, want 0 of 1: ties go to the lowest index", loss, j)
+	}
+}
+
+func TestSafetensors(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteSafetensors(&out, "hypothesis", []float64{1, 2, 3, 4}, 2); err != nil {
+		t.Fatal(err)
+	}
+	raw := out.Bytes()
+	n := binary.LittleEndian.Uint64(raw)
+	var header map[string]struct {
+		Dtype   string `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets [2]int `json:"data_offsets"`
+	}
+	if err := json.Unmarshal(raw[8:8+n], &header); err != nil {
+		t.Fatal(err)
+	}
+	second := header["hypothesis.1"]
+	if len(header) != 2 || second.Dtype != "F64" || second.Offsets != [2]int{16, 32} || n%8 != 0 {
+		t.Fatalf("header %+v", header)
+	}
+	body := raw[8+n:]
+	if len(body) != 32 || math.Float64frombits(binary.LittleEndian.Uint64(body[second.Offsets[0]:])) != 3 {
+		t.Errorf("data %x", body)
+	}
+	if err := WriteSafetensors(&out, "x", []float64{1, 2, 3}, 2); err == nil {
+		t.Error("three values were written as vectors of two")
+	}
+}
+
+func TestParseLoss(t *testing.T) {
+	if _, err := ParseLoss("hinge"); err == nil {
+		t.Error("an unknown loss was accepted")
+	}
+}
+
+func BenchmarkLinearEpoch(b *testing.B) {
+	m, rows, theta := Linear{Features: 2}, someRows(2, 10), []float64{1, 1}
+	var s Scratch
+	d := Descent{Step: 1e-9, Epochs: 1, Loss: SquaredError}
+	for b.Loop() {
+		d.Train(m, theta, rows, nil, &s)
+	}
+}

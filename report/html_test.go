@@ -1,0 +1,357 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+func render(t *testing.T, title string, results ...sim.Result) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, title, results); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var (
+	svgElement  = regexp.MustCompile(`(?s)<svg .*?</svg>`)
+	notANumber  = regexp.MustCompile(`\b(NaN|[+-]?Inf)\b`)
+	loads       = regexp.MustCompile(`(?i)<(script|iframe|object|embed|img|video|audio|base|form)\b|\bsrc=|url\(|@import|\bon[a-z]+="|xlink`)
+	linkTarget  = regexp.MustCompile(`href="([^"]*)"`)
+	identity    = regexp.MustCompile(` id="([^"]*)"`)
+	openingPath = regexp.MustCompile(`^M(-?[0-9.]+) (-?[0-9.]+)`)
+)
+
+// faults lists what no report may have.
+func faults(page string) (out []string) {
+	if m := notANumber.FindString(page); m != "" {
+		out = append(out, "prints "+m)
+	}
+	if m := loads.FindString(page); m != "" {
+		out = append(out, "loads or runs something: "+m)
+	}
+	for _, m := range linkTarget.FindAllStringSubmatch(page, -1) {
+		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
+			out = append(out, "links to "+m[1])
+		}
+	}
+	seen := map[string]bool{}
+	for _, m := range identity.FindAllStringSubmatch(page, -1) {
+		if seen[m[1]] {
+			out = append(out, "two elements are called "+m[1])
+		}
+		seen[m[1]] = true
+	}
+	for _, s := range svgElement.FindAllString(page, -1) {
+		if err := checkSVG(s); err != nil {
+			out = append(out, err.Error())
+		}
+	}
+	return out
+}
+
+// checkSVG says whether a picture is well-formed and inside its frame.
+func checkSVG(s string) error {
+	d := xml.NewDecoder(strings.NewReader(s))
+	chart := false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("not well-formed: %w", err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		for _, a := range start.Attr {
+			if start.Name.Local == "svg" && a.Name.Local == "class" {
+				chart = a.Value == "chart"
+			}
+			if !chart {
+				continue
+			}
+			limit := -1.0
+			switch a.Name.Local {
+			case "x", "x1", "x2", "cx":
+				limit = chartWidth
+			case "y", "y1", "y2", "cy":
+				limit = chartHeight
+			case "d":
+				if m := openingPath.FindStringSubmatch(a.Value); m == nil || outside(m[1], chartWidth) || outside(m[2], chartHeight) {
+					return fmt.Errorf("a path begins outside: %.40s", a.Value)
+				}
+			}
+			if limit > 0 && outside(a.Value, limit) {
+				return fmt.Errorf("<%s %s=%q> lies outside", start.Name.Local, a.Name.Local, a.Value)
+			}
+		}
+	}
+}
+
+func outside(value string, limit float64) bool {
+	v, err := strconv.ParseFloat(value, 64)
+	return err != nil || !(v >= -2 && v <= limit+2)
+}
+
+func TestReportOfThePapersMethods(t *testing.T) {
+	results := paperRuns()
+	page := render(t, "Demo", results...)
+	for _, f := range faults(page) {
+		t.Error(f)
+	}
+	for _, want := range []string{
+		"Content-Security-Policy", "default-src 'none'", "<h1>Demo</h1>", "This is a simulation.",
+		"FedAvg", "IFCA", "Group-private", `id="early-3"`, `id="late-3"`, `id="loss-3"`, `id="leakage-3"`, `id="budgets-3"`,
+		"prefers-color-scheme: dark", "@media print", "epsilon at the radius",
+	} {
+		// Charts carry their name in the ids of title and description.
+		want = strings.Replace(want, `-3"`, `-3-t"`, 1)
+		if !strings.Contains(page, want) {
+			t.Errorf("the report does not contain %q", want)
+		}
+	}
+	for _, r := range results {
+		for _, want := range append([]string{r.Command, r.Config, r.ModelSHA256, r.ConfigSHA256, r.Kernel, r.Version}, r.Privacy.NotCovered...) {
+			if !strings.Contains(page, html.EscapeString(want)) {
+				t.Errorf("%s: the report does not contain %q", r.Name, want)
+			}
+		}
+	}
+	if n := strings.Count(page, `class="label"`); n != 3 {
+		t.Errorf("%d privacy labels, want 3", n)
+	}
+}
+
+// Every claim has its word, its own shape and its own sentence.
+func TestClaimsCannotBeMistaken(t *testing.T) {
+	icons, sentences := map[string]event.Claim{}, map[string]event.Claim{}
+	for _, c := range []event.Claim{event.ClaimNone, event.ClaimHeuristic, event.ClaimMetric, event.ClaimProved} {
+		r := made(paperShape("group-private"))
+		r.Privacy.Claim = c
+		got := claimOf(r)
+		if other, ok := icons[string(got.Icon)]; ok {
+			t.Errorf("%s has the shape of %s", c, other)
+		}
+		if other, ok := sentences[got.Sentence]; ok {
+			t.Errorf("%s has the sentence of %s", c, other)
+		}
+		icons[string(got.Icon)], sentences[got.Sentence] = c, c
+		page := render(t, "claims", r)
+		for _, want := range []string{
+			fmt.Sprintf(`<small>Claim</small> %s</span>`, c), got.Sentence, fmt.Sprintf(`class="badge %s"`, c),
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: the report does not contain %q", c, want)
+			}
+		}
+	}
+	r := made(paperShape("group-private"))
+	r.Privacy.Claim = "certified"
+	if got := claimOf(r); got.Word != "certified" || !strings.Contains(got.Sentence, "Treat it as none") {
+		t.Errorf("an unknown claim reads %q, %q", got.Word, got.Sentence)
+	}
+}
+
+func TestHostileTextIsEscaped(t *testing.T) {
+	const evil = "<script>alert('x')</script>\"><img src=x onerror=\"y\"> \x00\x1b\xff --> ]]> ${x} https://example.org"
+	r := made(paperShape("group-private"))
+	r.Name, r.Algorithm, r.Command, r.RunID, r.Kernel, r.Version = evil, evil, evil, evil, evil, evil
+	r.ModelSHA256, r.ConfigSHA256, r.Stopped, r.Config = evil, evil, evil, evil
+	r.Privacy.Claim, r.Privacy.Unit, r.Privacy.Relation, r.Privacy.Trust = evil, evil, evil, evil
+	r.Privacy.Sampling, r.Privacy.NotCovered = evil, []string{evil}
+	page := render(t, evil, r, r)
+	for _, bad := range []string{"<script", "<img"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the report contains %q", bad)
+		}
+	}
+	for _, s := range svgElement.FindAllString(page, -1) {
+		if err := checkSVG(s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSameResultsGiveSameBytes(t *testing.T) {
+	results := append(paperRuns(), made(shape{algorithm: "group-private", mode: "sound", hypotheses: 9, parameters: 4, rounds: 30, clients: 50, scale: 1, noise: 2}))
+	first := render(t, "Demo", results...)
+	for range 20 {
+		if render(t, "Demo", results...) != first {
+			t.Fatal("the same results gave another report")
+		}
+	}
+}
+
+func TestEdgeCases(t *testing.T) {
+	base := paperShape("group-private")
+	with := func(change func(*shape)) []sim.Result {
+		s := base
+		change(&s)
+		return []sim.Result{made(s)}
+	}
+	cases := map[string][]sim.Result{
+		"nothing at all":      {{}},
+		"one parameter":       with(func(s *shape) { s.parameters = 1 }),
+		"many parameters":     with(func(s *shape) { s.parameters = 11 }),
+		"one hypothesis":      with(func(s *shape) { s.hypotheses = 1 }),
+		"ten hypotheses":      with(func(s *shape) { s.hypotheses = 10 }),
+		"sixty hypotheses":    with(func(s *shape) { s.hypotheses = 60 }),
+		"one round":           with(func(s *shape) { s.rounds = 1 }),
+		"4096 rounds":         with(func(s *shape) { s.rounds = 4096 }),
+		"one client":          with(func(s *shape) { s.clients, s.hypotheses = 1, 1 }),
+		"10,000 clients":      with(func(s *shape) { s.clients = 10000 }),
+		"no truth":            with(func(s *shape) { s.truth = false }),
+		"no noise":            with(func(s *shape) { s.noise = 0 }),
+		"tiny":                with(func(s *shape) { s.scale = 1e-9 }),
+		"large":               with(func(s *shape) { s.scale = 1e6 }),
+		"much noise":          with(func(s *shape) { s.noise = 1e9 }),
+		"little noise":        with(func(s *shape) { s.noise = 1e-9 }),
+		"ceiling":             with(func(s *shape) { s.ceiling = 1.2 }),
+		"sound":               with(func(s *shape) { s.mode = "sound" }),
+		"different scales":    append(with(func(s *shape) { s.scale = 1e-9 }), with(func(s *shape) { s.scale = 1e6 })...),
+		"different lengths":   append(with(func(s *shape) { s.rounds = 2 }), with(func(s *shape) { s.rounds = 2000 })...),
+		"different sizes":     append(with(func(s *shape) { s.parameters = 1 }), with(func(s *shape) { s.hypotheses = 7 })...),
+		"six of one name":     append(append(with(func(*shape) {}), with(func(*shape) {})...), append(paperRuns(), made(base))...),
+		"unreadable run file": func() []sim.Result { r := with(func(*shape) {}); r[0].Config = "a: [b"; return r }(),
+	}
+	for name, results := range cases {
+		t.Run(name, func(t *testing.T) {
+			page := render(t, name, results...)
+			for _, f := range faults(page) {
+				t.Error(f)
+			}
+			if len(page) > 1<<20 {
+				t.Errorf("the report has %d bytes", len(page))
+			}
+			if len(methodsOf(results)) > 1 {
+				seen := map[string]bool{}
+				for _, m := range methodsOf(results) {
+					if seen[m.Label] {
+						t.Errorf("two methods are called %q", m.Label)
+					}
+					seen[m.Label] = true
+				}
+			}
+		})
+	}
+}
+
+// Damaged results must not stop the report nor spoil it.
+func TestDamagedResults(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64,
+		math.SmallestNonzeroFloat64, 1e300, -1e300, 1e-300, 0, -1, 1e-9, 1e6}
+	pick := func(v float64) float64 {
+		if random.IntN(4) == 0 {
+			return odd[random.IntN(len(odd))]
+		}
+		return v
+	}
+	for range 60 {
+		r := made(shape{algorithm: "group-private", mode: "paper", hypotheses: 1 + random.IntN(4), parameters: 1 + random.IntN(3),
+			rounds: 1 + random.IntN(12), clients: 1 + random.IntN(20), scale: 1, noise: 5, truth: true, ceiling: 1})
+		h := &r.History
+		for _, vectors := range [][][]float64{h.Start, h.Returned, h.Truth} {
+			for j := range vectors {
+				for i := range vectors[j] {
+					vectors[j][i] = pick(vectors[j][i])
+				}
+				vectors[j] = vectors[j][:random.IntN(len(vectors[j])+1)]
+			}
+		}
+		for i := range h.Early {
+			h.Early[i].At[0], h.Early[i].Cluster = pick(h.Early[i].At[0]), random.IntN(9)-4
+		}
+		for i := range h.Rounds {
+			h.Rounds[i].ValidationLoss = event.Number(pick(float64(h.Rounds[i].ValidationLoss)))
+			h.Rounds[i].MaxLeakage[0] = event.Number(pick(1))
+			h.Rounds[i].Hypotheses = h.Rounds[i].Hypotheses[:random.IntN(len(h.Rounds[i].Hypotheses)+1)]
+			h.Rounds[i].Round = random.IntN(20) - 3
+		}
+		for i := range h.Budgets {
+			h.Budgets[i] = event.Number(pick(float64(h.Budgets[i])))
+		}
+		for _, n := range []*event.Number{&r.Privacy.MaxEpsilon, &r.Privacy.MedianEpsilon, &r.Privacy.EpsilonPerRelease,
+			&r.Privacy.Delta, r.Privacy.Ceiling, &r.Metrics.ValidationLoss} {
+			*n = event.Number(pick(float64(*n)))
+		}
+		for _, f := range faults(render(t, "damaged", r)) {
+			t.Error(f)
+		}
+	}
+}
+
+// The checks above can fail: each of these pages has one fault.
+func TestFaultsAreFound(t *testing.T) {
+	for _, page := range []string{
+		"<td>NaN</td>", "<td>+Inf</td>", `<script>x</script>`, `<p style="background:url(x)">`, `<a href="https://example.org">x</a>`,
+		`<p id="a"></p><p id="a"></p>`, `<svg class="chart"><text x="3">a</svg>`, `<svg class="chart"><circle cx="900" cy="3"/></svg>`,
+		`<svg class="chart"><path d="M5 700L3 3"/></svg>`,
+	} {
+		if len(faults(page)) == 0 {
+			t.Errorf("no fault found in %s", page)
+		}
+	}
+}
+
+func TestNoResults(t *testing.T) {
+	var b bytes.Buffer
+	if err := HTML(&b, "x", nil); err == nil || b.Len() > 0 {
+		t.Errorf("HTML without results: error %v, %d bytes written", err, b.Len())
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestWriterFails(t *testing.T) {
+	if err := HTML(brokenWriter{}, "x", paperRuns()); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("HTML on a broken writer: %v", err)
+	}
+}
+
+func TestWhatIsSaid(t *testing.T) {
+	s := paperShape("group-private")
+	s.parameters, s.ceiling = 11, 8
+	page := render(t, "said", made(s))
+	for _, want := range []string{
+		"Only the first two of 11 parameters are drawn.",
+		"3 of 100 clients declined at least once (7 requests)",
+		"epsilon 8 a client",
+		"the best by validation",
+		"not public",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	s = paperShape("ifca")
+	s.parameters, s.truth = 1, false
+	page = render(t, "said", made(s))
+	for _, want := range []string{"There is one parameter", "unlimited", "Without noise the leakage is unlimited"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	if strings.Contains(page, "Worst distance") || strings.Contains(page, "true parameters of a group") {
+		t.Error("the report speaks of a truth that is not known")
+	}
+}
