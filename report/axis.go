@@ -160,7 +160,7 @@ func (a *axis) logTicks(most int) {
 	first, last := int(math.Floor(math.Log10(a.lo))), int(math.Ceil(math.Log10(a.hi)))
 	stride := max(1, (last-first+most-1)/most)
 	steps := []float64{1}
-	if last-first <= 2 {
+	if last-first <= 3 {
 		steps = []float64{1, 2, 5}
 	}
 	for e := first; e <= last; e += stride {

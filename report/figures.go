@@ -61,7 +61,7 @@ func vectorCaption(r sim.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Validation RMSE %s", rounded(float64(r.Metrics.ValidationLoss)))
 	if d := r.Metrics.WorstDistance; d != nil {
-		fmt.Fprintf(&b, "; the true parameters farthest from a model are %s away", rounded(float64(*d)))
+		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", rounded(float64(*d)))
 	}
 	b.WriteString(".")
 	if n := max(len(r.History.Early), len(r.History.Late)); n > mostVectors {

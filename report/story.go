@@ -181,7 +181,7 @@ func validate(n int) string {
 
 func batchWords(batch int) string {
 	if batch == 0 {
-		return "all its rows"
+		return "all their rows"
 	}
 	return "batches of " + counted(batch, "row", "rows")
 }

@@ -46,3 +46,48 @@ func TestGoldenPLDPoisson(t *testing.T) {
 	}
 	t.Logf("largest relative difference: %.1e", worst)
 }
+
+func TestGoldenPLDLaplace(t *testing.T) {
+	var file googleFile
+	golden(t, "google_dp_accounting.json", &file)
+	for _, row := range file.Laplace {
+		e := event.Repeated{Times: row.Compositions, Of: event.Laplace{Scale: row.Scale / row.Sensitivity}}
+		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1)
+	}
+}
+
+func TestGoldenPLDDiscreteGaussian(t *testing.T) {
+	var file googleFile
+	golden(t, "google_dp_accounting.json", &file)
+	for _, row := range file.DiscreteGaussian {
+		e := event.Repeated{Times: row.Compositions, Of: event.DiscreteGaussian{Sigma: row.Sigma, Bound: row.Sensitivity}}
+		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1)
+	}
+}
+
+func checkPLD(t *testing.T, e event.Event, eps1e5, eps1e6, deltaAtEps1 float64) {
+	t.Helper()
+	for delta, want := range map[float64]float64{1e-5: eps1e5, 1e-6: eps1e6} {
+		low, high := pldBounds(t, exampleTerms, e, delta)
+		if math.Abs(high-want) > math.Max(1e-3*want, 1e-4) || low > want {
+			t.Errorf("%+v delta %v: %v to %v, want %v", e, delta, low, high, want)
+		}
+	}
+	// delta at epsilon 1 is read backwards: at that delta epsilon is 1.
+	if deltaAtEps1 > 1e-10 && deltaAtEps1 < 0.9999 {
+		if _, high := pldBounds(t, exampleTerms, e, deltaAtEps1); math.Abs(high-1) > 1e-3 {
+			t.Errorf("%+v: epsilon %v at delta %v, want 1", e, high, deltaAtEps1)
+		}
+	}
+}
+
+func TestGoldenPRV(t *testing.T) {
+	var file exactFile
+	golden(t, "exact_and_opacus.json", &file)
+	for _, row := range file.OpacusEps {
+		// Opacus' PRV accountant promises 0.01 in epsilon.
+		if _, high := pldBounds(t, exampleTerms, dpsgd(row.NM, row.Q, row.Steps), row.Delta); math.Abs(high-row.PRVEps) > 0.011 {
+			t.Errorf("%+v: epsilon %v", row, high)
+		}
+	}
+}

@@ -113,12 +113,9 @@ func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, wi
 		n *= 2
 	}
 	fft := fourier.NewFFT(n)
-	product := make([]complex128, n/2+1)
-	for i := range product {
-		product[i] = 1
-	}
+	product := newProduct(n)
 	sequence, spectrum := make([]float64, n), make([]complex128, n/2+1)
-	var logMoment, logTop, logAbove, logBelow, infinite, roundoff float64
+	var logMoment, logTop, logAbove, logBelow, infinite float64
 	for i, g := range grids {
 		k := g.logMoment(lambda)
 		logMoment += c.times[i] * k
@@ -126,18 +123,16 @@ func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, wi
 		logAbove += c.times[i] * g.logMoment(lambda+w.topShift)
 		logBelow += c.times[i] * g.logMoment(lambda-w.bottomShift)
 		infinite += c.times[i] * g.infinite
-		norm := g.fold(sequence, lambda, k)
-		fft.Coefficients(spectrum, sequence)
-		power(product, spectrum, c.times[i])
-		roundoff += c.times[i] * (fftError(n)*norm + 8*unit)
+		g.fold(sequence, lambda, k)
+		product.multiply(fft.Coefficients(spectrum, sequence), c.times[i])
 	}
-	fft.Sequence(sequence, product)
+	fft.Sequence(sequence, product.value)
 	norm := 0.0
 	for i := range sequence {
 		sequence[i] /= float64(n)
 		norm += sequence[i] * sequence[i]
 	}
-	roundoff += fftError(n) * math.Sqrt(norm)
+	roundoff := product.roundoff() + fftError(n)*math.Sqrt(norm)
 	bottom := int(math.Floor(w.bottom / step))
 	top := float64(bottom+n) * step
 	r := reading{
@@ -156,12 +151,6 @@ func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, wi
 	low := r.lower(1+eta/delta+extra) - shift
 	return bounds{math.Max(0, low), high}, lambda, w
 }
-
-const unit = 0x1p-53
-
-// fftError bounds the relative error of a transform in the Euclidean norm (Higham
-// 2002, theorem 24.2, with room for the library's twiddle factors).
-func fftError(n int) float64 { return 16 * unit * math.Log2(float64(n)) }
 
 // logMoment is log E[e^(lambda*loss)] over the finite losses.
 func (g gridLoss) logMoment(lambda float64) float64 {
@@ -193,9 +182,8 @@ func (g gridLoss) atoms() []lossAtom {
 	return atoms
 }
 
-// fold writes the tilted distribution into sequence, index modulo its length, and
-// returns its Euclidean norm.
-func (g gridLoss) fold(sequence []float64, lambda, logMoment float64) float64 {
+// fold writes the tilted distribution into sequence, index modulo its length.
+func (g gridLoss) fold(sequence []float64, lambda, logMoment float64) {
 	clear(sequence)
 	n := len(sequence)
 	at := ((g.first % n) + n) % n
@@ -206,25 +194,6 @@ func (g gridLoss) fold(sequence []float64, lambda, logMoment float64) float64 {
 		if at++; at == n {
 			at = 0
 		}
-	}
-	norm := 0.0
-	for _, v := range sequence {
-		norm += v * v
-	}
-	return math.Sqrt(norm)
-}
-
-// power multiplies product by spectrum to a whole power, by repeated squaring.
-func power(product, spectrum []complex128, times float64) {
-	for i, base := range spectrum {
-		result := product[i]
-		for n := uint64(times); n > 0; n >>= 1 {
-			if n&1 == 1 {
-				result *= base
-			}
-			base *= base
-		}
-		product[i] = result
 	}
 }
 
