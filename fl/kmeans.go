@@ -1,5 +1,7 @@
 package fl
 
+import "math"
+
 // maxLloyd bounds k-means: it converges in a handful of steps from the
 // hypotheses, and a cycle through rounding must not hang a server.
 const maxLloyd = 300
@@ -41,6 +43,9 @@ func (c *clusters) run(vectors, centroids []float64) {
 func (c *clusters) assignAll(vectors, centroids []float64) (changed bool) {
 	clear(c.size)
 	clear(c.sums)
+	if c.n == 2 {
+		return c.assignPlane(vectors, centroids)
+	}
 	for i, old := range c.assign {
 		v := vectors[i*c.n : (i+1)*c.n]
 		j := nearest(v, centroids)
@@ -52,6 +57,28 @@ func (c *clusters) assignAll(vectors, centroids []float64) (changed bool) {
 		for d, x := range v {
 			sum[d] += x
 		}
+	}
+	return changed
+}
+
+// assignPlane is assignAll in two dimensions, where slicing would cost more than
+// the arithmetic. It adds in the same order, to the same sums.
+func (c *clusters) assignPlane(vectors, centroids []float64) (changed bool) {
+	for i, old := range c.assign {
+		x, y := vectors[2*i], vectors[2*i+1]
+		best, least := 0, math.Inf(1)
+		for j := 0; 2*j+1 < len(centroids); j++ {
+			dx, dy := x-centroids[2*j], y-centroids[2*j+1]
+			if d := dx*dx + dy*dy; d < least {
+				best, least = j, d
+			}
+		}
+		if best != old {
+			c.assign[i], changed = best, true
+		}
+		c.size[best]++
+		c.sums[2*best] += x
+		c.sums[2*best+1] += y
 	}
 	return changed
 }

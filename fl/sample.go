@@ -41,9 +41,12 @@ func NewSampler(seed uint64, purpose string, clients, take int, balanced bool) *
 
 // Sample draws the clients of a round. The result is valid until the next call.
 func (s *Sampler) Sample(round int) []int {
-	if s.balanced {
+	switch {
+	case s.take == s.clients:
+		return s.order // everybody, every time
+	case s.balanced:
 		s.drawBalanced()
-	} else {
+	default:
 		s.drawUniform(round)
 	}
 	s.sort()

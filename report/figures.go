@@ -182,7 +182,7 @@ func leakageLegend(drawn map[int]bool) []legendEntry {
 
 // newBudgetFigure is the distribution of the clients' budgets.
 func newBudgetFigure(methods []method, results []sim.Result) panelFigure {
-	f := panelFigure{Caption: "How many clients spent how much by the end. Nobody but the client itself knows its total in a real federation."}
+	f := panelFigure{Caption: "How many clients spent how much by the end, over all their releases."}
 	for i, r := range results {
 		s := spent(r)
 		label := methods[i].Label

@@ -192,7 +192,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 func TestSameResultsGiveSameBytes(t *testing.T) {
 	results := append(paperRuns(), made(shape{algorithm: "group-private", mode: "sound", hypotheses: 9, parameters: 4, rounds: 30, clients: 50, scale: 1, noise: 2}))
 	first := render(t, "Demo", results...)
-	for range 20 {
+	for range 6 {
 		if render(t, "Demo", results...) != first {
 			t.Fatal("the same results gave another report")
 		}
@@ -264,7 +264,7 @@ func TestDamagedResults(t *testing.T) {
 		}
 		return v
 	}
-	for range 60 {
+	for range 30 {
 		r := made(shape{algorithm: "group-private", mode: "paper", hypotheses: 1 + random.IntN(4), parameters: 1 + random.IntN(3),
 			rounds: 1 + random.IntN(12), clients: 1 + random.IntN(20), scale: 1, noise: 5, truth: true, ceiling: 1})
 		h := &r.History

@@ -52,7 +52,7 @@ func TestGoldenPLDLaplace(t *testing.T) {
 	golden(t, "google_dp_accounting.json", &file)
 	for _, row := range file.Laplace {
 		e := event.Repeated{Times: row.Compositions, Of: event.Laplace{Scale: row.Scale / row.Sensitivity}}
-		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1)
+		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1, 0)
 	}
 }
 
@@ -61,21 +61,23 @@ func TestGoldenPLDDiscreteGaussian(t *testing.T) {
 	golden(t, "google_dp_accounting.json", &file)
 	for _, row := range file.DiscreteGaussian {
 		e := event.Repeated{Times: row.Compositions, Of: event.DiscreteGaussian{Sigma: row.Sigma, Bound: row.Sensitivity}}
-		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1)
+		// Theirs rounds every discrete loss up to the next 1e-4, half of that on
+		// average, where ours splits it: ours may be lower by as much.
+		checkPLD(t, e, row.Eps1e5, row.Eps1e6, row.DeltaAtEps1, 0.5e-4*float64(row.Compositions))
 	}
 }
 
-func checkPLD(t *testing.T, e event.Event, eps1e5, eps1e6, deltaAtEps1 float64) {
+func checkPLD(t *testing.T, e event.Event, eps1e5, eps1e6, deltaAtEps1, lower float64) {
 	t.Helper()
 	for delta, want := range map[float64]float64{1e-5: eps1e5, 1e-6: eps1e6} {
 		low, high := pldBounds(t, exampleTerms, e, delta)
-		if math.Abs(high-want) > math.Max(1e-3*want, 1e-4) || low > want {
+		if tolerance := math.Max(1e-3*want, 1e-4); high > want+tolerance || high < want-tolerance-lower || low > want {
 			t.Errorf("%+v delta %v: %v to %v, want %v", e, delta, low, high, want)
 		}
 	}
 	// delta at epsilon 1 is read backwards: at that delta epsilon is 1.
 	if deltaAtEps1 > 1e-10 && deltaAtEps1 < 0.9999 {
-		if _, high := pldBounds(t, exampleTerms, e, deltaAtEps1); math.Abs(high-1) > 1e-3 {
+		if _, high := pldBounds(t, exampleTerms, e, deltaAtEps1); high > 1+1e-3 || high < 1-1e-3-lower {
 			t.Errorf("%+v: epsilon %v at delta %v, want 1", e, high, deltaAtEps1)
 		}
 	}

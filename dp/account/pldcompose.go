@@ -24,7 +24,7 @@ const accuracy = 5e-5
 // minGrid and passes bound the work from below and above.
 const (
 	minGrid = 1 << 12
-	passes  = 4
+	passes  = 6
 )
 
 // epsilon bounds the least epsilon at delta from both sides. Every pass chooses a
@@ -41,12 +41,12 @@ func (c composition) epsilon(delta float64) bounds {
 	lastStep := math.Inf(1)
 	for range passes {
 		step := c.step(guess, lambda, w, tail)
-		if step > 0.9*lastStep {
+		if step > 0.7*lastStep {
 			break
 		}
 		lastStep = step
-		var found bounds
-		found, lambda, w = c.pass(delta, tail, step, guess)
+		found := c.pass(delta, tail, step, guess)
+		lambda, w = found.lambda, found.window
 		best = bounds{math.Max(best.low, found.low), math.Min(best.high, found.high)}
 		if best.high == 0 || math.IsInf(best.high, 1) {
 			break
@@ -54,6 +54,13 @@ func (c composition) epsilon(delta float64) bounds {
 		guess = best.high
 	}
 	return best
+}
+
+// passed is what a pass found, and where it looked.
+type passed struct {
+	bounds
+	lambda float64
+	window window
 }
 
 // spread puts all sources on one grid and picks tilt and window for it: a coarse
@@ -68,11 +75,14 @@ func (c composition) spread(delta, tail, step, guess float64) (grids []gridLoss,
 			grids = append(grids, g)
 			t[i] = newWeighted(g.atoms(), c.times[i])
 		}
-		highest, steepest := t.chernoff(-math.Log(delta))
-		lambda = steepest
+		var highest float64
+		highest, lambda = t.chernoff(-math.Log(delta))
 		if guess < highest {
-			lambda = math.Min(steepest, t.saddle(guess))
+			lambda = math.Min(lambda, t.saddle(guess))
 		}
+		// A steeper tilt, as bounded losses invite, would tell one grid point from
+		// the next and leave nothing of the others.
+		lambda = math.Min(lambda, 0.1/step)
 		lambda, w = t.aim(lambda, delta)
 		if (w.top-w.bottom)/step < float64(c.maxGrid-2) {
 			return grids, lambda, w
@@ -93,7 +103,7 @@ func (c composition) total() float64 {
 // raises the cumulant by about step^2*lambda*(lambda+1)/12), and large enough for
 // the window to fit.
 func (c composition) step(guess, lambda float64, w window, tail float64) float64 {
-	wanted := math.Min(math.Sqrt(12*accuracy*guess/(c.total()*(lambda+1))), guess/200)
+	wanted := math.Min(math.Sqrt(12*accuracy*guess/(c.total()*(lambda+1))), guess/1500)
 	least := (w.top - w.bottom) / float64(c.maxGrid-2)
 	for _, s := range c.sources {
 		least = math.Max(least, s.span(tail)/float64(2*c.maxGrid))
@@ -105,7 +115,7 @@ func (c composition) step(guess, lambda float64, w window, tail float64) float64
 // of the distribution that decides about delta is where the FFT is accurate;
 // indices are taken modulo the grid's length, and what that moves is either
 // counted too high or bounded and added (docs/proofs/pld.md).
-func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, window) {
+func (c composition) pass(delta, tail, step, guess float64) passed {
 	grids, lambda, w := c.spread(delta, tail, step, guess)
 	step = grids[0].step
 	n := minGrid
@@ -149,7 +159,7 @@ func (c composition) pass(delta, tail, step, guess float64) (bounds, float64, wi
 	total := c.total()
 	shift := total*step*step/8*(step/-math.Expm1(-step)) + step*math.Sqrt(-2*total*math.Log(eta))
 	low := r.lower(1+eta/delta+extra) - shift
-	return bounds{math.Max(0, low), high}, lambda, w
+	return passed{bounds{math.Max(0, low), high}, lambda, w}
 }
 
 // logMoment is log E[e^(lambda*loss)] over the finite losses.
