@@ -137,6 +137,9 @@ func TestReportOfThePapersMethods(t *testing.T) {
 	if n := strings.Count(page, `class="label"`); n != 3 {
 		t.Errorf("%d privacy labels, want 3", n)
 	}
+	if n := strings.Count(page, `class="badge `); n != 6 {
+		t.Errorf("%d badges, want one for every method in the table and in figure 1", n)
+	}
 }
 
 // Every claim has its word, its own shape and its own sentence.
@@ -186,6 +189,15 @@ func TestHostileTextIsEscaped(t *testing.T) {
 		if err := checkSVG(s); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestChartTextIsEscaped(t *testing.T) {
+	var c canvas
+	c.text("tick", "end", 1, 1, "<a href=\"x\">&\x00")
+	page := string(c.svg("id", "<title>", "<desc>"))
+	if err := checkSVG(page); err != nil || strings.Contains(page, "<a") {
+		t.Errorf("%v in %s", err, page)
 	}
 }
 
@@ -350,6 +362,14 @@ func TestWhatIsSaid(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report does not say %q", want)
 		}
+	}
+	exact := made(paperShape("group-private"))
+	exact.Config += "privacy:\n  noise: exact\n"
+	if page := render(t, "said", exact); !strings.Contains(page, "cannot be repeated") || strings.Contains(page, "to the last bit") {
+		t.Error("the report promises the same models although the noise cannot be repeated")
+	}
+	if page := render(t, "said", exact, made(paperShape("ifca"))); !strings.Contains(page, "Except Group-private: exact noise") {
+		t.Error("the report does not say which run cannot be repeated")
 	}
 	if strings.Contains(page, "Worst distance") || strings.Contains(page, "true parameters of a group") {
 		t.Error("the report speaks of a truth that is not known")

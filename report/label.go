@@ -154,7 +154,14 @@ func protects(s event.Statement) string {
 	if s.Claim == event.ClaimNone {
 		return "nothing"
 	}
-	switch s.Unit {
+	if s.Claim == event.ClaimHeuristic {
+		return "nothing for certain; meant is " + unitProtected(s.Unit)
+	}
+	return unitProtected(s.Unit)
+}
+
+func unitProtected(u event.Unit) string {
+	switch u {
 	case event.UnitNeighbourhood:
 		return "which vector a client trained, among those within the radius"
 	case event.UnitExample:
@@ -164,7 +171,7 @@ func protects(s event.Statement) string {
 	case event.UnitNode:
 		return "one node of the graph, with its edges"
 	}
-	return string(s.Unit)
+	return string(u)
 }
 
 func fromWhom(s event.Statement) string {

@@ -25,6 +25,7 @@ type page struct {
 	Budgets     panelFigure
 	Clusters    []clusterRow
 	ClusterNote string
+	Again       string
 	Runs        []runNote
 }
 
@@ -106,7 +107,7 @@ func newPage(title string, results []sim.Result) page {
 		Title: title, Lead: lead(methods, results, plans), Style: template.CSS(styleText),
 		Several: len(results) > 1, Pairs: len(results) == 4, Data: dataNotes(methods, results, plans),
 		Vectors: newVectorFigure(methods, results), Leakage: newLeakageFigure(methods, results),
-		Budgets: newBudgetFigure(methods, results),
+		Budgets: newBudgetFigure(methods, results), Again: repeatability(methods, plans),
 	}
 	for i, r := range results {
 		label := methods[i].Label

@@ -216,6 +216,25 @@ func returning(r sim.Result) string {
 	}
 }
 
+// repeatability says whether the commands give the same models again. Exact noise
+// is drawn from the system and cannot be repeated.
+func repeatability(methods []method, plans []plan) string {
+	text := "The same command, version and kernel give the same models, to the last bit: the hash of the models proves it."
+	var exact []string
+	for i, p := range plans {
+		if p.known && p.run.Privacy.Noise == "exact" && p.run.Privacy.NoiseMultiplier > 0 {
+			exact = append(exact, methods[i].Label)
+		}
+	}
+	switch {
+	case len(exact) == 0:
+		return text
+	case len(exact) == len(plans):
+		return "Exact noise comes from the system and cannot be repeated: the same command gives other models."
+	}
+	return text + " Except " + joined(exact) + ": exact noise comes from the system and cannot be repeated."
+}
+
 // relocations counts moved hypotheses where every round was recorded.
 func relocations(r sim.Result) (moved int) {
 	if r.History.Stride > 1 {

@@ -72,7 +72,9 @@ type History struct {
 	// Truth is every group's true parameters, if the data are generated.
 	Truth [][]float64 `json:"truth"`
 	// Budgets is every client's total epsilon, in client order.
-	Budgets  []event.Number  `json:"budgets"`
+	Budgets []event.Number `json:"budgets"`
+	// Declined are the clients that declined at least once.
+	Declined []int           `json:"declined"`
 	Clusters []ClusterBudget `json:"clusters"`
 }
 

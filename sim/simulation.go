@@ -245,10 +245,10 @@ func (s *Simulation) Result() (Result, error) {
 	validation := s.validationLoss(returned)
 	s.pool.each(len(s.participants), s.cheap(len(s.participants)), s.trainLossOne)
 	train := mean(s.losses[:len(s.participants)])
-	declined := 0
-	for _, d := range s.progress.Declined {
+	var declined []int
+	for i, d := range s.progress.Declined {
 		if d {
-			declined++
+			declined = append(declined, i)
 		}
 	}
 	a := s.run.Algorithm
@@ -258,11 +258,12 @@ func (s *Simulation) Result() (Result, error) {
 			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
 			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.model.Parameters(),
 			Metrics: Metrics{ValidationLoss: event.Number(validation), TrainLoss: event.Number(train), WorstDistance: s.worstDistance(returned)},
-			Privacy: fl.StatePrivacy(s.run, s.participants, s.model.Parameters(), declined, s.progress.Requests),
+			Privacy: fl.StatePrivacy(s.run, s.participants, s.model.Parameters(), len(declined), s.progress.Requests),
 			Kernel:  model.Kernel(),
 		},
 		History: s.record.history(),
 	}
+	res.History.Declined = declined
 	res.History.Truth = s.federation.Truth
 	res.History.Returned = vectors(returned, s.model.Parameters())
 	res.History.Clusters = s.clusterBudgets()

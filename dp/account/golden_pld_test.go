@@ -24,6 +24,7 @@ func pldBounds(t testing.TB, terms Terms, e event.Event, delta float64) (low, hi
 }
 
 func TestGoldenPLDPoisson(t *testing.T) {
+	t.Parallel()
 	var file googleFile
 	golden(t, "google_dp_accounting.json", &file)
 	worst := 0.0
@@ -48,6 +49,7 @@ func TestGoldenPLDPoisson(t *testing.T) {
 }
 
 func TestGoldenPLDLaplace(t *testing.T) {
+	t.Parallel()
 	var file googleFile
 	golden(t, "google_dp_accounting.json", &file)
 	for _, row := range file.Laplace {
@@ -57,6 +59,7 @@ func TestGoldenPLDLaplace(t *testing.T) {
 }
 
 func TestGoldenPLDDiscreteGaussian(t *testing.T) {
+	t.Parallel()
 	var file googleFile
 	golden(t, "google_dp_accounting.json", &file)
 	for _, row := range file.DiscreteGaussian {
@@ -84,6 +87,7 @@ func checkPLD(t *testing.T, e event.Event, eps1e5, eps1e6, deltaAtEps1, lower fl
 }
 
 func TestGoldenPRV(t *testing.T) {
+	t.Parallel()
 	var file exactFile
 	golden(t, "exact_and_opacus.json", &file)
 	for _, row := range file.OpacusEps {

@@ -34,7 +34,7 @@ func (c *poissonCurve) RDP(order float64) float64 {
 	if c.rate == 1 || order > maxSeries || math.IsInf(whole, 1) {
 		return whole
 	}
-	return math.Min(whole, c.logMoment(order)/(order-1))
+	return atLeastSmallest(math.Min(whole, c.logMoment(order)/(order-1)))
 }
 
 // logMoment is log A, rounded up.

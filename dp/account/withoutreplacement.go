@@ -35,7 +35,7 @@ func (c *withoutReplacementCurve) RDP(order float64) float64 {
 		// log of the moment is convex in the order (corollary 10 there).
 		log = (low+1-order)*log + (order-low)*c.logMoment(low+1)
 	}
-	return math.Min(whole, log/(order-1))
+	return atLeastSmallest(math.Min(whole, log/(order-1)))
 }
 
 func (c *withoutReplacementCurve) logMoment(order float64) float64 {

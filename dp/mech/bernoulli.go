@@ -98,17 +98,17 @@ func ceilShift(a *big.Int, n uint) *big.Int {
 	return ceilDiv(a, new(big.Int).Lsh(big.NewInt(1), n))
 }
 
-// exponent is a rational number num/den >= 0, and the same in fixed point,
-// rounded down.
+// exponent is a rational number >= 0, and the same in fixed point, rounded down.
 type exponent struct {
-	num, den *big.Int
 	fixed    uint64
+	num, den uint64   // the number, unless
+	ratio    *big.Rat // it is larger than these
 }
 
 func newExponent(x *big.Rat) exponent {
 	fixed := new(big.Int).Lsh(x.Num(), exponentBits)
 	fixed.Div(fixed, x.Denom())
-	e := exponent{num: x.Num(), den: x.Denom(), fixed: math.MaxUint64}
+	e := exponent{ratio: x, fixed: math.MaxUint64}
 	if fixed.IsUint64() {
 		e.fixed = fixed.Uint64()
 	}
@@ -118,7 +118,14 @@ func newExponent(x *big.Rat) exponent {
 // quotient is the exponent num/den, below 128.
 func quotient(num, den uint64) exponent {
 	fixed, _ := bits.Div64(num>>(64-exponentBits), num<<exponentBits, den)
-	return exponent{num: new(big.Int).SetUint64(num), den: new(big.Int).SetUint64(den), fixed: fixed}
+	return exponent{num: num, den: den, fixed: fixed}
+}
+
+func (x exponent) interval(prec uint) (lo, hi *big.Int) {
+	if x.ratio != nil {
+		return expInterval(x.ratio.Num(), x.ratio.Denom(), prec)
+	}
+	return expInterval(new(big.Int).SetUint64(x.num), new(big.Int).SetUint64(x.den), prec)
 }
 
 // bernoulliExp is true with probability exp(-x), exactly.
@@ -134,5 +141,5 @@ func (e *Entropy) bernoulliExp(x exponent) (bool, error) {
 	if w>>24 >= approx+expSlack {
 		return false, nil
 	}
-	return e.below(w, 64, func(prec uint) (lo, hi *big.Int) { return expInterval(x.num, x.den, prec) })
+	return e.below(w, 64, x.interval)
 }

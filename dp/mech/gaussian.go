@@ -43,9 +43,13 @@ func (g Gaussian) Sigma(bound float64, l Lattice) (uint64, error) {
 	if err := l.check(); err != nil {
 		return 0, err
 	}
-	sigma := math.Ceil(math.Nextafter(g.Multiplier*bound/l.Step, math.Inf(1)))
+	noise := g.Multiplier * bound
+	if math.FMA(g.Multiplier, bound, -noise) > 0 { // the product was rounded down
+		noise = math.Nextafter(noise, math.Inf(1))
+	}
+	sigma := math.Ceil(noise / l.Step)
 	if !(sigma >= 1 && sigma <= maxReleaseSigma) {
-		return 0, fmt.Errorf("gaussian: noise of %v is %v steps of %v; choose a lattice where it is at most 2^50", g.Multiplier*bound, sigma, l.Step)
+		return 0, fmt.Errorf("gaussian: noise of %v is %v steps of %v; choose a lattice where it is at most 2^50", noise, sigma, l.Step)
 	}
 	return uint64(sigma), nil
 }

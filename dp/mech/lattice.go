@@ -95,14 +95,14 @@ func (l Lattice) Within(q []int64, bound float64) bool {
 // squareFloor returns floor(x*x) for x > 0 in 128 bits, saturated.
 func squareFloor(x float64) (hi, lo uint64) {
 	frac, exp := math.Frexp(x)
-	if exp > 63 {
+	if exp > 64 || math.IsInf(x, 0) {
 		return math.MaxUint64, math.MaxUint64
 	}
 	mantissa := uint64(math.Ldexp(frac, 53))
 	hi, lo = bits.Mul64(mantissa, mantissa)
 	shift := 2 * (exp - 53)
 	switch {
-	case shift >= 0: // mantissa^2 < 2^106 and shift <= 20
+	case shift >= 0: // mantissa^2 < 2^106 and shift <= 22
 		return hi<<shift | lo>>(64-shift), lo << shift
 	case shift > -64:
 		return hi >> -shift, hi<<(64+shift) | lo>>-shift

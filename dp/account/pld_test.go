@@ -1,0 +1,182 @@
+package account
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+func gridComposition(times float64, sources ...lossSource) composition {
+	c := composition{maxGrid: defaultGrid}
+	for _, s := range sources {
+		c.sources, c.times = append(c.sources, s), append(c.times, times)
+	}
+	return c
+}
+
+// The FFT of k Gaussian losses, against the exact delta of the composition.
+func TestPLDGaussianAgainstExact(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mu    float64
+		times float64
+	}{{1, 1}, {0.1, 1}, {3, 1}, {1, 10}, {0.05, 100}, {0.01, 10000}, {2, 50}, {0.001, 1e6}} {
+		for _, delta := range []float64{0.3, 1e-2, 1e-5, 1e-9, 1e-15, 1e-60} {
+			exact := gaussianEpsilon(c.mu*math.Sqrt(c.times), delta)
+			got := gridComposition(c.times, gaussianLoss{c.mu}).epsilon(delta)
+			if got.high < exact*(1-1e-9) || got.low > exact {
+				t.Errorf("mu %v times %v delta %v: [%v, %v] does not hold %v", c.mu, c.times, delta, got.low, got.high, exact)
+			}
+			if got.high > exact*(1+2e-3)+1e-6 {
+				t.Errorf("mu %v times %v delta %v: %v is loose, exact %v", c.mu, c.times, delta, got.high, exact)
+			}
+		}
+	}
+}
+
+// The FFT of one sampled release, against its closed form.
+func TestPLDOneReleaseAgainstExact(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 60 {
+		m := poissonGaussian{math.Exp(-7 * r.Float64()), math.Exp(-1 + 3*r.Float64())}
+		delta := math.Exp(-3 - 12*r.Float64())
+		exact := solveEpsilon(delta, m.delta)
+		high, low := 0.0, 0.0
+		for _, remove := range []bool{true, false} {
+			b := gridComposition(1, poissonLoss{m, remove}).epsilon(delta)
+			high, low = math.Max(high, b.high), math.Max(low, b.low)
+		}
+		if high < exact*(1-1e-9) || low > exact || high > exact*(1+5e-3)+1e-6 {
+			t.Errorf("%+v delta %v: [%v, %v], exact %v", m, delta, low, high, exact)
+		}
+	}
+}
+
+// The closed form of one sampled release, against Monte-Carlo-free integration:
+// delta = integral of max(0, p - e^eps q).
+func TestPoissonDeltaIntegral(t *testing.T) {
+	for _, m := range []poissonGaussian{{0.1, 1}, {0.01, 0.6}, {0.5, 3}, {0.9, 0.8}} {
+		for _, epsilon := range []float64{0, 0.1, 0.5, 2} {
+			removed, added := 0.0, 0.0
+			const step = 1e-4
+			for x := -12 * m.noise; x < 1+12*m.noise; x += step {
+				q := normalDensity(x/m.noise) / m.noise
+				p := (1-m.rate)*q + m.rate*normalDensity((x-1)/m.noise)/m.noise
+				removed += step * math.Max(0, p-math.Exp(epsilon)*q)
+				added += step * math.Max(0, q-math.Exp(epsilon)*p)
+			}
+			if got, want := m.delta(epsilon), math.Max(removed, added); math.Abs(got-want) > 1e-7 {
+				t.Errorf("%+v epsilon %v: %v, by integration %v", m, epsilon, got, want)
+			}
+		}
+	}
+}
+
+// PLD is tighter than RDP, and grows with steps.
+func TestPLDBelowRDP(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 25 {
+		noise, rate := math.Exp(-0.7+2*r.Float64()), math.Exp(-1-6*r.Float64())
+		steps := int64(math.Exp(9 * r.Float64()))
+		rdp, _ := rdpEpsilon(t, exampleTerms, dpsgd(noise, rate, steps), 1e-5)
+		low, high := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), 1e-5)
+		if high > rdp*(1+1e-3)+1e-3 || low > high {
+			t.Errorf("noise %v rate %v steps %v: PLD [%v, %v], RDP %v", noise, rate, steps, low, high, rdp)
+		}
+		if _, more := pldBounds(t, exampleTerms, dpsgd(noise, rate, 2*steps), 1e-5); more < high {
+			t.Errorf("noise %v rate %v: %v steps cost %v, twice as many %v", noise, rate, steps, high, more)
+		}
+	}
+}
+
+// A finer grid is tighter and keeps above the optimistic bound.
+func TestPLDInterval(t *testing.T) {
+	t.Parallel()
+	e := releaseOn(exampleTerms, dpsgd(1, 1e-4, 10000))
+	coarse, err := NewPLD(exampleTerms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine, err := NewPLD(exampleTerms, WithInterval(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*PLD{coarse, fine} {
+		if err := p.Compose(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lowCoarse, highCoarse, _ := coarse.Bounds(1e-5)
+	lowFine, highFine, _ := fine.Bounds(1e-5)
+	if !(highFine < 0.97*highCoarse) || lowFine < lowCoarse || lowFine > highFine {
+		t.Errorf("interval 1e-4: [%v, %v]; as fine as needed: [%v, %v]", lowCoarse, highCoarse, lowFine, highFine)
+	}
+	if (highFine-lowFine)/highFine > 0.1 {
+		t.Errorf("the fine grid leaves [%v, %v]", lowFine, highFine)
+	}
+}
+
+// Mixed mechanisms: several Gaussians and sampled steps, checked against RDP and
+// against the parts alone.
+func TestPLDMixed(t *testing.T) {
+	t.Parallel()
+	parts := []event.Event{
+		dpsgd(1, 0.01, 1000),
+		event.Repeated{Times: 3, Of: event.Gaussian{Noise: 8}},
+		event.Laplace{Scale: 5},
+		event.Repeated{Times: 10, Of: event.Selection{Mechanism: event.NoisyMax, Epsilon: 0.05}},
+	}
+	_, all := pldBounds(t, exampleTerms, event.Composed{Parts: parts}, 1e-5)
+	rdp, _ := rdpEpsilon(t, exampleTerms, event.Composed{Parts: parts}, 1e-5)
+	if !(all < rdp) {
+		t.Errorf("PLD %v, RDP %v", all, rdp)
+	}
+	for _, part := range parts {
+		if _, one := pldBounds(t, exampleTerms, part, 1e-5); one >= all {
+			t.Errorf("%+v alone costs %v, all together %v", part, one, all)
+		}
+	}
+}
+
+// Shifting every loss down one grid step, as a rounding in the wrong direction
+// would, must be seen by the comparison with the exact value.
+func TestPLDTestsHavePower(t *testing.T) {
+	exact := gaussianEpsilon(0.05*10, 1e-5)
+	got := gridComposition(100, roundedDown{gaussianLoss{0.05}}).epsilon(1e-5)
+	if got.high >= exact*(1-1e-9) {
+		t.Errorf("losses rounded down give %v, which is not below the exact %v", got.high, exact)
+	}
+}
+
+type roundedDown struct{ gaussianLoss }
+
+func (s roundedDown) spread(step, tail float64) gridLoss {
+	g := s.gaussianLoss.spread(step, tail)
+	g.first--
+	return g
+}
+
+func TestPLDCorners(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]event.Event{
+		"no steps": dpsgd(1, 0.1, 0), "rate 0": dpsgd(1, 0, 100), "1e9 steps": dpsgd(100, 1e-3, 1e9),
+		"tiny noise": dpsgd(0.01, 0.1, 10), "tiny noise, many": dpsgd(0.02, 0.5, 1e6), "huge noise": dpsgd(1e9, 0.5, 100),
+		"tiny rate": dpsgd(1, 1e-12, 1000), "rate near 1": dpsgd(1, 1-1e-9, 100), "unprotected": event.Unprotected{},
+		"tiny laplace": event.Repeated{Times: 100, Of: event.Laplace{Scale: 1e6}}, "loud laplace": event.Repeated{Times: 7, Of: event.Laplace{Scale: 1e-3}},
+	} {
+		for _, delta := range []float64{0, 1e-150, 1e-5, 0.5} {
+			low, high := pldBounds(t, exampleTerms, e, delta)
+			if !(high >= 0) || !(low >= 0) || low > high {
+				t.Errorf("%s delta %v: [%v, %v]", name, delta, low, high)
+			}
+			rdp, _ := rdpEpsilon(t, exampleTerms, e, delta)
+			if delta > 0 && high > rdp*1.05+1e-3 {
+				t.Logf("%s delta %v: PLD %v is above RDP %v", name, delta, high, rdp)
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package account
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Method names an accountant.
+type Method string
+
+// The accountants of (epsilon, delta) for a whole release.
+const (
+	MethodRDP Method = "rdp"
+	MethodPLD Method = "pld"
+)
+
+// Spend is what one release costs by itself. Orders fix the Rényi orders and have
+// no meaning for PLD.
+func Spend(r event.Release, m Method, delta float64, orders ...float64) (Guarantee, error) {
+	var a Accountant
+	var err error
+	switch m {
+	case MethodRDP:
+		a, err = NewRDP(TermsOf(r), WithOrders(orders...))
+	case MethodPLD:
+		if len(orders) > 0 {
+			return Guarantee{}, parameter("orders", orders, "none with the PLD accountant")
+		}
+		a, err = NewPLD(TermsOf(r))
+	default:
+		return Guarantee{}, parameter("accountant", m, "rdp or pld")
+	}
+	if err != nil {
+		return Guarantee{}, err
+	}
+	if err := a.Compose(r); err != nil {
+		return Guarantee{}, err
+	}
+	return a.Guarantee(delta)
+}
+
+// Training is a plan of noised gradient steps. Noise is S = sigma/C.
+type Training struct {
+	Terms    Terms
+	Trust    event.Trust
+	Sampling event.Sampling
+	Noise    float64
+	Rate     float64       // Poisson
+	Batch    int64         // the other samplings
+	Examples int64         // the other samplings
+	Steps    int64         // batches; epochs under Shuffle
+	Runs     int64         // how often the whole is run, 0 for once: a grid that shares one budget
+	Also     []event.Event // charged beside the steps, once a run
+}
+
+// Release is the plan as a release.
+func (p Training) Release() (event.Release, error) {
+	sampled := event.Sampled{Sampling: p.Sampling, Of: event.Gaussian{Noise: p.Noise}}
+	if p.Sampling == event.Poisson {
+		sampled.Rate = p.Rate
+	} else if p.Sampling != event.FullBatch {
+		sampled.Batch, sampled.Examples = p.Batch, p.Examples
+	}
+	parts := append([]event.Event{event.Repeated{Times: p.Steps, Of: sampled}}, p.Also...)
+	r := event.Release{
+		Unit: p.Terms.Unit, Relation: p.Terms.Relation, Claim: p.Terms.Claim, Trust: p.Trust,
+		What: event.Composed{Parts: parts},
+	}
+	if p.Runs != 0 {
+		r.What = event.Repeated{Times: p.Runs, Of: r.What}
+	}
+	if err := r.Validate(); err != nil {
+		return event.Release{}, fmt.Errorf("%w: %w", ErrParameter, err)
+	}
+	return r, nil
+}
+
+// Guarantee is what the plan costs.
+func (p Training) Guarantee(m Method, delta float64, orders ...float64) (Guarantee, error) {
+	r, err := p.Release()
+	if err != nil {
+		return Guarantee{}, err
+	}
+	return Spend(r, m, delta, orders...)
+}
+
+// WithNoiseFor is the plan with the least noise that keeps (epsilon, delta), and
+// what it costs. With Runs it is the noise of a grid that shares one budget
+// (paper 001, section 3.7).
+func (p Training) WithNoiseFor(m Method, epsilon, delta float64, orders ...float64) (Training, Guarantee, error) {
+	if p.Steps == 0 || p.Sampling == event.Poisson && p.Rate == 0 {
+		return p, Guarantee{}, fmt.Errorf("%w: a plan without steps or with rate 0 needs no noise", ErrParameter)
+	}
+	if err := checkBudget(epsilon, delta); err != nil {
+		return p, Guarantee{}, err
+	}
+	from := search{start: 1, factor: 3, close: 1e-9}
+	if m == MethodPLD {
+		// PLD is slower and a little below RDP, so RDP's answer is a good start.
+		near, _, err := p.WithNoiseFor(MethodRDP, epsilon, delta)
+		if err != nil {
+			return p, Guarantee{}, err
+		}
+		from = search{start: near.Noise, factor: 1.2, close: 2e-7}
+	}
+	noise, err := leastNoise(epsilon, from, func(noise float64) (float64, error) {
+		p.Noise = noise
+		return p.epsilon(m, delta, orders)
+	})
+	if err != nil {
+		return p, Guarantee{}, err
+	}
+	p.Noise = noise
+	return p.checked(m, epsilon, delta, orders)
+}
+
+// WithStepsFor is the plan with the most steps that keep (epsilon, delta).
+func (p Training) WithStepsFor(m Method, epsilon, delta float64, orders ...float64) (Training, Guarantee, error) {
+	steps, err := MostSteps(epsilon, func(steps int64) (float64, error) {
+		p.Steps = steps
+		return p.epsilon(m, delta, orders)
+	})
+	if err != nil {
+		return p, Guarantee{}, err
+	}
+	p.Steps = steps
+	return p.checked(m, epsilon, delta, orders)
+}
+
+// WithRateFor is the plan with the largest Poisson rate that keeps (epsilon, delta).
+func (p Training) WithRateFor(m Method, epsilon, delta float64, orders ...float64) (Training, Guarantee, error) {
+	if p.Sampling != event.Poisson {
+		return p, Guarantee{}, fmt.Errorf("%w: a rate can be solved for with Poisson sampling only", ErrSampling)
+	}
+	rate, err := MostRate(epsilon, func(rate float64) (float64, error) {
+		p.Rate = rate
+		return p.epsilon(m, delta, orders)
+	})
+	if err != nil {
+		return p, Guarantee{}, err
+	}
+	p.Rate = rate
+	return p.checked(m, epsilon, delta, orders)
+}
+
+func (p Training) epsilon(m Method, delta float64, orders []float64) (float64, error) {
+	g, err := p.Guarantee(m, delta, orders...)
+	return g.Epsilon, err
+}
+
+// checked computes the solved plan's cost anew and holds it against the target.
+func (p Training) checked(m Method, epsilon, delta float64, orders []float64) (Training, Guarantee, error) {
+	g, err := p.Guarantee(m, delta, orders...)
+	if err != nil {
+		return p, g, err
+	}
+	if g.Epsilon > epsilon {
+		return p, g, fmt.Errorf("%w: the solved plan costs %v, above the target %v", ErrUnreachable, g.Epsilon, epsilon)
+	}
+	return p, g, nil
+}
+
+// Epochs is the number of batches in a number of epochs: the last, smaller batch
+// of an epoch counts.
+func Epochs(epochs, batch, examples int64) (steps int64, err error) {
+	if epochs < 0 || batch < 1 || examples < batch {
+		return 0, fmt.Errorf("%w: epochs = %d, batch = %d, examples = %d, want epochs >= 0 and 1 <= batch <= examples", ErrParameter, epochs, batch, examples)
+	}
+	each := (examples + batch - 1) / batch
+	if epochs > math.MaxInt64/each {
+		return 0, fmt.Errorf("%w: %d epochs of %d steps are too many", ErrParameter, epochs, each)
+	}
+	return epochs * each, nil
+}
+
+// AsPaper rewrites a plan of shuffled epochs as the papers account for it: as if
+// every batch had been a Poisson sample. No proof covers that, so the claim is
+// heuristic and the relation add-remove; print the sound number beside it.
+func (p Training) AsPaper() (Training, error) {
+	if p.Sampling != event.Shuffle {
+		return p, fmt.Errorf("%w: the papers' reading is of shuffled batches, not %q", ErrSampling, p.Sampling)
+	}
+	steps, err := Epochs(p.Steps, p.Batch, p.Examples)
+	if err != nil {
+		return p, err
+	}
+	p.Sampling, p.Steps, p.Rate = event.Poisson, steps, float64(p.Batch)/float64(p.Examples)
+	p.Batch, p.Examples = 0, 0
+	p.Terms.Relation, p.Terms.Claim = event.AddRemove, event.ClaimHeuristic
+	return p, nil
+}
