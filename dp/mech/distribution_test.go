@@ -56,6 +56,18 @@ func TestDiscreteGaussianLargeSigma(t *testing.T) {
 	}
 }
 
+// TestPositionsAreUnbiased: 2^32 is not a multiple of this strip's width; without
+// the rejection of a few words, remainders by 3 would be 3 % apart.
+func TestPositionsAreUnbiased(t *testing.T) {
+	counts := make([]int, 3)
+	for _, v := range gaussians(t, 29, draws()/2, 8*3<<26) {
+		counts[magnitude(v)%3]++
+	}
+	if err := checkCounts(counts, func(int) float64 { return 1.0 / 3 }); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDiscreteGaussianTail: beyond the staircase another branch draws.
 func TestDiscreteGaussianTail(t *testing.T) {
 	const sigma = 1 << 20

@@ -21,12 +21,12 @@ type Entropy struct {
 	buf    [1 << 14]byte
 }
 
-// errBrokenSource ends loops that a working source leaves at once: each is left
-// in one round with probability at least 1/8, so maxTries rounds, or the 900 zero
+// errBrokenSource ends loops that a working source leaves soon: each is left in
+// one round with probability at least 1/9, so maxTries rounds, or the 945 zero
 // bits of tailGroup, happen with probability below 2^-900.
 var errBrokenSource = errors.New("entropy: thousands of draws in a row were refused; the random source is broken, so nothing may be released")
 
-const maxTries = 5000
+const maxTries = 6000
 
 // firstChunk keeps a short draw from a fresh keyed stream cheap.
 const firstChunk = 128

@@ -158,22 +158,23 @@ func TestFastAndSlowAcceptanceAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		strip := source.Uint64N(strips)
-		x := strip*plan.width + source.Uint64N(plan.width)
-		p := peak * math.Exp(-0.5*math.Pow(float64(x)/float64(sigma), 2)) / float64(slots[strip])
-		// Aim at the edge, where a wrong bound would show.
-		try := uint64(p * (1 << tryBits))
-		try = min(try+source.Uint64N(3), 1<<tryBits) - 1
-		if try > 1<<tryBits {
-			continue
+		strip, double := source.Uint64N(strips), uint(0)
+		count := slots[strip]
+		if source.IntN(2) == 0 { // in the tail
+			group := source.Uint64N(80)
+			strip, double, count = strips+group, uint(group/2)+2, tailSlots
 		}
+		x := strip*plan.width + source.Uint64N(plan.width)
+		p := math.Exp(math.Log(peak)-0.5*math.Pow(float64(x)/float64(sigma), 2)+float64(double)*math.Ln2) / float64(count)
+		// Aim at the edge, where a wrong bound would show.
+		try := max(1, min(uint64(p*(1<<tryBits))+source.Uint64N(3), 1<<tryBits)) - 1
 		more := source.Uint64()
 		e.Reset(words(more))
-		fast, err := e.accept(&plan, x, try, slots[strip], 0)
+		fast, err := e.accept(&plan, x, try, count, double)
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow, err := e.acceptSlowly(&plan, x, try<<(64-tryBits)|more>>tryBits, 64, slots[strip], 0)
+		slow, err := e.acceptSlowly(&plan, x, try<<(64-tryBits)|more>>tryBits, 64, count, double)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (g Gaussian) Simulate(dst []float64, s *SimulatedSum, terms Terms, src rand
 	if err := g.check(); err != nil {
 		return event.Release{}, err
 	}
-	release, err := terms.release(g.Event(), false)
+	release, err := terms.release(g.Event(), s.sector != nil)
 	if err != nil {
 		return event.Release{}, fmt.Errorf("gaussian: %w", err)
 	}

@@ -104,7 +104,7 @@ func TestWithinAtTheEdges(t *testing.T) {
 }
 
 // TestTruncationSlack: two points move at most sqrt(n) steps further apart
-// (erratum 19, docs/proofs/lattice-rounding.md), and nearly that far they do.
+// (docs/proofs/lattice-rounding.md), and nearly that far they do.
 func TestTruncationSlack(t *testing.T) {
 	distance := func(a, b []float64) float64 {
 		var sum float64

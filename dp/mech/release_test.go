@@ -145,6 +145,26 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
+// TestSumChecksTheNormInIntegers: a float norm does not see coordinates whose
+// squares are below its last bit, so Clip lets the vector pass.
+func TestSumChecksTheNormInIntegers(t *testing.T) {
+	v := make([]float64, 1000)
+	for i := range v {
+		v[i] = 0x1p-27
+	}
+	v[0] = 1
+	l := Lattice{Step: 0x1p-27}
+	sum := mustSum(t, len(v), 1, l)
+	c := mustClip(t, 1, v...)
+	q := make([]int64, len(v))
+	if err := l.Truncate(q, c.v); err != nil || l.Within(q, 1) {
+		t.Fatalf("the vector shows no excess (%v); the test has lost its power", err)
+	}
+	if err := sum.Add(c); err != nil || !l.Within(sum.sum, 1) {
+		t.Errorf("a term longer than the bound entered the sum (%v)", err)
+	}
+}
+
 func TestSumRefusesToOverflow(t *testing.T) {
 	sum := mustSum(t, 1, 0x1p52, Lattice{Step: 1})
 	c := mustClip(t, 0x1p52, 0x1p52)

@@ -139,6 +139,19 @@ func TestSectorSumHoldsUnderReplaceOneOnly(t *testing.T) {
 		t.Errorf("replace-one: %v", err)
 	}
 	refused(t, "plain vector", sum.Add(mustClip(t, 1, 1, 1)), "sector")
+	floats := NewSimulatedSectorSum(s)
+	if err := floats.AddSector(c); err != nil || math.Abs(floats.sum[0]-c.v[0]) > 0 {
+		t.Errorf("simulated: %v, %v", floats.sum, err)
+	}
+	out := make([]float64, 2)
+	_, err = Gaussian{Multiplier: 1}.Simulate(out, floats, addRemove, rand.NewPCG(1, 1))
+	refused(t, "simulated add-remove", err, "replace-one")
+	if _, err := (Gaussian{Multiplier: 1}).Simulate(out, floats, replaceOne, rand.NewPCG(1, 1)); err != nil {
+		t.Errorf("simulated replace-one: %v", err)
+	}
+	refused(t, "simulated plain vector", NewSimulatedSectorSum(s).Add(mustClip(t, 1, 1, 1)), "sector")
+	refused(t, "simulated weights", NewSimulatedSectorSum(s).AddWeighted(nil, nil), "sector")
+
 	other, _ := NewSector([]float64{1, 1}, 0.8, 1, 0.2)
 	foreign, _ := other.Clip([]float64{1, 1})
 	refused(t, "another sector", sum.AddSector(foreign), "sector")

@@ -151,14 +151,13 @@ func (e *Entropy) noisyMax(scores Scores, epsilon float64) (int, error) {
 	best := scores.best()
 	choice, least := 0, int64(math.MaxInt64)
 	for i, u := range scores.units {
-		if u-best > (1<<61)/refine {
-			return 0, fmt.Errorf("scores are %d units apart, too far for exact noise; clip the losses", u-best)
-		}
+		// Cutting a gap off keeps the sensitivity and, unlike a refusal, tells nothing.
+		gap := min(u-best, (1<<61)/refine)
 		noise, err := e.laplace(scale)
 		if err != nil {
 			return 0, err
 		}
-		if value := (u-best)*refine + noise; value < least {
+		if value := gap*refine + noise; value < least {
 			choice, least = i, value
 		}
 	}
