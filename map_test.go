@@ -13,7 +13,7 @@ const module = "github.com/coterie-fl/coterie"
 
 // levels is the map: a package imports only packages of lower levels.
 var levels = map[string]int{
-	"internal/rng": 0, "internal/kernel": 0, "dp/event": 0, "config": 0,
+	"internal/rng": 0, "internal/pool": 0, "internal/kernel": 0, "dp/event": 0, "config": 0,
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1,
 	"model": 2, "ledger": 2,
 	"fl":  3,

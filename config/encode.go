@@ -49,7 +49,7 @@ func (r Run) Hash() (string, error) {
 
 // Schema is the JSON schema of a run file, for editors.
 func Schema() ([]byte, error) {
-	reflector := jsonschema.Reflector{FieldNameTag: "yaml", DoNotReference: true, RequiredFromJSONSchemaTags: true}
+	reflector := jsonschema.Reflector{FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true}
 	schema := reflector.Reflect(&Run{})
 	schema.ID = ""
 	schema.Title = "Coterie run file"

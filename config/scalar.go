@@ -79,17 +79,23 @@ func describe(n ast.Node) string {
 
 func fieldNamed(v reflect.Value, key string) (reflect.StructField, bool) {
 	for _, f := range reflect.VisibleFields(v.Type()) {
-		if f.Tag.Get("yaml") == key {
+		if keyOf(f) == key {
 			return f, true
 		}
 	}
 	return reflect.StructField{}, false
 }
 
+// keyOf is a field's name in the file.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return key
+}
+
 func unknownKey(key string, v reflect.Value) string {
 	var known []string
 	for _, f := range reflect.VisibleFields(v.Type()) {
-		known = append(known, f.Tag.Get("yaml"))
+		known = append(known, keyOf(f))
 	}
 	return fmt.Sprintf("unknown key %q%s; known here: %s", key, suggestion(key, known), strings.Join(known, ", "))
 }

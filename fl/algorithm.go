@@ -52,12 +52,14 @@ type Participant struct {
 	Switch float64
 }
 
-// Worker is the memory and the streams that one goroutine reuses.
+// Worker is the memory and the streams that one goroutine reuses, for one
+// algorithm.
 type Worker struct {
 	theta   []float64
 	delta   []float64
 	noise   rng.Stream
 	batches rng.Stream
+	learner model.Learner
 	scratch model.Scratch
 	exact   exactScratch
 }

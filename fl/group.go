@@ -15,11 +15,10 @@ import (
 // fits them best and sanitise what they send; the server clusters what it gets.
 // Without noise it is IFCA; with one hypothesis, too, it is FedAvg.
 type Group struct {
-	model   model.Linear
+	model   model.Regression
 	descent model.Descent
 	cfg     config.Algorithm
 	privacy config.Privacy
-	initSD  float64
 	laplace mech.Laplace
 	start   rng.Family
 	noise   rng.Family
@@ -35,10 +34,13 @@ func NewGroup(run config.Run, features int) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("algorithm.local: %w", err)
 	}
-	m := model.Linear{Features: features, Intercept: run.Model.Intercept}
+	m, err := model.NewRegression(run.Model, features)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
 	k, n := run.Algorithm.Hypotheses, m.Parameters()
 	return &Group{
-		model: m, descent: descent, cfg: run.Algorithm, privacy: run.Privacy, initSD: run.Model.InitSD,
+		model: m, descent: descent, cfg: run.Algorithm, privacy: run.Privacy,
 		laplace: mech.Laplace{Multiplier: run.Privacy.NoiseMultiplier},
 		start:   rng.NewFamily(run.Seed, "initial hypotheses"),
 		noise:   rng.NewFamily(run.Seed, "noise"),
@@ -50,17 +52,14 @@ func NewGroup(run config.Run, features int) (*Group, error) {
 }
 
 // Model is what the hypotheses parametrise.
-func (g *Group) Model() model.Linear { return g.model }
+func (g *Group) Model() model.Regression { return g.model }
 
-// Start draws the hypotheses from N(0, init_sd^2).
+// Start draws the hypotheses as the model says.
 func (g *Group) Start() *State {
 	k, n := g.clusters.k, g.clusters.n
 	s := &State{Hypotheses: make([]float64, k*n), Idle: make([]int, k)}
 	for j := range k {
-		stream := g.start.Stream(0, j)
-		for i := range n {
-			s.Hypotheses[j*n+i] = g.initSD * stream.Normal()
-		}
+		g.model.Initialise(s.Hypotheses[j*n:(j+1)*n], g.start.Stream(0, j))
 	}
 	return s
 }
@@ -93,14 +92,17 @@ func (g *Group) Broadcast(s *State) (Broadcast, error) {
 // sanitised vector leaves: no index, no loss, no count.
 func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {
 	n := g.clusters.n
-	_, choice := model.BestRMSE(g.model, b.Hypotheses, p.Rows)
+	if w.learner == nil {
+		w.learner = g.model.Learner()
+	}
+	_, choice := model.BestRMSE(w.learner, n, b.Hypotheses, p.Rows)
 	base := b.Hypotheses[choice*n : (choice+1)*n]
 
 	w.theta = append(w.theta[:0], base...)
 	if g.descent.Batch > 0 && g.descent.Batch < p.Rows.Len() {
 		w.batches.Key(&g.batches, b.Round, p.ID)
 	}
-	g.descent.Train(g.model, w.theta, p.Rows, &w.batches, &w.scratch)
+	g.descent.Train(w.learner, w.theta, p.Rows, &w.batches, &w.scratch)
 
 	if g.privacy.NoiseMultiplier == 0 {
 		return g.respondBare(w, b, p, out)

@@ -51,7 +51,7 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 		out, ok := respond(t, g, s, &p)
 		base := s.Hypotheses[2*f.Train[c].Group:][:2]
 		grad := make([]float64, 2)
-		g.model.Gradient(grad, base, p.Rows, nil, 0)
+		g.model.Learner().Gradient(grad, base, p.Rows, nil, 0)
 		if !ok || out[0] != base[0]-0.1*grad[0] || out[1] != base[1]-0.1*grad[1] {
 			t.Errorf("client of group %d sends %v, one step from its hypothesis is %v", f.Train[c].Group, out, base)
 		}

@@ -3,19 +3,32 @@ package model
 
 import (
 	"math"
-	"runtime"
+	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/kernel"
+	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // Kernel names the arithmetic in use: results are the same, bit for bit, on one
 // kernel set only.
-func Kernel() string { return "go-" + runtime.GOARCH }
+func Kernel() string { return kernel.Name() }
 
 // Linear predicts x·theta, with a last parameter added if it has an intercept.
 type Linear struct {
 	Features  int
 	Intercept bool
+	InitSD    float64
+}
+
+// Learner is the model itself: it needs no memory of its own.
+func (m Linear) Learner() Learner { return m }
+
+// Initialise draws from N(0, InitSD^2).
+func (m Linear) Initialise(theta []float64, src rand.Source) {
+	for i := range theta {
+		theta[i] = m.InitSD * rng.Normal(src)
+	}
 }
 
 // Parameters is the length of theta.

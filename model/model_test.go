@@ -1,9 +1,6 @@
 package model
 
 import (
-	"bytes"
-	"encoding/binary"
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -115,36 +112,8 @@ func TestTrainWalksThroughBatches(t *testing.T) {
 func TestBestRMSE(t *testing.T) {
 	m := Linear{Features: 1}
 	rows := data.Rows{X: []float64{1}, Y: []float64{2}, Features: 1}
-	if loss, j := BestRMSE(m, []float64{5, 2, 2}, rows); loss != 0 || j != 1 {
+	if loss, j := BestRMSE(m, 1, []float64{5, 2, 2}, rows); loss != 0 || j != 1 {
 		t.Errorf("loss %v of hypothesis %d, want 0 of 1: ties go to the lowest index", loss, j)
-	}
-}
-
-func TestSafetensors(t *testing.T) {
-	var out bytes.Buffer
-	if err := WriteSafetensors(&out, "hypothesis", []float64{1, 2, 3, 4}, 2); err != nil {
-		t.Fatal(err)
-	}
-	raw := out.Bytes()
-	n := binary.LittleEndian.Uint64(raw)
-	var header map[string]struct {
-		Dtype   string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets [2]int `json:"data_offsets"`
-	}
-	if err := json.Unmarshal(raw[8:8+n], &header); err != nil {
-		t.Fatal(err)
-	}
-	second := header["hypothesis.1"]
-	if len(header) != 2 || second.Dtype != "F64" || second.Offsets != [2]int{16, 32} || n%8 != 0 {
-		t.Fatalf("header %+v", header)
-	}
-	body := raw[8+n:]
-	if len(body) != 32 || math.Float64frombits(binary.LittleEndian.Uint64(body[second.Offsets[0]:])) != 3 {
-		t.Errorf("data %x", body)
-	}
-	if err := WriteSafetensors(&out, "x", []float64{1, 2, 3}, 2); err == nil {
-		t.Error("three values were written as vectors of two")
 	}
 }
 

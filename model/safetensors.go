@@ -1,38 +1,249 @@
 package model
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
-// WriteSafetensors writes equally long float64 vectors, one after another in
-// flat, as tensors prefix.0, prefix.1, … in index order. The bytes depend on the
-// values alone.
-func WriteSafetensors(w io.Writer, prefix string, flat []float64, length int) error {
-	if length <= 0 || len(flat)%length != 0 {
-		return fmt.Errorf("safetensors: %d values are not vectors of %d", len(flat), length)
-	}
-	header := []byte{'{'}
-	for j := range len(flat) / length {
-		if j > 0 {
-			header = append(header, ',')
+// Tensor is a named array, as a safetensors file holds it.
+type Tensor[F Float] struct {
+	Name   string
+	Shape  []int
+	Values []F
+}
+
+// maxHeader bounds the JSON header that is read: a file cannot make the reader
+// hold more than this before its lengths are checked.
+const maxHeader = 16 << 20
+
+// header is one tensor's entry.
+type header struct {
+	Dtype   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+	name    string
+}
+
+// WriteTensors writes tensors in the order given, little-endian. The bytes depend
+// on names, shapes and values alone.
+func WriteTensors[F Float](w io.Writer, tensors []Tensor[F]) error {
+	text := []byte{'{'}
+	var offset int64
+	size, dtype := elementSize[F]()
+	for i, t := range tensors {
+		n, err := elements(t.Shape)
+		if err != nil || n != int64(len(t.Values)) {
+			return fmt.Errorf("safetensors: %s has %d values for the shape %v", t.Name, len(t.Values), t.Shape)
 		}
-		header = fmt.Appendf(header, `"%s.%d":{"dtype":"F64","shape":[%d],"data_offsets":[%d,%d]}`,
-			prefix, j, length, 8*j*length, 8*(j+1)*length)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, err := json.Marshal(t.Name)
+		if err != nil {
+			return fmt.Errorf("safetensors: %w", err)
+		}
+		entry, err := json.Marshal(header{Dtype: dtype, Shape: append([]int{}, t.Shape...), Offsets: [2]int64{offset, offset + n*size}})
+		if err != nil {
+			return fmt.Errorf("safetensors: %w", err)
+		}
+		text = append(append(append(text, name...), ':'), entry...)
+		offset += n * size
 	}
-	header = append(header, '}')
-	for len(header)%8 != 0 { // readers map the data: keep it aligned
-		header = append(header, ' ')
+	text = append(text, '}')
+	for len(text)%8 != 0 { // readers map the data: keep it aligned
+		text = append(text, ' ')
 	}
-	out := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+len(header)+8*len(flat)), uint64(len(header)))
-	out = append(out, header...)
-	for _, v := range flat {
-		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+	out := bufio.NewWriter(w)
+	var word [8]byte
+	binary.LittleEndian.PutUint64(word[:], uint64(len(text)))
+	out.Write(word[:]) // a bufio.Writer keeps its first error for Flush
+	out.Write(text)
+	for _, t := range tensors {
+		for _, v := range t.Values {
+			if size == 4 {
+				binary.LittleEndian.PutUint32(word[:], math.Float32bits(float32(v)))
+			} else {
+				binary.LittleEndian.PutUint64(word[:], math.Float64bits(float64(v)))
+			}
+			out.Write(word[:size])
+		}
 	}
-	if _, err := w.Write(out); err != nil {
+	if err := out.Flush(); err != nil {
 		return fmt.Errorf("safetensors: %w", err)
 	}
 	return nil
+}
+
+// ReadTensors reads a whole safetensors file of at most limit values, in the order
+// of its data. Files of float32 can be read as either type, files of float64 as
+// float64 only. Every length is checked before memory is taken for it.
+func ReadTensors[F Float](r io.Reader, limit int64) ([]Tensor[F], error) {
+	in := bufio.NewReader(r)
+	var word [8]byte
+	if _, err := io.ReadFull(in, word[:]); err != nil {
+		return nil, fmt.Errorf("safetensors: no header: %w", err)
+	}
+	length := binary.LittleEndian.Uint64(word[:])
+	if length < 2 || length > maxHeader {
+		return nil, fmt.Errorf("safetensors: a header of %d bytes; allowed: 2 to %d", length, maxHeader)
+	}
+	text, err := io.ReadAll(io.LimitReader(in, int64(length)))
+	if err != nil || uint64(len(text)) != length {
+		return nil, fmt.Errorf("safetensors: the header ends after %d of %d bytes (%w)", len(text), length, orEOF(err))
+	}
+	entries, err := parseHeader(text)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if err := checkLayout[F](entries, limit); err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	var out []Tensor[F]
+	for _, e := range entries {
+		t, err := readValues[F](in, e)
+		if err != nil {
+			return nil, fmt.Errorf("safetensors: %s: %w", e.name, err)
+		}
+		out = append(out, t)
+	}
+	if _, err := in.ReadByte(); err != io.EOF {
+		return nil, fmt.Errorf("safetensors: there are bytes after the last tensor")
+	}
+	return out, nil
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// parseHeader walks the tokens itself: a map would hide a name that stands twice.
+func parseHeader(text []byte) ([]header, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf("the header is not a JSON object")
+	}
+	var out []header
+	seen := map[string]bool{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, fmt.Errorf("header: %w", err)
+		}
+		name, ok := t.(string)
+		if !ok || seen[name] {
+			return nil, fmt.Errorf("header: the name %v stands twice or is no name", t)
+		}
+		seen[name] = true
+		if name == "__metadata__" {
+			var m map[string]string
+			if err := dec.Decode(&m); err != nil {
+				return nil, fmt.Errorf("header, %s: %w", name, err)
+			}
+			continue
+		}
+		e := header{name: name}
+		if err := dec.Decode(&e); err != nil {
+			return nil, fmt.Errorf("header, %s: %w", name, err)
+		}
+		out = append(out, e)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if rest := bytes.TrimRight(text[dec.InputOffset():], " "); len(rest) > 0 {
+		return nil, fmt.Errorf("header: %q stands after the object", rest[:min(len(rest), 20)])
+	}
+	slices.SortStableFunc(out, func(a, b header) int { return int(min(1, max(-1, a.Offsets[0]-b.Offsets[0]))) })
+	return out, nil
+}
+
+// checkLayout: tensors must follow one another without a hole or an overlap.
+func checkLayout[F Float](entries []header, limit int64) error {
+	var end, values int64
+	size, _ := elementSize[F]()
+	for _, e := range entries {
+		var each int64
+		switch e.Dtype {
+		case "F32":
+			each = 4
+		case "F64":
+			each = 8
+		default:
+			return fmt.Errorf("%s has the type %q; allowed: F32, F64", e.name, e.Dtype)
+		}
+		if each > size {
+			return fmt.Errorf("%s is float64; reading it as float32 would lose digits", e.name)
+		}
+		n, err := elements(e.Shape)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		if e.Offsets[0] != end || e.Offsets[1]-e.Offsets[0] != n*each {
+			return fmt.Errorf("%s lies at bytes %d to %d; its shape %v and the tensor before say %d to %d", e.name, e.Offsets[0], e.Offsets[1], e.Shape, end, end+n*each)
+		}
+		end, values = e.Offsets[1], values+n
+		if values > limit {
+			return fmt.Errorf("more than %d values", limit)
+		}
+	}
+	return nil
+}
+
+// elements is a shape's product, refused when negative or beyond any memory.
+func elements(shape []int) (int64, error) {
+	n := int64(1)
+	for _, d := range shape {
+		if d < 0 || d > 1<<40 || (d > 0 && n > (1<<40)/int64(d)) {
+			return 0, fmt.Errorf("the shape %v cannot be", shape)
+		}
+		n *= int64(d)
+	}
+	return n, nil
+}
+
+func elementSize[F Float]() (int64, string) {
+	var f F
+	if _, double := any(f).(float64); double {
+		return 8, "F64"
+	}
+	return 4, "F32"
+}
+
+// readValues takes memory as the data arrive: a file that claims more than it has
+// costs no more than it has.
+func readValues[F Float](in io.Reader, e header) (Tensor[F], error) {
+	t := Tensor[F]{Name: e.name, Shape: e.Shape}
+	n, _ := elements(e.Shape)
+	each := 4
+	if e.Dtype == "F64" {
+		each = 8
+	}
+	block := make([]byte, 1<<16)
+	for int64(len(t.Values)) < n {
+		want := int(min(int64(len(block)/each), n-int64(len(t.Values)))) * each
+		if _, err := io.ReadFull(in, block[:want]); err != nil {
+			return t, fmt.Errorf("the data end after %d of %d values: %w", len(t.Values), n, err)
+		}
+		for b := block[:want]; len(b) > 0; b = b[each:] {
+			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+			if each == 8 {
+				v = math.Float64frombits(binary.LittleEndian.Uint64(b))
+			}
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return t, fmt.Errorf("value %d is %v", len(t.Values), v)
+			}
+			t.Values = append(t.Values, F(v))
+		}
+	}
+	return t, nil
 }

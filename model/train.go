@@ -53,7 +53,7 @@ type Scratch struct {
 
 // Train moves theta downhill, in place. Batches are drawn by shuffle; a batch of
 // all rows needs none.
-func (d Descent) Train(m Linear, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
+func (d Descent) Train(m Learner, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
 	if cap(s.gradient) < len(theta) {
 		s.gradient = make([]float64, len(theta))
 	}
@@ -79,17 +79,16 @@ func (d Descent) Train(m Linear, theta []float64, rows data.Rows, shuffle Shuffl
 	}
 }
 
-func (d Descent) step(m Linear, theta, grad []float64, rows data.Rows, batch []int) {
+func (d Descent) step(m Learner, theta, grad []float64, rows data.Rows, batch []int) {
 	m.Gradient(grad, theta, rows, batch, d.Loss)
 	for i, g := range grad {
 		theta[i] -= d.Step * g
 	}
 }
 
-// BestRMSE is the lowest root mean squared error among hypotheses that lie one
-// after another, and which of them has it: the lowest index on a tie.
-func BestRMSE(m Linear, hypotheses []float64, rows data.Rows) (loss float64, index int) {
-	n := m.Parameters()
+// BestRMSE is the lowest root mean squared error among hypotheses of n parameters
+// that lie one after another, and which of them has it: the lowest index on a tie.
+func BestRMSE(m Learner, n int, hypotheses []float64, rows data.Rows) (loss float64, index int) {
 	loss = math.Inf(1)
 	for j := 0; (j+1)*n <= len(hypotheses); j++ {
 		if e := m.SquaredError(hypotheses[j*n:(j+1)*n], rows); e < loss {

@@ -43,7 +43,7 @@ func Execute(ctx context.Context, d *Directory, run config.Run, tick func(round 
 		return Result{}, err
 	}
 	var models bytes.Buffer
-	if err := model.WriteSafetensors(&models, "hypothesis", s.Returned(), s.model.Parameters()); err != nil {
+	if err := model.WriteTensors(&models, s.tensors()); err != nil {
 		return Result{}, err
 	}
 	if err := d.Write(ModelFile, models.Bytes()); err != nil {
@@ -92,4 +92,13 @@ func (s *Simulation) toTheEnd(ctx context.Context, d *Directory, hash string, be
 			}
 		}
 	}
+}
+
+// tensors are the returned models, in index order.
+func (s *Simulation) tensors() []model.Tensor[float64] {
+	var out []model.Tensor[float64]
+	for j, v := range vectors(s.Returned(), s.parameters) {
+		out = append(out, model.Tensor[float64]{Name: fmt.Sprintf("hypothesis.%d", j), Shape: []int{len(v)}, Values: v})
+	}
+	return out
 }

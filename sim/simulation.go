@@ -10,6 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -17,12 +18,14 @@ import (
 type Simulation struct {
 	run          config.Run
 	federation   *data.Federation
-	model        model.Linear
+	parameters   int
+	learners     []model.Learner // one a worker
+	workers      []fl.Worker
 	algorithm    fl.Algorithm
 	sampler      *fl.Sampler
 	validators   *fl.Sampler // nil: all of them, every time
 	participants []fl.Participant
-	pool         *pool
+	pool         *pool.Pool
 
 	state    *fl.State
 	progress progress
@@ -34,7 +37,7 @@ type Simulation struct {
 	losses    []float64
 	errs      []error
 	// Method values are made once: a closure a round would be garbage a round.
-	respondOne, validateOne, trainLossOne func(w *fl.Worker, i int)
+	respondOne, validateOne, trainLossOne func(worker, i int)
 }
 
 // progress is what decides when to stop and what to return.
@@ -52,7 +55,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.CheckSynthetic, fl.Check}
+	return []func(config.Run) config.Faults{data.CheckSynthetic, model.Check, fl.Check}
 }
 
 // New draws the data and prepares the first round. Close it after use.
@@ -71,13 +74,17 @@ func New(run config.Run) (*Simulation, error) {
 	}
 	a := run.Algorithm
 	s := &Simulation{
-		run: run, federation: federation, model: group.Model(), algorithm: group,
+		run: run, federation: federation, parameters: group.Model().Parameters(), algorithm: group,
 		sampler:      fl.NewSampler(run.Seed, "client sampling", len(federation.Train), a.ClientsPerRound, a.Sampling == "balanced"),
 		participants: make([]fl.Participant, len(federation.Train)),
-		pool:         newPool(workers),
+		pool:         pool.New(workers),
+		workers:      make([]fl.Worker, workers),
 		state:        group.Start(),
 		losses:       make([]float64, max(len(federation.Train), len(federation.Validation))),
 		errs:         make([]error, a.ClientsPerRound),
+	}
+	for range workers {
+		s.learners = append(s.learners, group.Model().Learner())
 	}
 	if v := a.Stop.ValidationClients; v > 0 && v < len(federation.Validation) {
 		s.validators = fl.NewSampler(run.Seed, "validation sampling", len(federation.Validation), v, false)
@@ -89,17 +96,22 @@ func New(run config.Run) (*Simulation, error) {
 		BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
 		Declined: make([]bool, len(s.participants)), Cluster: slices.Repeat([]int{-1}, len(s.participants)),
 	}
-	s.record = newRecorder(a.Hypotheses, s.model.Parameters(), len(s.participants), s.state.Hypotheses)
+	s.record = newRecorder(a.Hypotheses, s.parameters, len(s.participants), s.state.Hypotheses)
 	s.respondOne, s.validateOne, s.trainLossOne = s.respond, s.validate, s.trainLoss
 	return s, nil
 }
 
 // Close ends the simulation's goroutines.
-func (s *Simulation) Close() { s.pool.close() }
+func (s *Simulation) Close() { s.pool.Close() }
 
-// cheap says that so many clients are less work than waking a goroutine.
-func (s *Simulation) cheap(clients int) bool {
-	return clients*len(s.state.Hypotheses)*s.run.Data.Samples < 10_000
+// each does a job for so many clients; a few cheap ones are less work than waking
+// a goroutine.
+func (s *Simulation) each(clients int, job func(worker, i int)) {
+	if clients*len(s.state.Hypotheses)*s.run.Data.Samples < 10_000 {
+		s.pool.Serial(clients, job)
+		return
+	}
+	s.pool.Each(clients, job)
 }
 
 // Step makes one round. When the run has ended it does nothing and returns false.
@@ -107,7 +119,7 @@ func (s *Simulation) Step() (bool, error) {
 	if s.progress.Stopped != "" {
 		return false, nil
 	}
-	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.model.Parameters()); err != nil {
+	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.parameters); err != nil {
 		return false, err
 	}
 	var err error
@@ -115,7 +127,7 @@ func (s *Simulation) Step() (bool, error) {
 		return false, err
 	}
 	n := len(s.round.Clients())
-	s.pool.each(n, s.cheap(n), s.respondOne)
+	s.each(n, s.respondOne)
 	for i, err := range s.errs[:n] { // the lowest client's error, whichever worker met one first
 		if err != nil {
 			s.errs[i] = nil
@@ -137,9 +149,9 @@ func (s *Simulation) Step() (bool, error) {
 	return s.progress.Stopped == "", nil
 }
 
-func (s *Simulation) respond(w *fl.Worker, i int) {
+func (s *Simulation) respond(worker, i int) {
 	p := &s.participants[s.round.Clients()[i]]
-	released, err := s.algorithm.Respond(w, s.broadcast, p, s.round.Slot(i))
+	released, err := s.algorithm.Respond(&s.workers[worker], s.broadcast, p, s.round.Slot(i))
 	switch {
 	case err != nil:
 	case released:
@@ -172,20 +184,20 @@ func (s *Simulation) validationLoss(hypotheses []float64) float64 {
 		s.asked = s.validators.Sample(s.state.Round)
 		n = len(s.asked)
 	}
-	s.pool.each(n, s.cheap(n), s.validateOne)
+	s.each(n, s.validateOne)
 	return mean(s.losses[:n])
 }
 
-func (s *Simulation) validate(_ *fl.Worker, i int) {
+func (s *Simulation) validate(worker, i int) {
 	client := i
 	if s.asked != nil {
 		client = s.asked[i]
 	}
-	s.losses[i], _ = model.BestRMSE(s.model, s.broadcast.Hypotheses, s.federation.Validation[client].Rows)
+	s.losses[i], _ = model.BestRMSE(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.federation.Validation[client].Rows)
 }
 
-func (s *Simulation) trainLoss(_ *fl.Worker, i int) {
-	s.losses[i], _ = model.BestRMSE(s.model, s.broadcast.Hypotheses, s.participants[i].Rows)
+func (s *Simulation) trainLoss(worker, i int) {
+	s.losses[i], _ = model.BestRMSE(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.participants[i].Rows)
 }
 
 // mean adds in order, so that it does not depend on the workers.
@@ -218,7 +230,7 @@ func (s *Simulation) settle(released int) {
 
 // anyoneLeft says whether some client may still release under its ceiling.
 func (s *Simulation) anyoneLeft() bool {
-	next := event.MetricLaplace{Dimension: s.model.Parameters(), NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
+	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
 	return slices.ContainsFunc(s.participants, func(p fl.Participant) bool {
 		return s.run.Privacy.Ceiling == nil || p.Account.Allows(next, *s.run.Privacy.Ceiling)
 	})
@@ -243,7 +255,7 @@ func (s *Simulation) Result() (Result, error) {
 	returned := s.Returned()
 	s.validators = nil // the figures of the returned models are over all clients
 	validation := s.validationLoss(returned)
-	s.pool.each(len(s.participants), s.cheap(len(s.participants)), s.trainLossOne)
+	s.each(len(s.participants), s.trainLossOne)
 	train := mean(s.losses[:len(s.participants)])
 	var declined []int
 	for i, d := range s.progress.Declined {
@@ -256,16 +268,16 @@ func (s *Simulation) Result() (Result, error) {
 		Summary: Summary{
 			Name: s.run.Name, Algorithm: a.Kind, Mode: a.Mode, Seed: s.run.Seed,
 			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
-			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.model.Parameters(),
+			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.parameters,
 			Metrics: Metrics{ValidationLoss: event.Number(validation), TrainLoss: event.Number(train), WorstDistance: s.worstDistance(returned)},
-			Privacy: fl.StatePrivacy(s.run, s.participants, s.model.Parameters(), len(declined), s.progress.Requests),
+			Privacy: fl.StatePrivacy(s.run, s.participants, s.parameters, len(declined), s.progress.Requests),
 			Kernel:  model.Kernel(),
 		},
 		History: s.record.history(),
 	}
 	res.History.Declined = declined
-	res.History.Truth = s.federation.Truth
-	res.History.Returned = vectors(returned, s.model.Parameters())
+	res.History.Truth = s.truth()
+	res.History.Returned = vectors(returned, s.parameters)
 	res.History.Clusters = s.clusterBudgets()
 	for i := range s.participants {
 		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
@@ -273,16 +285,24 @@ func (s *Simulation) Result() (Result, error) {
 	return res, nil
 }
 
+// truth is every group's parameters, where the model has the same ones.
+func (s *Simulation) truth() [][]float64 {
+	if s.run.Model.Kind != "linear" {
+		return nil
+	}
+	return s.federation.Truth
+}
+
 // worstDistance compares only the coordinates that the truth has: an intercept
 // is left out.
 func (s *Simulation) worstDistance(hypotheses []float64) *event.Number {
-	if len(s.federation.Truth) == 0 {
+	if s.truth() == nil {
 		return nil
 	}
 	worst := 0.0
-	for _, truth := range s.federation.Truth {
+	for _, truth := range s.truth() {
 		least := math.Inf(1)
-		for _, h := range vectors(hypotheses, s.model.Parameters()) {
+		for _, h := range vectors(hypotheses, s.parameters) {
 			var sum float64
 			for i, x := range truth {
 				sum += (h[i] - x) * (h[i] - x)
@@ -321,6 +341,9 @@ func vectors(flat []float64, n int) [][]float64 {
 // Affordable refuses a run in which no client could ever make a release, before
 // anything is made for it.
 func Affordable(run config.Run) error {
-	m := model.Linear{Features: data.SyntheticFeatures(run.Data), Intercept: run.Model.Intercept}
+	m, err := model.NewRegression(run.Model, data.SyntheticFeatures(run.Data))
+	if err != nil {
+		return err
+	}
 	return fl.Affordable(run, m.Parameters())
 }

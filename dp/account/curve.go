@@ -120,7 +120,8 @@ func (l laplace) RDP(order float64) float64 {
 		return math.Min(eps, eps+math.Log(a/(2*a-1))/(a-1)+1e-15*eps)
 	}
 	moment := (a*excess((a-1)*eps) + (a-1)*excess(-a*eps)) / (2*a - 1)
-	return math.Min(eps, roundUp(math.Log1p(moment)/(a-1)))
+	// Pure epsilon is epsilon^2/2-zCDP as well, which the rounding must not exceed.
+	return math.Min(math.Min(eps, atLeastSmallest(a*eps*eps/2)), roundUp(math.Log1p(moment)/(a-1)))
 }
 
 // excess is e^x - 1 - x, accurate for small x.

@@ -24,8 +24,8 @@ const DefaultInterval = 1e-4
 // PLDOption changes how finely a PLD accountant computes.
 type PLDOption func(*PLD)
 
-// WithInterval sets the smallest step between losses; 0 takes as fine a grid as
-// it needs to be within 1e-4 of the best epsilon.
+// WithInterval sets the smallest step between losses. 0 takes as fine a grid as is
+// worth it, and the Rényi bound where that is better still.
 func WithInterval(interval float64) PLDOption { return func(p *PLD) { p.interval = interval } }
 
 // defaultGrid is the largest grid of losses; more steps than it suits cost
@@ -101,10 +101,7 @@ func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
 		return 0, 0, nil
 	}
 	if delta == 0 {
-		pure := 0.0
-		for _, c := range p.costs {
-			pure += c.times * c.of.curve(nil).RDP(math.Inf(1))
-		}
+		pure := p.curve().RDP(math.Inf(1))
 		return pure, pure, nil
 	}
 	if delta < 1e-200 {
@@ -117,7 +114,22 @@ func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
 		b := p.composition(remove).epsilon(delta)
 		low, high = math.Max(low, b.low), math.Max(high, b.high)
 	}
-	return low, high, nil
+	if p.interval > 0 && !math.IsInf(high, 1) {
+		return math.Min(low, high), high, nil
+	}
+	// Where the grid cannot follow, at extreme numbers of steps or tails, the Rényi
+	// bound is the better one; both hold.
+	renyi, _, err := CurveEpsilon(p.curve(), delta, Improved)
+	high = math.Min(high, renyi)
+	return math.Min(low, high), high, err
+}
+
+func (p *PLD) curve() Curve {
+	curve := make(sum, len(p.costs))
+	for i, c := range p.costs {
+		curve[i] = scaled{c.of.curve(nil), c.times}
+	}
+	return curve
 }
 
 // directions: only sampling tells adding from removing.

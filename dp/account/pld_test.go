@@ -23,6 +23,9 @@ func TestPLDGaussianAgainstExact(t *testing.T) {
 		mu    float64
 		times float64
 	}{{1, 1}, {0.1, 1}, {3, 1}, {1, 10}, {0.05, 100}, {0.01, 10000}, {2, 50}, {0.001, 1e6}} {
+		if c.times > 100 && !*soak {
+			continue
+		}
 		for _, delta := range []float64{0.3, 1e-2, 1e-5, 1e-9, 1e-15, 1e-60} {
 			exact := gaussianEpsilon(c.mu*math.Sqrt(c.times), delta)
 			got := gridComposition(c.times, gaussianLoss{c.mu}).epsilon(delta)
@@ -40,13 +43,15 @@ func TestPLDGaussianAgainstExact(t *testing.T) {
 func TestPLDOneReleaseAgainstExact(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
-	for range 60 {
+	for range samples(10, 100) {
 		m := poissonGaussian{math.Exp(-7 * r.Float64()), math.Exp(-1 + 3*r.Float64())}
 		delta := math.Exp(-3 - 12*r.Float64())
 		exact := solveEpsilon(delta, m.delta)
 		high, low := 0.0, 0.0
 		for _, remove := range []bool{true, false} {
-			b := gridComposition(1, poissonLoss{m, remove}).epsilon(delta)
+			c := gridComposition(1, poissonLoss{m, remove})
+			c.least = 2e-5
+			b := c.epsilon(delta)
 			high, low = math.Max(high, b.high), math.Max(low, b.low)
 		}
 		if high < exact*(1-1e-9) || low > exact || high > exact*(1+5e-3)+1e-6 {
@@ -79,7 +84,7 @@ func TestPoissonDeltaIntegral(t *testing.T) {
 func TestPLDBelowRDP(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
-	for range 25 {
+	for range samples(8, 100) {
 		noise, rate := math.Exp(-0.7+2*r.Float64()), math.Exp(-1-6*r.Float64())
 		steps := int64(math.Exp(9 * r.Float64()))
 		rdp, _ := rdpEpsilon(t, exampleTerms, dpsgd(noise, rate, steps), 1e-5)
@@ -115,7 +120,7 @@ func TestPLDInterval(t *testing.T) {
 	if !(highFine < 0.97*highCoarse) || lowFine < lowCoarse || lowFine > highFine {
 		t.Errorf("interval 1e-4: [%v, %v]; as fine as needed: [%v, %v]", lowCoarse, highCoarse, lowFine, highFine)
 	}
-	if (highFine-lowFine)/highFine > 0.1 {
+	if (highFine-lowFine)/highFine > 0.15 {
 		t.Errorf("the fine grid leaves [%v, %v]", lowFine, highFine)
 	}
 }
@@ -169,14 +174,27 @@ func TestPLDCorners(t *testing.T) {
 		"tiny laplace": event.Repeated{Times: 100, Of: event.Laplace{Scale: 1e6}}, "loud laplace": event.Repeated{Times: 7, Of: event.Laplace{Scale: 1e-3}},
 	} {
 		for _, delta := range []float64{0, 1e-150, 1e-5, 0.5} {
-			low, high := pldBounds(t, exampleTerms, e, delta)
+			small := func(p *PLD) { p.maxGrid = 1 << 15 } // for speed; what is lost is tightness
+			low, high := pldBounds(t, exampleTerms, e, delta, small)
 			if !(high >= 0) || !(low >= 0) || low > high {
 				t.Errorf("%s delta %v: [%v, %v]", name, delta, low, high)
 			}
+			low, high = pldBounds(t, exampleTerms, e, delta, small, WithInterval(0))
+			if !(high >= 0) || !(low >= 0) || low > high {
+				t.Errorf("%s delta %v, fine grid: [%v, %v]", name, delta, low, high)
+			}
 			rdp, _ := rdpEpsilon(t, exampleTerms, e, delta)
-			if delta > 0 && high > rdp*1.05+1e-3 {
-				t.Logf("%s delta %v: PLD %v is above RDP %v", name, delta, high, rdp)
+			if high > rdp {
+				t.Errorf("%s delta %v: PLD %v is above RDP %v", name, delta, high, rdp)
 			}
 		}
 	}
+}
+
+// samples is how many cases to draw: more in a soak.
+func samples(usual, long int) int {
+	if *soak {
+		return long
+	}
+	return usual
 }

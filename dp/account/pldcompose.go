@@ -38,36 +38,41 @@ func (c composition) epsilon(delta float64) bounds {
 	guess, lambda := sketches.chernoff(-math.Log(delta))
 	_, w := sketches.aim(lambda, delta)
 	best := bounds{0, math.Inf(1)}
-	lastStep := math.Inf(1)
+	lastStep, below := math.Inf(1), false
 	for range passes {
 		step := c.step(guess, lambda, w, tail)
-		if step > 0.7*lastStep {
+		if !(step > 0) || math.IsInf(step, 1) || step > 0.7*lastStep && !below {
 			break
 		}
 		lastStep = step
 		found := c.pass(delta, tail, step, guess)
-		lambda, w = found.lambda, found.window
+		lambda, w, below = found.lambda, found.window, found.below
 		best = bounds{math.Max(best.low, found.low), math.Min(best.high, found.high)}
-		if best.high == 0 || math.IsInf(best.high, 1) {
+		if !(best.high > 0) || math.IsInf(best.high, 1) {
 			break
 		}
 		guess = best.high
+		if below {
+			guess /= 3
+		}
 	}
 	return best
 }
 
-// passed is what a pass found, and where it looked.
+// passed is what a pass found, and where it looked; below says that epsilon lies
+// under the window.
 type passed struct {
 	bounds
 	lambda float64
 	window window
+	below  bool
 }
 
 // spread puts all sources on one grid and picks tilt and window for it: a coarse
 // grid has other moments than the losses it stands for. The step grows until the
-// window fits.
+// window fits, or gives up and returns none.
 func (c composition) spread(delta, tail, step, guess float64) (grids []gridLoss, lambda float64, w window) {
-	for {
+	for range 8 {
 		grids = grids[:0]
 		t := make(tilter, len(c.sources))
 		for i, s := range c.sources {
@@ -89,6 +94,7 @@ func (c composition) spread(delta, tail, step, guess float64) (grids []gridLoss,
 		}
 		step = 1.1 * (w.top - w.bottom) / float64(c.maxGrid-2)
 	}
+	return nil, 0, w
 }
 
 func (c composition) total() float64 {
@@ -104,6 +110,7 @@ func (c composition) total() float64 {
 // the window to fit.
 func (c composition) step(guess, lambda float64, w window, tail float64) float64 {
 	wanted := math.Min(math.Sqrt(12*accuracy*guess/(c.total()*(lambda+1))), guess/1500)
+	wanted = math.Min(wanted, math.Max(0.05/lambda, guess/20000))
 	least := (w.top - w.bottom) / float64(c.maxGrid-2)
 	for _, s := range c.sources {
 		least = math.Max(least, s.span(tail)/float64(2*c.maxGrid))
@@ -117,6 +124,9 @@ func (c composition) step(guess, lambda float64, w window, tail float64) float64
 // counted too high or bounded and added (docs/proofs/pld.md).
 func (c composition) pass(delta, tail, step, guess float64) passed {
 	grids, lambda, w := c.spread(delta, tail, step, guess)
+	if grids == nil {
+		return passed{bounds: bounds{0, math.Inf(1)}}
+	}
 	step = grids[0].step
 	n := minGrid
 	for float64(n)*step < w.top-w.bottom+2*step {
@@ -159,7 +169,7 @@ func (c composition) pass(delta, tail, step, guess float64) passed {
 	total := c.total()
 	shift := total*step*step/8*(step/-math.Expm1(-step)) + step*math.Sqrt(-2*total*math.Log(eta))
 	low := r.lower(1+eta/delta+extra) - shift
-	return passed{bounds{math.Max(0, low), high}, lambda, w}
+	return passed{bounds{math.Max(0, low), high}, lambda, w, bottom > 0 && high == float64(bottom)*step}
 }
 
 // logMoment is log E[e^(lambda*loss)] over the finite losses.

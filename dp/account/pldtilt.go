@@ -98,7 +98,7 @@ func minimise(l, h float64, f func(float64) float64) (x, y float64) {
 	const golden = 0.6180339887498949
 	x1, x2 := h-golden*(h-l), l+golden*(h-l)
 	y1, y2 := f(x1), f(x2)
-	for h-l > 0.01 {
+	for range 20 {
 		if y1 <= y2 {
 			h, x2, y2 = x2, x1, y1
 			x1 = h - golden*(h-l)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // Gaussian is the Gaussian mechanism on a sum of clipped vectors, with standard
@@ -100,9 +99,7 @@ func (g Gaussian) Simulate(dst []float64, s *SimulatedSum, terms Terms, src rand
 		return event.Release{}, fmt.Errorf("gaussian: a sum of %d coordinates does not fit a destination of %d", len(s.sum), len(dst))
 	}
 	s.used = true
-	deviation := g.Multiplier * s.bound
-	for i, x := range s.sum {
-		dst[i] = x + deviation*rng.Normal(src)
-	}
+	copy(dst, s.sum)
+	addNormals(dst, g.Multiplier*s.bound, src)
 	return release, nil
 }

@@ -45,12 +45,15 @@ func (l Laplace) Simulate(dst, base []float64, c Clipped, src rand.Source) (even
 	e := l.Event(c)
 	if l.NormAndDirection {
 		normAndDirection(dst, e.Epsilon(), src)
-	} else {
-		mixture(dst, e.Epsilon(), src)
+		for i := range dst {
+			dst[i] += base[i] + c.v[i]
+		}
+		return e, nil
 	}
 	for i := range dst {
-		dst[i] += base[i] + c.v[i]
+		dst[i] = base[i] + c.v[i]
 	}
+	addMixture(dst, e.Epsilon(), src)
 	return e, nil
 }
 
@@ -66,13 +69,10 @@ func (l Laplace) check(dst, base int, c Clipped) error {
 	return nil
 }
 
-// mixture fills dst with N(0, V) for one V ~ Gamma((n+1)/2, scale 2/eps^2).
-func mixture(dst []float64, eps float64, src rand.Source) {
+// addMixture adds N(0, V) for one V ~ Gamma((n+1)/2, scale 2/eps^2).
+func addMixture(dst []float64, eps float64, src rand.Source) {
 	n := float64(len(dst))
-	sd := math.Sqrt(2*rng.Gamma(src, (n+1)/2)) / eps
-	for i := range dst {
-		dst[i] = sd * rng.Normal(src)
-	}
+	addNormals(dst, math.Sqrt(2*rng.Gamma(src, (n+1)/2))/eps, src)
 }
 
 // normAndDirection fills dst with a uniform direction times a Gamma(n, 1/eps) norm.

@@ -1,10 +1,13 @@
 package mech
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -185,17 +188,10 @@ func TestSimulatedSum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors := [][]float64{{3, 4}, {0.3, 0.4}, {0, 0}}
-	err = s.AddWeighted([]float64{5, 0.5, 0}, func(dst, factors []float64) error {
-		for i, v := range vectors {
-			for j := range dst {
-				dst[j] += factors[i] * v[j]
-			}
+	for _, v := range [][]float64{{3, 4}, {0.3, 0.4}, {0, 0}} {
+		if err := s.Add(mustClip(t, 1, v...)); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if err := s.Add(mustClip(t, 1, 30, 40)); err != nil {
 		t.Fatal(err)
@@ -211,8 +207,70 @@ func TestSimulatedSum(t *testing.T) {
 	_, err = g.Simulate(dst, s, replaceOne, rand.NewPCG(1, 1))
 	refused(t, "second release", err, "released already")
 	s.Reset()
-	refused(t, "no number", s.AddWeighted([]float64{math.NaN()}, nil), "norm")
 	refused(t, "private radius", s.Add(Clipped{v: []float64{0, 0}, bound: 1}), "public")
+}
+
+func TestLaneSum(t *testing.T) {
+	g := Gaussian{Multiplier: 0.5}
+	s, err := NewLaneSum[float64](2, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	factors := make([]float64, 3)
+	// (3, 4) is scaled to (0.6, 0.8); (0.3, 0.4) and 0 stay.
+	add := func(lane int) error {
+		return s.AddWeighted(lane, []float64{5, 0.5, 0}, factors, func(dst, f []float64) {
+			dst[0] += 3*f[0] + 0.3*f[1]
+			dst[1] += 4*f[0] + 0.4*f[1]
+		})
+	}
+	if err := errors.Join(add(0), add(2)); err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]float64, 2)
+	refused(t, "wrong length", s.Unprotected(dst[:1]), "does not fit")
+	_, err = SimulateLanes(g, dst, s, Terms{Unit: event.UnitExample, Relation: event.Metric}, rand.NewPCG(1, 1))
+	refused(t, "other relation", err, "relation")
+	if err := s.Unprotected(dst); err != nil || math.Abs(dst[0]-1.8) > 1e-12 || math.Abs(dst[1]-2.4) > 1e-12 {
+		t.Errorf("sum %v, %v", dst, err)
+	}
+	_, err = SimulateLanes(g, dst, s, replaceOne, rand.NewPCG(1, 1))
+	refused(t, "second release", err, "released already")
+	refused(t, "late batch", add(0), "released")
+	s.Reset()
+	refused(t, "no number", s.AddWeighted(0, []float64{math.NaN()}, factors, nil), "norm")
+	refused(t, "infinite", s.AddWeighted(0, []float64{math.Inf(1)}, factors, nil), "norm")
+	release, err := SimulateLanes(g, dst, s, replaceOne, rand.NewPCG(1, 1))
+	if err != nil || release.What != (event.Gaussian{Noise: 0.5}) || dst[0] == 0 || math.Abs(dst[0]) > 5 {
+		t.Errorf("%+v, %v, %v: want noise alone after Reset", release, dst, err)
+	}
+	for _, bound := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if _, err := NewLaneSum[float32](2, 1, bound); err == nil {
+			t.Errorf("bound %v was accepted", bound)
+		}
+	}
+}
+
+// TestVectorNoise holds the noise of many coordinates, which vector arithmetic
+// draws, against the normal distribution, in both precisions.
+func TestVectorNoise(t *testing.T) {
+	const n = 400_000
+	for name, scale := range map[string]float64{"right": 1, "5 % too wide": 1.05} {
+		single, double := make([]float32, n), make([]float64, n)
+		addNormals(single, 2, rand.NewPCG(3, 3))
+		addNormals(double, 2, rand.NewPCG(4, 4))
+		values := make([]float64, n)
+		for i, x := range single {
+			values[i] = scale * float64(x)
+		}
+		for i := range double {
+			double[i] *= scale
+		}
+		cdf := distuv.Normal{Sigma: 2}.CDF
+		if e32, e64 := checkKolmogorov(values, cdf), checkKolmogorov(double, cdf); (e32 == nil) != (scale == 1) || (e64 == nil) != (scale == 1) {
+			t.Errorf("%s: float32 %v, float64 %v", name, e32, e64)
+		}
+	}
 }
 
 func TestSimulatedGaussianDistribution(t *testing.T) {

@@ -150,7 +150,6 @@ func TestSectorSumHoldsUnderReplaceOneOnly(t *testing.T) {
 		t.Errorf("simulated replace-one: %v", err)
 	}
 	refused(t, "simulated plain vector", NewSimulatedSectorSum(s).Add(mustClip(t, 1, 1, 1)), "sector")
-	refused(t, "simulated weights", NewSimulatedSectorSum(s).AddWeighted(nil, nil), "sector")
 
 	other, _ := NewSector([]float64{1, 1}, 0.8, 1, 0.2)
 	foreign, _ := other.Clip([]float64{1, 1})

@@ -8,11 +8,10 @@ import (
 // SimulatedSum adds clipped vectors as floats: fast, and for simulation only,
 // because rounding lets a float sum move further than its bound.
 type SimulatedSum struct {
-	bound   float64 // as in ClippedSum
-	sector  *Sector
-	sum     []float64
-	weights []float64
-	used    bool
+	bound  float64 // as in ClippedSum
+	sector *Sector
+	sum    []float64
+	used   bool
 }
 
 // NewSimulatedSum sums vectors of n coordinates that are clipped to bound.
@@ -63,30 +62,6 @@ func (s *SimulatedSum) AddSector(c SectorClipped) error {
 	}
 	for i, x := range c.v {
 		s.sum[i] += x
-	}
-	return nil
-}
-
-// AddWeighted adds a batch of vectors that nobody holds one by one: from their
-// norms it derives the factors that clip them, and addTo must add the vectors,
-// times these factors, to dst.
-func (s *SimulatedSum) AddWeighted(norms []float64, addTo func(dst, factors []float64) error) error {
-	if s.used || s.sector != nil {
-		return fmt.Errorf("simulated sum: it was released, or sums vectors of a sector")
-	}
-	s.weights = s.weights[:0]
-	for i, norm := range norms {
-		if !(norm >= 0) || math.IsInf(norm, 0) {
-			return fmt.Errorf("simulated sum: vector %d has norm %v; a smaller step or checked data would keep it finite", i, norm)
-		}
-		factor := 1.0
-		if norm > s.bound {
-			factor = s.bound / norm
-		}
-		s.weights = append(s.weights, factor)
-	}
-	if err := addTo(s.sum, s.weights); err != nil {
-		return fmt.Errorf("simulated sum: %w", err)
 	}
 	return nil
 }

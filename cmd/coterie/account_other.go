@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+func (a *app) newAccountMetricCommand() *cobra.Command {
+	var plan account.MetricPlan
+	cmd := &cobra.Command{
+		Use:     "metric",
+		Short:   "What d-private releases lose: at their radius, and at a fixed distance",
+		Example: "  coterie account metric --dimension 2 --noise-multiplier 5 --releases 6 --radius 0.5 --distance 1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFlags(cmd, "dimension", "noise-multiplier", "releases"); err != nil {
+				return err
+			}
+			cost, err := plan.Cost()
+			if err != nil {
+				return accountError(err)
+			}
+			own := map[string]any{
+				"noise_multiplier": plan.NoiseMultiplier, "releases": plan.Releases, "dimension": plan.Dimension,
+				"epsilon_per_release": account.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
+			}
+			lines := []string{fmt.Sprintf("Each release loses %.6g between two points at its radius: dimension/noise multiplier.", cost.PerRelease)}
+			if plan.Distance > 0 {
+				own["distance"], own["epsilon_at_distance"] = plan.Distance, account.Number(cost.AtDistance)
+				lines = append(lines, fmt.Sprintf("Between two points %.6g apart all releases together lose %.6g.", plan.Distance, cost.AtDistance))
+			}
+			return a.answer(cost.Guarantee, own, lines)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&plan.Dimension, "dimension", 0, "number of parameters that are released")
+	flags.Float64Var(&plan.NoiseMultiplier, "noise-multiplier", 0, "nu")
+	flags.Int64Var(&plan.Releases, "releases", 0, "how often one participant releases")
+	flags.Float64Var(&plan.Radius, "radius", 0, "the public radius that the noise was tuned to")
+	flags.Float64Var(&plan.Distance, "distance", 0, "also tell the loss at this distance; wants --radius")
+	flags.Bool("explain", false, "no effect: the answer says it all")
+	return cmd
+}
+
+func (a *app) newAccountNodeCommand() *cobra.Command {
+	var f accountFlags
+	var e event.NodeGaussian
+	var epochs int64
+	cmd := &cobra.Command{
+		Use:     "node",
+		Short:   "Epsilon of protecting a node of a graph with all examples that contain it",
+		Long:    "Epsilon of protecting a node with all examples that contain it. The default is theorem 2.4.4 (sensitivity 2*rho*C, for both relations); --formula authors-code is a quarter of its exponent, valid for neither relation, and labelled heuristic.",
+		Example: "  coterie account node --nodes 2609976 --degree 20 --batch 512 --epochs 2 --noise 4.5 --delta 3.8e-7",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFlags(cmd, "nodes", "degree", "batch", "epochs", "noise", "delta"); err != nil {
+				return err
+			}
+			steps, err := account.Epochs(epochs, e.Batch, e.Nodes)
+			if err != nil {
+				return accountError(err)
+			}
+			terms := f.terms(event.ReplaceOne)
+			r := event.Release{Unit: event.UnitNode, Relation: terms.Relation, Claim: event.ClaimProved, Trust: event.TrustLocal,
+				What: event.Repeated{Times: steps, Of: e}}
+			if e.Formula == event.AuthorsCode {
+				r.Claim = event.ClaimHeuristic
+			}
+			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			if err != nil {
+				return accountError(err)
+			}
+			g.NotCovered = append(g.NotCovered, "examples beyond --degree: occurrences must be capped, sampling neighbours does not bound them")
+			own := map[string]any{"noise": e.Noise, "steps": steps, "formula": e.Formula, "degree": e.Occurrences}
+			return a.answerRelease(f, r, g, own)
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.Int64Var(&e.Nodes, "nodes", 0, "number of nodes, and of examples")
+	flags.Int64Var(&e.Occurrences, "degree", 0, "most examples that contain one node, itself included")
+	flags.Int64Var(&e.Batch, "batch", 0, "batch size")
+	flags.Int64Var(&epochs, "epochs", 0, "number of epochs")
+	flags.Float64Var(&e.Noise, "noise", 0, "S = sigma/C")
+	flags.StringVar(&e.Formula, "formula", event.Theorem, "theorem or authors-code")
+	return cmd
+}
+
+// stepsFlags are an optional run of sampled steps beside or under something else.
+type stepsFlags struct {
+	noise, rate float64
+	steps       int64
+}
+
+func (f *stepsFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Float64Var(&f.noise, "noise", 0, "S = sigma/C")
+	flags.Float64Var(&f.rate, "rate", 1, "Poisson sampling rate")
+	flags.Int64Var(&f.steps, "steps", 1, "number of batches")
+}
+
+func (f *stepsFlags) event() event.Event {
+	return event.Repeated{Times: f.steps, Of: event.Sampled{Sampling: event.Poisson, Rate: f.rate, Of: event.Gaussian{Noise: f.noise}}}
+}
+
+func (a *app) newAccountSelectionCommand() *cobra.Command {
+	var f accountFlags
+	var s stepsFlags
+	var e event.Selection
+	var selections int64
+	cmd := &cobra.Command{
+		Use:     "selection",
+		Short:   "Epsilon of private choices, alone or beside noised gradient steps",
+		Example: "  coterie account selection --epsilon 0.05 --selections 400 --noise 4 --rate 0.0734 --steps 5213 --delta 1e-7",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFlags(cmd, "epsilon", "selections", "delta"); err != nil {
+				return err
+			}
+			parts := []event.Event{event.Repeated{Times: selections, Of: e}}
+			own := map[string]any{"selection_epsilon": e.Epsilon, "selections": selections, "mechanism": e.Mechanism}
+			if cmd.Flags().Changed("noise") {
+				parts = append(parts, s.event())
+				own["noise"], own["rate"], own["steps"] = s.noise, s.rate, s.steps
+			} else if cmd.Flags().Changed("rate") || cmd.Flags().Changed("steps") {
+				return fmt.Errorf("%w: --rate and --steps want --noise", errUsage)
+			}
+			terms := f.terms(event.AddRemove)
+			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal,
+				What: event.Composed{Parts: parts}}
+			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			if err != nil {
+				return accountError(err)
+			}
+			return a.answerRelease(f, r, g, own)
+		},
+	}
+	f.register(cmd)
+	s.register(cmd)
+	flags := cmd.Flags()
+	flags.Float64Var(&e.Epsilon, "epsilon", 0, "pure epsilon of one choice")
+	flags.Int64Var(&selections, "selections", 0, "number of choices")
+	flags.StringVar(&e.Mechanism, "mechanism", event.Exponential, "exponential, permute-and-flip or noisy-max")
+	return cmd
+}
+
+func (a *app) newAccountTuningCommand() *cobra.Command {
+	var f accountFlags
+	var s stepsFlags
+	var e event.Tuning
+	cmd := &cobra.Command{
+		Use:     "tuning",
+		Short:   "Epsilon of the best of a random number of runs",
+		Example: "  coterie account tuning --noise 5 --delta 1e-5 --distribution tnb --mean-trials 10 --eta 0",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFlags(cmd, "noise", "delta"); err != nil {
+				return err
+			}
+			e.Of = s.event()
+			terms := f.terms(event.AddRemove)
+			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal, What: e}
+			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			if err != nil {
+				return accountError(err)
+			}
+			base := r
+			base.What = e.Of
+			one, err := account.Spend(base, f.method(), f.delta, f.orders...)
+			if err != nil {
+				return accountError(err)
+			}
+			own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": account.Number(one.Epsilon)}
+			return a.answerRelease(f, r, g, own, fmt.Sprintf("One run alone: epsilon %.6g.", one.Epsilon))
+		},
+	}
+	f.register(cmd)
+	s.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&e.Distribution, "distribution", event.TruncatedNegativeBinomial, "of the number of trials: tnb, poisson or naive")
+	flags.Float64Var(&e.Mean, "mean-trials", 0, "mean number of trials")
+	flags.Float64Var(&e.Eta, "eta", 0, "shape of the truncated negative binomial, above -1")
+	flags.Float64Var(&e.Gamma, "gamma", 0, "its gamma, instead of --mean-trials")
+	flags.Int64Var(&e.Trials, "trials", 0, "fixed number of trials, with --distribution naive")
+	return cmd
+}

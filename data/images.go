@@ -1,0 +1,41 @@
+package data
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// Images are labelled grey pictures, pixels as bytes.
+type Images struct {
+	Height, Width int
+	Pixels        []byte // one picture after another
+	Labels        []int
+}
+
+// Len is the number of pictures.
+func (im *Images) Len() int { return len(im.Labels) }
+
+// LoadIDXImages reads part "train" or "t10k" of MNIST or Fashion-MNIST from the
+// folder of real data.
+func LoadIDXImages(folder, set, part string, classes int) (*Images, error) {
+	base := filepath.Join(folder, set, part)
+	dims, pixels, err := ReadIDXFile(base + "-images-idx3-ubyte.gz")
+	if err != nil {
+		return nil, err
+	}
+	shape, labels, err := ReadIDXFile(base + "-labels-idx1-ubyte.gz")
+	if err != nil {
+		return nil, err
+	}
+	if len(dims) != 3 || len(shape) != 1 || dims[0] != shape[0] {
+		return nil, fmt.Errorf("%s: pictures of shape %v and labels of shape %v do not go together", base, dims, shape)
+	}
+	im := &Images{Height: dims[1], Width: dims[2], Pixels: pixels, Labels: make([]int, len(labels))}
+	for i, l := range labels {
+		if int(l) >= classes {
+			return nil, fmt.Errorf("%s: label %d of picture %d; allowed: 0 to %d", base, l, i, classes-1)
+		}
+		im.Labels[i] = int(l)
+	}
+	return im, nil
+}

@@ -1,0 +1,107 @@
+package mech
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// LaneSum adds clipped vectors that nobody holds one by one, as floats, in lanes
+// that different goroutines may fill at the same time; lanes are added in their
+// order, so the sum does not depend on who was faster. Rounding lets a float sum
+// move further than its bound: it is for simulation only.
+type LaneSum[F float32 | float64] struct {
+	bound float64
+	lanes [][]F
+	dirty []bool // lanes that something was added to
+	used  bool
+}
+
+// NewLaneSum sums vectors of n coordinates that are clipped to bound.
+func NewLaneSum[F float32 | float64](n, lanes int, bound float64) (*LaneSum[F], error) {
+	if !(bound > 0) || math.IsInf(bound, 0) {
+		return nil, fmt.Errorf("lane sum: bound %v must be positive and finite", bound)
+	}
+	if n < 0 || lanes < 1 {
+		return nil, fmt.Errorf("lane sum: %d coordinates in %d lanes", n, lanes)
+	}
+	s := &LaneSum[F]{bound: bound, lanes: make([][]F, lanes), dirty: make([]bool, lanes)}
+	for i := range s.lanes {
+		s.lanes[i] = make([]F, n)
+	}
+	return s, nil
+}
+
+// Bound is what the noise multiplier is relative to.
+func (s *LaneSum[F]) Bound() float64 { return s.bound }
+
+// AddWeighted adds a batch of vectors to a lane: from their norms it derives the
+// factors that clip them, into factors, and addTo must add the vectors, times
+// these factors, to dst.
+func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo func(dst, factors []F)) error {
+	if s.used {
+		return fmt.Errorf("lane sum: it was released; Reset it first")
+	}
+	for i, norm := range norms {
+		if !(norm >= 0) || math.IsInf(norm, 0) {
+			return fmt.Errorf("lane sum: an example's gradient has norm %v; a smaller step or checked data would keep it finite", norm)
+		}
+		factors[i] = 1
+		if norm > s.bound {
+			factors[i] = F(s.bound / norm)
+		}
+	}
+	s.dirty[lane] = true
+	addTo(s.lanes[lane], factors[:len(norms)])
+	return nil
+}
+
+// Reset empties the sum for another release.
+func (s *LaneSum[F]) Reset() {
+	for i, lane := range s.lanes {
+		if s.dirty[i] {
+			clear(lane)
+			s.dirty[i] = false
+		}
+	}
+	s.used = false
+}
+
+// Unprotected sets dst to the sum without noise: for tests and for training without
+// privacy. It counts as the sum's release.
+func (s *LaneSum[F]) Unprotected(dst []F) error {
+	switch {
+	case s.used:
+		return fmt.Errorf("lane sum: it was released already; Reset it first")
+	case len(dst) != len(s.lanes[0]):
+		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", len(s.lanes[0]), len(dst))
+	}
+	s.used = true
+	copy(dst, s.lanes[0])
+	for i, lane := range s.lanes[1:] {
+		if s.dirty[i+1] {
+			kernel.Axpy(1, lane, dst)
+		}
+	}
+	return nil
+}
+
+// SimulateLanes sets dst to the sum with float noise from a keyed source. The
+// event is what a release would cost; floats themselves are not safe to release.
+func SimulateLanes[F float32 | float64](g Gaussian, dst []F, s *LaneSum[F], terms Terms, src rand.Source) (event.Release, error) {
+	if err := g.check(); err != nil {
+		return event.Release{}, err
+	}
+	release, err := terms.release(g.Event(), false)
+	if err != nil {
+		return event.Release{}, fmt.Errorf("gaussian: %w", err)
+	}
+	if err := s.Unprotected(dst); err != nil {
+		return event.Release{}, fmt.Errorf("gaussian: %w", err)
+	}
+	addNormals(dst, g.Multiplier*s.bound, src)
+	return release, nil
+}

@@ -1,0 +1,79 @@
+//go:build avo
+
+// Command gen writes the AVX2 and FMA assembly of package kernel.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+// generator is the file under construction. Constants are shared by functions.
+type generator struct {
+	*build.Context
+	constants map[string]operand.Mem
+	labels    int
+}
+
+func main() {
+	dir := flag.String("dir", ".", "folder of avx2_amd64.s and avx2_amd64.go")
+	flag.Parse()
+	if err := run(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string) error {
+	g := &generator{Context: build.NewContext(), constants: map[string]operand.Mem{}}
+	g.ConstraintExpr("amd64,!purego")
+	g.cpuFeatures()
+	for _, p := range []precision{single, double} {
+		g.peak(p)
+		g.tiles(p)
+		g.transpose(p)
+		g.elementWise(p)
+		g.reductions(p)
+		g.rows(p)
+		g.functions(p)
+		g.normals(p)
+	}
+	file, err := g.Result()
+	if err != nil {
+		return fmt.Errorf("building the assembly: %w", err)
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return fmt.Errorf("allocating registers: %w", err)
+	}
+	config := printer.Config{Name: "internal/kernel/gen", Pkg: "kernel"}
+	for name, p := range map[string]printer.Printer{
+		"avx2_amd64.s":  printer.NewGoAsm(config),
+		"avx2_amd64.go": printer.NewStubs(config),
+	} {
+		text, err := p.Print(file)
+		if err != nil {
+			return fmt.Errorf("printing %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// function opens an assembly function whose pointers do not escape.
+func (g *generator) function(name, signature, doc string) {
+	g.Function(name)
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr(signature)
+	g.Pragma("noescape")
+	g.Doc(name + " " + doc)
+}

@@ -1,0 +1,127 @@
+package model
+
+import (
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// conv is a convolution or a transposed one, with ReLU behind it if asked for. A
+// transposed convolution goes the way back of the convolution that geometry
+// describes: from its output to its input.
+type conv[F Float] struct {
+	geometry   kernel.Conv
+	out        Shape
+	transposed bool
+	bias, relu bool
+	fan        int
+	rotated    []F // the filter as ConvInputGrad wants it
+}
+
+func (c *conv[F]) output() Shape { return c.out }
+
+func (c *conv[F]) views() []View {
+	g := c.geometry
+	v := []View{{Name: "weight", Shape: []int{g.KernelH, g.KernelW, g.InC, g.OutC}}}
+	if c.bias {
+		v = append(v, View{Name: "bias", Offset: g.FilterLen(), Shape: []int{c.out.Channels}})
+	}
+	return v
+}
+
+func (c *conv[F]) parameters() int {
+	if c.bias {
+		return c.geometry.FilterLen() + c.out.Channels
+	}
+	return c.geometry.FilterLen()
+}
+
+func (c *conv[F]) initialise(theta []F, src rand.Source) { uniformFan(theta, c.fan, src) }
+
+func (c *conv[F]) prepare(theta []F) {
+	if c.rotated == nil {
+		c.rotated = make([]F, c.geometry.FilterLen())
+	}
+	kernel.RotateFilter(c.geometry, c.rotated, theta[:c.geometry.FilterLen()])
+}
+
+func (c *conv[F]) inPlace() bool     { return false }
+func (c *conv[F]) needsOutput() bool { return c.relu }
+
+func (c *conv[F]) cell(examples int) cell[F] {
+	return &convCell[F]{conv: c, kept: make([]F, examples*c.parameters())}
+}
+
+type convCell[F Float] struct {
+	*conv[F]
+	kept []F // every example's gradient, until its weight is known
+	work kernel.Workspace[F]
+}
+
+func (c *convCell[F]) forward(theta, in, out []F, _ int) {
+	filter := theta[:c.geometry.FilterLen()]
+	if c.transposed {
+		kernel.ConvInputGrad(c.geometry, in, c.rotated, out, &c.work)
+	} else {
+		kernel.ConvForward(c.geometry, in, filter, out, &c.work)
+	}
+	switch bias := theta[len(filter):]; {
+	case c.bias && c.relu:
+		kernel.AddToRowsRelu(out, bias)
+	case c.bias:
+		kernel.AddToRows(out, bias)
+	case c.relu:
+		kernel.Relu(out, out)
+	}
+}
+
+func (c *convCell[F]) backward(p pass[F]) {
+	if c.relu {
+		kernel.ReluGrad(p.dOut, p.out, p.dOut)
+	}
+	switch {
+	case p.acc != nil:
+		c.gradient(p.acc, p.in, p.dOut, true)
+	case p.norms != nil:
+		in, out, n := len(p.in)/p.g, c.out.Len(), c.parameters()
+		for i := range p.g {
+			own := c.kept[i*n : (i+1)*n]
+			c.gradient(own, p.in[i*in:(i+1)*in], p.dOut[i*out:(i+1)*out], false)
+			p.norms[i] += kernel.SquaredNorm(own)
+		}
+	}
+	if p.dIn == nil {
+		return
+	}
+	if c.transposed {
+		kernel.ConvForward(c.geometry, p.dOut, p.theta[:c.geometry.FilterLen()], p.dIn, &c.work)
+	} else {
+		kernel.ConvInputGrad(c.geometry, p.dOut, c.rotated, p.dIn, &c.work)
+	}
+}
+
+// gradient writes or adds the gradient of the parameters, summed over the
+// examples that it is given.
+func (c *convCell[F]) gradient(dst, in, dOut []F, add bool) {
+	filter := dst[:c.geometry.FilterLen()]
+	if c.transposed {
+		kernel.ConvWeightGrad(c.geometry, dOut, in, filter, add, &c.work)
+	} else {
+		kernel.ConvWeightGrad(c.geometry, in, dOut, filter, add, &c.work)
+	}
+	if !c.bias {
+		return
+	}
+	bias := dst[len(filter):]
+	if !add {
+		clear(bias)
+	}
+	kernel.SumRows(bias, dOut)
+}
+
+func (c *convCell[F]) add(acc, _, weights []F, g int) {
+	n := c.parameters()
+	for i, w := range weights[:g] {
+		kernel.Axpy(w, c.kept[i*n:(i+1)*n], acc)
+	}
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// dense is a linear layer on flat vectors, with ReLU behind it if asked for.
+// Weights lie as [input][output].
+type dense[F Float] struct {
+	in, out    int
+	bias, relu bool
+	transposed []F // weights as [output][input], for the way back
+}
+
+func (d *dense[F]) output() Shape { return Shape{1, 1, d.out} }
+
+func (d *dense[F]) views() []View {
+	v := []View{{Name: "weight", Shape: []int{d.in, d.out}}}
+	if d.bias {
+		v = append(v, View{Name: "bias", Offset: d.in * d.out, Shape: []int{d.out}})
+	}
+	return v
+}
+
+func (d *dense[F]) initialise(theta []F, src rand.Source) { uniformFan(theta, d.in, src) }
+
+func (d *dense[F]) prepare(theta []F) {
+	if d.transposed == nil {
+		d.transposed = make([]F, d.in*d.out)
+	}
+	kernel.Transpose(d.transposed, theta[:d.in*d.out], d.in, d.out)
+}
+
+func (d *dense[F]) inPlace() bool     { return false }
+func (d *dense[F]) needsOutput() bool { return d.relu }
+
+func (d *dense[F]) cell(examples int) cell[F] {
+	return &denseCell[F]{dense: d, kept: make([]F, examples*d.out)}
+}
+
+type denseCell[F Float] struct {
+	*dense[F]
+	kept []F // gradients at the output, until their weights are known
+	work kernel.Workspace[F]
+}
+
+func (d *denseCell[F]) forward(theta, in, out []F, g int) {
+	x, w, y := kernel.Dense(in, g, d.in), kernel.Dense(theta[:d.in*d.out], d.in, d.out), kernel.Dense(out, g, d.out)
+	kernel.Gemm(1, x, w, 0, y, &d.work)
+	switch bias := theta[d.in*d.out:]; {
+	case d.bias && d.relu:
+		kernel.AddToRowsRelu(out, bias)
+	case d.bias:
+		kernel.AddToRows(out, bias)
+	case d.relu:
+		kernel.Relu(out, out)
+	}
+}
+
+func (d *denseCell[F]) backward(p pass[F]) {
+	if d.relu {
+		kernel.ReluGrad(p.dOut, p.out, p.dOut)
+	}
+	if p.dIn != nil {
+		kernel.Gemm(1, kernel.Dense(p.dOut, p.g, d.out), kernel.Dense(d.transposed, d.out, d.in), 0, kernel.Dense(p.dIn, p.g, d.in), &d.work)
+	}
+	switch {
+	case p.acc != nil:
+		d.accumulate(p.acc, p.in, p.dOut, p.g)
+	case p.norms != nil:
+		copy(d.kept, p.dOut)
+		for i := range p.g {
+			// |x d'|^2 = |x|^2 |d|^2: the gradient itself is never formed.
+			x := kernel.SquaredNorm(p.in[i*d.in : (i+1)*d.in])
+			if d.bias {
+				x++
+			}
+			p.norms[i] += x * kernel.SquaredNorm(p.dOut[i*d.out:(i+1)*d.out])
+		}
+	}
+}
+
+func (d *denseCell[F]) add(acc, in, weights []F, g int) {
+	for i, w := range weights[:g] {
+		if w != 1 {
+			row := d.kept[i*d.out : (i+1)*d.out]
+			kernel.Scale(row, w, row)
+		}
+	}
+	d.accumulate(acc, in, d.kept, g)
+}
+
+// accumulate adds in' * dOut, and the column sums for the bias.
+func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int) {
+	dOut = dOut[:g*d.out]
+	weights := kernel.Dense(acc[:d.in*d.out], d.in, d.out)
+	kernel.Gemm(1, kernel.Dense(in, g, d.in).T(), kernel.Dense(dOut, g, d.out), 1, weights, &d.work)
+	if d.bias {
+		kernel.SumRows(acc[d.in*d.out:], dOut)
+	}
+}

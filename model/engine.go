@@ -1,0 +1,282 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// Runner spreads independent jobs over workers.
+type Runner interface {
+	Workers() int
+	Each(n int, job func(worker, i int))
+}
+
+// Examples are rows in memory, one after another: Labels for classes, Targets for
+// values.
+type Examples[F Float] struct {
+	X       []F
+	Labels  []int
+	Targets []F
+}
+
+// lanes is how many partial sums a batch is added up in. It is fixed: results
+// must not depend on the number of workers.
+const lanes = 8
+
+// chunkValues is how many activations a chunk of examples may have: about what a
+// core's second-level cache holds, so that a layer finds its input there.
+const chunkValues = 1 << 19
+
+// Engine computes losses and gradients of one network. Batches are cut into
+// chunks of a fixed size; chunk c goes to lane c modulo lanes; lanes are added in
+// order. It is not safe for concurrent use.
+type Engine[F Float] struct {
+	network   *Network[F]
+	objective Objective[F]
+	runner    Runner
+	chunk     int
+	work      []*workspace[F]
+	sums      [][]F
+	losses    []float64 // of every example in the batch
+	faults    []error   // by lane
+}
+
+// workspace is one worker's memory.
+type workspace[F Float] struct {
+	cell    *chainCell[F]
+	x, d    []F
+	norms   []float64
+	factors []F
+}
+
+// NewEngine prepares a network for training with an objective.
+func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], error) {
+	if err := o.check(n.Output().Len()); err != nil {
+		return nil, err
+	}
+	e := &Engine[F]{network: n, objective: o, runner: r, chunk: chunkSize(n), faults: make([]error, lanes)}
+	for range r.Workers() {
+		e.work = append(e.work, &workspace[F]{
+			cell: n.chain.newCell(e.chunk),
+			x:    make([]F, e.chunk*n.Input().Len()), d: make([]F, e.chunk*n.Output().Len()),
+			norms: make([]float64, e.chunk), factors: make([]F, e.chunk),
+		})
+	}
+	return e, nil
+}
+
+// chunkSize is a power of two between 8 and 128.
+func chunkSize[F Float](n *Network[F]) int {
+	values := n.Input().Len()
+	for _, l := range n.chain.layers {
+		values += l.output().Len()
+	}
+	size := 128
+	for size > 8 && size*values > chunkValues {
+		size /= 2
+	}
+	return size
+}
+
+// check refuses a batch that does not fit, before anything is computed.
+func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
+	in, out := e.network.Input().Len(), e.network.Output().Len()
+	if len(theta) != e.network.Parameters() {
+		return fmt.Errorf("%d parameters for a network of %d", len(theta), e.network.Parameters())
+	}
+	rows := len(ex.X) / in
+	switch {
+	case len(ex.X)%in != 0:
+		return fmt.Errorf("%d values are not rows of %d", len(ex.X), in)
+	case e.objective.labelled() && len(ex.Labels) != rows:
+		return fmt.Errorf("%d labels for %d rows", len(ex.Labels), rows)
+	case !e.objective.labelled() && len(ex.Targets) != rows*out:
+		return fmt.Errorf("%d targets for %d rows of %d outputs", len(ex.Targets), rows, out)
+	}
+	for _, i := range order {
+		if i < 0 || i >= rows {
+			return fmt.Errorf("row %d of %d", i, rows)
+		}
+		if e.objective.labelled() && (ex.Labels[i] < 0 || ex.Labels[i] >= max(2, out)) {
+			return fmt.Errorf("row %d has the label %d; allowed: 0 to %d", i, ex.Labels[i], max(2, out)-1)
+		}
+	}
+	return nil
+}
+
+// each runs the batch forward, lane by lane, and hands every chunk to use, with
+// the gradient at the output in w.d.
+func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *workspace[F], lane, g int) error) error {
+	if err := e.check(theta, ex, order); err != nil {
+		return err
+	}
+	e.network.chain.prepare(theta)
+	e.losses = append(e.losses[:0], make([]float64, len(order))...)
+	chunks := (len(order) + e.chunk - 1) / e.chunk
+	e.runner.Each(min(lanes, chunks), func(worker, lane int) {
+		w := e.work[worker]
+		e.faults[lane] = nil
+		for c := lane; c < chunks && e.faults[lane] == nil; c += lanes {
+			from := c * e.chunk
+			g := min(e.chunk, len(order)-from)
+			e.forward(w, theta, ex, order[from:from+g], e.losses[from:from+g])
+			e.faults[lane] = use(w, lane, g)
+		}
+	})
+	for _, err := range e.faults[:min(lanes, chunks)] {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []int, losses []float64) {
+	in, out := e.network.Input().Len(), e.network.Output().Len()
+	for k, i := range order {
+		copy(w.x[k*in:(k+1)*in], ex.X[i*in:])
+	}
+	y := w.cell.forward(theta, w.x[:len(order)*in], len(order))
+	for k, i := range order {
+		label := 0
+		var target []F
+		if e.objective.labelled() {
+			label = ex.Labels[i]
+		} else {
+			target = ex.Targets[i*out : (i+1)*out]
+		}
+		losses[k] = e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
+	}
+}
+
+// Losses sets dst to the loss of every row in order.
+func (e *Engine[F]) Losses(dst []float64, theta []F, ex Examples[F], order []int) error {
+	err := e.each(theta, ex, order, func(*workspace[F], int, int) error { return nil })
+	copy(dst, e.losses)
+	return err
+}
+
+// Outputs sets dst to the network's outputs of every row in order, one after
+// another.
+func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
+	out := e.network.Output().Len()
+	if len(dst) != len(order)*out {
+		return fmt.Errorf("%d outputs do not fit %d values", len(order)*out, len(dst))
+	}
+	var at int
+	w := e.work[0]
+	e.network.chain.prepare(theta)
+	in := e.network.Input().Len()
+	for from := 0; from < len(order); from += e.chunk {
+		g := min(e.chunk, len(order)-from)
+		for k, i := range order[from : from+g] {
+			copy(w.x[k*in:(k+1)*in], ex.X[i*in:])
+		}
+		at += copy(dst[at:], w.cell.forward(theta, w.x[:g*in], g))
+	}
+	return nil
+}
+
+// Gradient sets dst to the gradient of the mean loss and returns that loss. For
+// the root mean squared error the mean is taken below the root, over all rows and
+// outputs: equation 14 of paper 000.
+func (e *Engine[F]) Gradient(dst, theta []F, ex Examples[F], order []int) (float64, error) {
+	if len(order) == 0 {
+		return 0, fmt.Errorf("a gradient of no rows")
+	}
+	objective := e.objective
+	_, root := objective.(rootSquaredError[F])
+	if root {
+		e.objective = squaredError[F]{}
+		defer func() { e.objective = objective }()
+	}
+	if e.sums == nil {
+		for range lanes {
+			e.sums = append(e.sums, make([]F, e.network.Parameters()))
+		}
+	}
+	used := e.sums[:min(lanes, (len(order)+e.chunk-1)/e.chunk)]
+	for _, s := range used {
+		clear(s)
+	}
+	err := e.each(theta, ex, order, func(w *workspace[F], lane, g int) error {
+		w.cell.backward(theta, w.d[:g*e.network.Output().Len()], e.sums[lane], nil, g, false)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	loss := mean(e.losses)
+	scale := 1 / float64(len(order))
+	if root {
+		loss = math.Sqrt(loss)
+		if loss == 0 {
+			scale = 0
+		} else {
+			scale /= 2 * loss
+		}
+	}
+	copy(dst, used[0])
+	for _, s := range used[1:] {
+		kernel.Axpy(1, s, dst)
+	}
+	kernel.Scale(dst, F(scale), dst)
+	return loss, nil
+}
+
+// ClippedSum adds every row's gradient, clipped to the sum's bound, to sum, and
+// returns the mean loss, which is as private as the data. No row's gradient of a
+// large layer is ever formed.
+func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], order []int) (float64, error) {
+	err := e.each(theta, ex, order, func(w *workspace[F], lane, g int) error {
+		norms := w.norms[:g]
+		clear(norms)
+		w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, norms, g, false)
+		for i, n := range norms {
+			norms[i] = math.Sqrt(n)
+		}
+		return sum.AddWeighted(lane, norms, w.factors, func(dst, factors []F) { w.cell.add(dst, factors, g) })
+	})
+	return mean(e.losses), err
+}
+
+// Norms sets dst to the norm of every row's gradient.
+func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int) error {
+	for i, row := range order {
+		err := e.each(theta, ex, order[i:i+1], func(w *workspace[F], _, g int) error {
+			clear(w.norms[:g])
+			w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, w.norms[:g], g, false)
+			dst[i] = math.Sqrt(w.norms[0])
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("row %d: %w", row, err)
+		}
+	}
+	return nil
+}
+
+// InputGradient sets dst to the gradient of one row's loss with respect to the
+// row, which inversion attacks follow.
+func (e *Engine[F]) InputGradient(dst, theta []F, ex Examples[F], row int) (float64, error) {
+	err := e.each(theta, ex, []int{row}, func(w *workspace[F], _, g int) error {
+		copy(dst, w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, nil, g, true))
+		return nil
+	})
+	return mean(e.losses), err
+}
+
+// mean adds in order. Of nothing it is 0: a Poisson batch may be empty.
+func mean(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}

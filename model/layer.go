@@ -1,0 +1,85 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Float is the arithmetic of a network: float32 for training, float64 where
+// gradients are checked or inverted.
+type Float interface{ float32 | float64 }
+
+// Shape is what one example looks like between two layers; channels lie
+// innermost. A plain vector has height and width 1.
+type Shape struct{ Height, Width, Channels int }
+
+// Len is the number of values.
+func (s Shape) Len() int { return s.Height * s.Width * s.Channels }
+
+func (s Shape) String() string {
+	return fmt.Sprintf("%dx%dx%d", s.Height, s.Width, s.Channels)
+}
+
+// View names a part of the flat parameter vector.
+type View struct {
+	Name   string
+	Offset int
+	Shape  []int
+}
+
+// Len is the number of parameters in the view.
+func (v View) Len() int {
+	n := 1
+	for _, d := range v.Shape {
+		n *= d
+	}
+	return n
+}
+
+// layer is one step of a network. It holds no parameters and no activations:
+// those are passed in, so that many workers share a layer.
+type layer[F Float] interface {
+	output() Shape
+	views() []View // offsets count from the layer's own first parameter
+	initialise(theta []F, src rand.Source)
+	// prepare derives what all workers read from new parameters.
+	prepare(theta []F)
+	cell(examples int) cell[F]
+	// inPlace says that output may overwrite input; needsOutput that the backward
+	// pass reads the output.
+	inPlace() bool
+	needsOutput() bool
+}
+
+// cell is a layer with one worker's memory.
+type cell[F Float] interface {
+	// forward computes the outputs of g examples.
+	forward(theta, in, out []F, g int)
+	// backward takes gradients back through the layer, and those of parameters
+	// as the pass asks for.
+	backward(p pass[F])
+	// add adds the weighted sum of the examples' gradients, as kept by the last
+	// backward pass with norms, to acc.
+	add(acc, in []F, weights []F, g int)
+}
+
+// pass is one backward step through a layer, for g examples.
+type pass[F Float] struct {
+	theta, in, out []F
+	dOut           []F // may be overwritten
+	dIn            []F // nil: not needed
+	acc            []F // not nil: add the gradients' plain sum here at once
+	norms          []float64
+	g              int
+}
+
+// bare is what layers without parameters share.
+type bare[F Float] struct{ shape Shape }
+
+func (b bare[F]) output() Shape             { return b.shape }
+func (bare[F]) views() []View               { return nil }
+func (bare[F]) initialise([]F, rand.Source) {}
+func (bare[F]) prepare([]F)                 {}
+func (bare[F]) inPlace() bool               { return false }
+func (bare[F]) needsOutput() bool           { return false }
+func (bare[F]) add([]F, []F, []F, int)      {}

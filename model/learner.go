@@ -1,0 +1,120 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/pool"
+)
+
+// Regression is a model of one real value that clients train on their own rows.
+type Regression interface {
+	Parameters() int
+	// Initialise draws the parameters that training starts from.
+	Initialise(theta []float64, src rand.Source)
+	// Learner is the model with one worker's memory.
+	Learner() Learner
+}
+
+// Learner trains and judges on one client's rows. It is not safe for concurrent
+// use.
+type Learner interface {
+	// SquaredError is the mean of the squared residuals.
+	SquaredError(theta []float64, rows data.Rows) float64
+	// Gradient sets grad to that of the loss on the rows that order names (all
+	// rows, in turn, if order is nil).
+	Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss)
+}
+
+// NewRegression builds the run file's model for rows with so many features.
+func NewRegression(m config.Model, features int) (Regression, error) {
+	if m.Kind != "network" {
+		return Linear{Features: features, Intercept: m.Intercept, InitSD: m.InitSD}, nil
+	}
+	layers := m.Layers
+	if m.Name != "" {
+		n, err := NamedNetwork(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if n.Input.Len() != features {
+			return nil, fmt.Errorf("network %s takes %d values, the data have %d", m.Name, n.Input.Len(), features)
+		}
+		layers = n.Layers
+	}
+	net, err := Build[float64](Shape{1, 1, features}, layers)
+	if err != nil {
+		return nil, err
+	}
+	if net.Output().Len() != 1 {
+		return nil, fmt.Errorf("the network ends with %d values, the target is one", net.Output().Len())
+	}
+	if net.Parameters() == 0 {
+		return nil, fmt.Errorf("the network has no parameters to train")
+	}
+	return networkRegression{net}, nil
+}
+
+// Check lists what is wrong with the model block.
+func Check(run config.Run) config.Faults {
+	var c config.Checker
+	m := run.Model
+	if m.Kind == "network" {
+		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
+		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
+		if len(c.Faults()) == 0 {
+			_, err := NewRegression(m, data.SyntheticFeatures(run.Data))
+			c.Require(err == nil, "model", "%v", err)
+		}
+	} else {
+		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
+	}
+	return c.Faults()
+}
+
+type networkRegression struct{ *Network[float64] }
+
+func (n networkRegression) Learner() Learner {
+	// Clients are what is spread over workers; within one there is nothing to share.
+	e, err := NewEngine(n.Network, Objective[float64](squaredError[float64]{}), pool.New(1))
+	if err != nil {
+		panic("model: squared error refuses a network: " + err.Error())
+	}
+	return &networkLearner{engine: e}
+}
+
+type networkLearner struct {
+	engine *Engine[float64]
+	all    []int
+}
+
+func (n *networkLearner) rows(count int, order []int) []int {
+	if order != nil {
+		return order
+	}
+	for i := len(n.all); i < count; i++ {
+		n.all = append(n.all, i)
+	}
+	return n.all[:count]
+}
+
+func (n *networkLearner) SquaredError(theta []float64, rows data.Rows) float64 {
+	ex := Examples[float64]{X: rows.X, Targets: rows.Y}
+	if err := n.engine.each(theta, ex, n.rows(rows.Len(), nil), func(*workspace[float64], int, int) error { return nil }); err != nil {
+		panic("model: " + err.Error()) // shapes were checked when the run began
+	}
+	return mean(n.engine.losses)
+}
+
+func (n *networkLearner) Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+	n.engine.objective = squaredError[float64]{}
+	if loss == RMSE {
+		n.engine.objective = rootSquaredError[float64]{}
+	}
+	ex := Examples[float64]{X: rows.X, Targets: rows.Y}
+	if _, err := n.engine.Gradient(grad, theta, ex, n.rows(rows.Len(), order)); err != nil {
+		panic("model: " + err.Error())
+	}
+}

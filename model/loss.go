@@ -1,0 +1,157 @@
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// Objective is a loss of one example: from the network's output and the target it
+// gives the loss, and the gradient with respect to the output in d.
+type Objective[F Float] interface {
+	// check refuses an output length that the objective cannot be applied to.
+	check(outputs int) error
+	// loss reads label for classes, target for values.
+	loss(out []F, label int, target []F, d []F) float64
+	// labelled says that targets are classes.
+	labelled() bool
+}
+
+// NewObjective builds a loss by its run file name.
+func NewObjective[F Float](name string, o LossOptions) (Objective[F], error) {
+	switch name {
+	case "squared-error":
+		return squaredError[F]{}, nil
+	case "rmse":
+		return rootSquaredError[F]{}, nil
+	case "cross-entropy":
+		return crossEntropy[F]{}, nil
+	case "binary-cross-entropy":
+		return focal[F]{alpha: -1}, nil
+	case "focal":
+		if !(o.Gamma >= 0) || math.IsInf(o.Gamma, 0) || !(o.Alpha > 0 && o.Alpha < 1) {
+			return nil, fmt.Errorf("focal loss: gamma %v must be 0 or more and alpha %v between 0 and 1", o.Gamma, o.Alpha)
+		}
+		return focal[F]{gamma: o.Gamma, alpha: o.Alpha}, nil
+	case "hinge":
+		return hinge[F]{}, nil
+	}
+	return nil, fmt.Errorf("loss %q is not known; allowed: squared-error, rmse, cross-entropy, binary-cross-entropy, focal, hinge", name)
+}
+
+// LossOptions are the focal loss's: Gamma turns down easy examples, Alpha weighs
+// the positive class.
+type LossOptions struct{ Gamma, Alpha float64 }
+
+// squaredError is the mean over the outputs of the squared differences.
+type squaredError[F Float] struct{}
+
+func (squaredError[F]) check(int) error { return nil }
+func (squaredError[F]) labelled() bool  { return false }
+func (squaredError[F]) loss(out []F, _ int, target, d []F) float64 {
+	var sum float64
+	scale := 2 / float64(len(out))
+	for i, y := range out {
+		r := float64(y) - float64(target[i])
+		sum += r * r
+		d[i] = F(scale * r)
+	}
+	return sum / float64(len(out))
+}
+
+// rootSquaredError is its root. At a perfect fit the gradient is taken as 0.
+type rootSquaredError[F Float] struct{ squaredError[F] }
+
+func (r rootSquaredError[F]) loss(out []F, label int, target, d []F) float64 {
+	root := math.Sqrt(r.squaredError.loss(out, label, target, d))
+	for i := range d {
+		if root == 0 {
+			d[i] = 0
+		} else {
+			d[i] = F(float64(d[i]) / (2 * root))
+		}
+	}
+	return root
+}
+
+// crossEntropy is -log softmax(out)[label].
+type crossEntropy[F Float] struct{}
+
+func (crossEntropy[F]) labelled() bool { return true }
+func (crossEntropy[F]) check(n int) error {
+	if n < 2 {
+		return fmt.Errorf("cross entropy needs 2 outputs or more, the network has %d; use binary-cross-entropy", n)
+	}
+	return nil
+}
+func (crossEntropy[F]) loss(out []F, label int, _ []F, d []F) float64 {
+	top := math.Inf(-1)
+	for _, y := range out {
+		top = max(top, float64(y))
+	}
+	var sum float64
+	for i, y := range out {
+		e := math.Exp(float64(y) - top)
+		sum += e
+		d[i] = F(e)
+	}
+	for i := range d {
+		d[i] = F(float64(d[i]) / sum)
+	}
+	d[label]--
+	return math.Log(sum) + top - float64(out[label])
+}
+
+// focal is -alpha_t (1-p_t)^gamma log p_t on one logit (Lin et al. 2017); with
+// gamma 0 and alpha -1 (unweighted) it is the binary cross entropy.
+type focal[F Float] struct{ gamma, alpha float64 }
+
+func (focal[F]) labelled() bool    { return true }
+func (focal[F]) check(n int) error { return oneOutput("binary losses", n) }
+func (f focal[F]) loss(out []F, label int, _ []F, d []F) float64 {
+	sign, weight := 1.0, 1.0
+	if label == 0 {
+		sign = -1
+	}
+	if f.alpha > 0 {
+		weight = f.alpha
+		if label == 0 {
+			weight = 1 - f.alpha
+		}
+	}
+	z := sign * float64(out[0])
+	logp := -softplus(-z) // log of the probability of the right answer
+	miss := math.Exp(-softplus(z))
+	if f.gamma == 0 {
+		d[0] = F(-sign * weight * miss)
+		return -weight * logp
+	}
+	m := math.Pow(miss, f.gamma)
+	// d/dz of -(1-p)^gamma log p, with dp/dz = p(1-p).
+	d[0] = F(sign * weight * m * (f.gamma*math.Exp(logp)*logp - miss))
+	return -weight * m * logp
+}
+
+// softplus is log(1+exp(x)) without overflow.
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// hinge is max(0, 1 - y*out), y being 1 for label 1 and -1 for label 0.
+type hinge[F Float] struct{}
+
+func (hinge[F]) labelled() bool    { return true }
+func (hinge[F]) check(n int) error { return oneOutput("the hinge loss", n) }
+func (hinge[F]) loss(out []F, label int, _ []F, d []F) float64 {
+	y := float64(2*label - 1)
+	margin := 1 - y*float64(out[0])
+	d[0] = 0
+	if margin > 0 {
+		d[0] = F(-y)
+	}
+	return max(margin, 0)
+}
+
+func oneOutput(what string, n int) error {
+	if n != 1 {
+		return fmt.Errorf("%s needs 1 output, the network has %d", what, n)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Named is a network of the papers.
+type Named struct {
+	Input      Shape
+	Layers     []Layer
+	Parameters int
+	Source     string
+}
+
+// papers' networks. Output activations that the tables print behind the last
+// linear layer are left to the loss: docs/decisions/0004.
+var named = map[string]Named{
+	"hospital": {
+		Input:      Shape{1, 1, 3},
+		Layers:     []Layer{{Kind: "linear", Units: 2}, {Kind: "relu"}, {Kind: "linear", Units: 1}},
+		Parameters: 11, Source: "paper 000, B.2",
+	},
+	"mnist": {
+		Input: Shape{28, 28, 1},
+		Layers: []Layer{
+			{Kind: "conv", Channels: 16, Kernel: 8, Padding: 3}, {Kind: "relu"},
+			{Kind: "max-pool", Kernel: 2, Stride: 1},
+			{Kind: "conv", Channels: 32, Kernel: 4}, {Kind: "relu"},
+			{Kind: "linear", Units: 32}, {Kind: "relu"},
+			{Kind: "linear", Units: 10},
+		},
+		Parameters: 551322, Source: "paper 001, table 3.5, with padding 3 in the first convolution",
+	},
+	"autoencoder": {
+		Input: Shape{28, 28, 1},
+		Layers: []Layer{
+			{Kind: "conv", Channels: 8, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "conv", Channels: 16, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "conv", Channels: 32, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "conv", Channels: 64, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "transposed-conv", Channels: 32, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "transposed-conv", Channels: 16, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "transposed-conv", Channels: 8, Kernel: 3}, {Kind: "leaky-relu"},
+			{Kind: "transposed-conv", Channels: 1, Kernel: 3}, {Kind: "sigmoid"},
+		},
+		Parameters: 48705, Source: "paper 001, table 3.6",
+	},
+	"agnews": {
+		Input: Shape{1, 1, 750},
+		Layers: []Layer{
+			{Kind: "linear", Units: 128}, {Kind: "leaky-relu"},
+			{Kind: "linear", Units: 128}, {Kind: "leaky-relu"},
+			{Kind: "linear", Units: 4},
+		},
+		Parameters: 113156, Source: "paper 001, table 3.7, for 15 words of 50",
+	},
+	"femnist": {
+		Input: Shape{28, 28, 1},
+		Layers: []Layer{
+			{Kind: "conv", Channels: 32, Kernel: 3}, {Kind: "relu"},
+			{Kind: "conv", Channels: 64, Kernel: 3}, {Kind: "relu"},
+			{Kind: "max-pool", Kernel: 2},
+			{Kind: "linear", Units: 128}, {Kind: "relu"},
+			{Kind: "linear", Units: 62},
+		},
+		Parameters: 1206590, Source: "paper 000, table 3, with 3x3 kernels",
+	},
+	"cross-silo-cifar": {
+		Input: Shape{32, 32, 3}, Layers: crossSilo(3), Parameters: 42442, Source: "paper 002, appendix B.1",
+	},
+	"cross-silo-mnist": {
+		Input: Shape{28, 28, 1}, Layers: crossSilo(3), Parameters: 34826, Source: "paper 002, appendix B.1",
+	},
+}
+
+func crossSilo(kernel int) []Layer {
+	return []Layer{
+		{Kind: "conv", Channels: 32, Kernel: kernel}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
+		{Kind: "conv", Channels: 64, Kernel: kernel}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
+		{Kind: "linear", Units: 10},
+	}
+}
+
+// Network is one of the papers' networks by name.
+func NamedNetwork(name string) (Named, error) {
+	n, ok := named[name]
+	if !ok {
+		return Named{}, fmt.Errorf("network %q is not known; allowed: %v", name, slices.Sorted(maps.Keys(named)))
+	}
+	return n, nil
+}
+
+// LinearLayers is linear and logistic regression and the linear SVM: one linear
+// layer; the loss makes the difference.
+func LinearLayers(outputs int, bias bool) []Layer {
+	return []Layer{{Kind: "linear", Units: outputs, NoBias: !bias}}
+}

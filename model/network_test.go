@@ -1,0 +1,440 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/pool"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+func stream(name string) *rng.Stream {
+	f := rng.NewFamily(17, name)
+	return f.Stream(0, 0)
+}
+
+// exampleTerms protect single rows.
+var exampleTerms = mech.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Trust: event.TrustLocal}
+
+func normals[F Float](name string, n int, sd float64) []F {
+	s := stream(name)
+	out := make([]F, n)
+	for i := range out {
+		out[i] = F(sd * s.Normal())
+	}
+	return out
+}
+
+// small are networks that between them use every layer, stride and padding.
+var small = map[string]struct {
+	in     Shape
+	layers []Layer
+}{
+	"linear":         {Shape{1, 1, 5}, []Layer{{Kind: "linear", Units: 3}}},
+	"linear, bare":   {Shape{1, 1, 5}, []Layer{{Kind: "linear", Units: 3, NoBias: true}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
+	"tanh":           {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"sigmoid":        {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "sigmoid"}, {Kind: "linear", Units: 2}}},
+	"leaky":          {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "leaky-relu", Slope: 0.1}, {Kind: "linear", Units: 2}}},
+	"two in a row":   {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "relu"}, {Kind: "tanh"}, {Kind: "sigmoid"}, {Kind: "linear", Units: 2}}},
+	"relu first":     {Shape{1, 1, 4}, []Layer{{Kind: "relu"}, {Kind: "linear", Units: 2}}},
+	"conv":           {Shape{6, 5, 2}, []Layer{{Kind: "conv", Channels: 3, Kernel: 3}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
+	"conv padded":    {Shape{5, 5, 2}, []Layer{{Kind: "conv", Channels: 3, Kernel: 3, Padding: 2}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"conv strided":   {Shape{7, 8, 2}, []Layer{{Kind: "tanh"}, {Kind: "conv", Channels: 4, Kernel: 3, Stride: 2, Padding: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"conv stride 3":  {Shape{8, 9, 1}, []Layer{{Kind: "conv", Channels: 2, Kernel: 2, Stride: 3, NoBias: true}, {Kind: "tanh"}, {Kind: "conv", Channels: 2, Kernel: 2}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"transposed":     {Shape{4, 3, 2}, []Layer{{Kind: "tanh"}, {Kind: "transposed-conv", Channels: 3, Kernel: 3}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"transposed 2":   {Shape{3, 4, 2}, []Layer{{Kind: "tanh"}, {Kind: "transposed-conv", Channels: 3, Kernel: 3, Stride: 2, Padding: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"max pool":       {Shape{6, 6, 2}, []Layer{{Kind: "tanh"}, {Kind: "max-pool", Kernel: 2}, {Kind: "linear", Units: 2}}},
+	"max pool over":  {Shape{5, 6, 2}, []Layer{{Kind: "conv", Channels: 3, Kernel: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 3, Stride: 2, Padding: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"mean pool":      {Shape{5, 5, 2}, []Layer{{Kind: "tanh"}, {Kind: "mean-pool", Kernel: 3, Stride: 2, Padding: 1}, {Kind: "flatten"}, {Kind: "linear", Units: 2}}},
+	"residual":       {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 4}, {Kind: "residual", Inner: []Layer{{Kind: "linear", Units: 6}, {Kind: "tanh"}, {Kind: "linear", Units: 4}}}, {Kind: "linear", Units: 2}}},
+	"residual convs": {Shape{4, 4, 2}, []Layer{{Kind: "residual", Inner: []Layer{{Kind: "conv", Channels: 2, Kernel: 3, Padding: 1}, {Kind: "relu"}, {Kind: "conv", Channels: 2, Kernel: 3, Padding: 1}}}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
+}
+
+func newEngine[F Float](t testing.TB, in Shape, layers []Layer, o Objective[F], workers int) (*Engine[F], []F) {
+	t.Helper()
+	n, err := Build[F](in, layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pool.New(workers)
+	t.Cleanup(p.Close)
+	e, err := NewEngine(n, o, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theta := make([]F, n.Parameters())
+	n.Initialise(theta, stream("theta"))
+	return e, theta
+}
+
+func examples[F Float](e *Engine[F], n int) (Examples[F], []int) {
+	s := stream("labels")
+	ex := Examples[F]{X: normals[F]("x", n*e.network.Input().Len(), 1)}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+		if e.objective.labelled() {
+			ex.Labels = append(ex.Labels, s.Below(max(2, e.network.Output().Len())))
+		}
+	}
+	if !e.objective.labelled() {
+		ex.Targets = normals[F]("y", n*e.network.Output().Len(), 1)
+	}
+	return ex, order
+}
+
+func TestGradientsOfEveryLayer(t *testing.T) {
+	for name, c := range small {
+		e, theta := newEngine[float64](t, c.in, c.layers, crossEntropy[float64]{}, 1)
+		checkGradients(t, name, e, theta)
+	}
+}
+
+func TestGradientsOfEveryLoss(t *testing.T) {
+	in := Shape{1, 1, 4}
+	hidden := []Layer{{Kind: "linear", Units: 5}, {Kind: "tanh"}}
+	for _, c := range []struct {
+		name    string
+		outputs int
+		options LossOptions
+	}{
+		{"squared-error", 3, LossOptions{}}, {"rmse", 3, LossOptions{}}, {"cross-entropy", 3, LossOptions{}},
+		{"binary-cross-entropy", 1, LossOptions{}}, {"focal", 1, LossOptions{Gamma: 2, Alpha: 0.25}},
+		{"focal", 1, LossOptions{Gamma: 0, Alpha: 0.7}}, {"hinge", 1, LossOptions{}},
+	} {
+		o, err := NewObjective[float64](c.name, c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, theta := newEngine[float64](t, in, append(slices.Clone(hidden), Layer{Kind: "linear", Units: c.outputs}), o, 1)
+		checkGradients(t, fmt.Sprint(c), e, theta)
+	}
+}
+
+// checkGradients compares the gradients of parameters and inputs with central
+// differences, single rows with the batch, and norms with gradients of one row.
+func checkGradients(t *testing.T, name string, e *Engine[float64], theta []float64) {
+	t.Helper()
+	const rows, h = 5, 1e-6
+	ex, order := examples(e, rows)
+	grad := make([]float64, len(theta))
+	if _, err := e.Gradient(grad, theta, ex, order); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	scratch := make([]float64, len(theta))
+	loss := func() float64 {
+		l, err := e.Gradient(scratch, theta, ex, order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if !(math.Abs(got-want) <= 1e-6*(1+math.Abs(want))) {
+			t.Errorf("%s: %s is %v, differences say %v", name, what, got, want)
+		}
+	}
+	for j := range theta {
+		old := theta[j]
+		theta[j] = old + h
+		up := loss()
+		theta[j] = old - h
+		down := loss()
+		theta[j] = old
+		near(fmt.Sprintf("gradient %d", j), grad[j], (up-down)/(2*h))
+	}
+	in := e.network.Input().Len()
+	dx, one := make([]float64, in), make([]float64, 1)
+	rowLoss := func() float64 {
+		if err := e.Losses(one, theta, ex, []int{2}); err != nil {
+			t.Fatal(err)
+		}
+		return one[0]
+	}
+	if _, err := e.InputGradient(dx, theta, ex, 2); err != nil {
+		t.Fatal(err)
+	}
+	for j := range dx {
+		old := ex.X[2*in+j]
+		ex.X[2*in+j] = old + h
+		up := rowLoss()
+		ex.X[2*in+j] = old - h
+		down := rowLoss()
+		ex.X[2*in+j] = old
+		near(fmt.Sprintf("input gradient %d", j), dx[j], (up-down)/(2*h))
+	}
+	checkClipping(t, name, e, theta, ex, order)
+}
+
+// checkClipping builds the clipped sum from gradients of single rows, and compares.
+func checkClipping[F Float](t *testing.T, name string, e *Engine[F], theta []F, ex Examples[F], order []int) {
+	t.Helper()
+	tolerance := 1e-9
+	if _, single := any(theta).([]float32); single {
+		tolerance = 2e-4
+	}
+	grads, norms := make([][]F, len(order)), make([]float64, len(order))
+	for i, row := range order {
+		grads[i] = make([]F, len(theta))
+		if _, err := e.Gradient(grads[i], theta, ex, []int{row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Norms(norms, theta, ex, order); err != nil {
+		t.Fatal(err)
+	}
+	bound := norms[0] * 0.8 // some rows are clipped, some perhaps not
+	want := make([]float64, len(theta))
+	for i, g := range grads {
+		var sq float64
+		for _, v := range g {
+			sq += float64(v) * float64(v)
+		}
+		if norm := math.Sqrt(sq); math.Abs(norm-norms[i]) > tolerance*(1+norm) {
+			t.Errorf("%s: row %d has norm %v, its gradient %v", name, i, norms[i], norm)
+		}
+		for j, v := range g {
+			want[j] += float64(v) * min(1, bound/math.Sqrt(sq))
+		}
+	}
+	sum, err := mech.NewLaneSum[F](len(theta), lanes, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.ClippedSum(sum, theta, ex, order); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]F, len(theta))
+	if err := sum.Unprotected(got); err != nil {
+		t.Fatal(err)
+	}
+	for j := range want {
+		if math.Abs(float64(got[j])-want[j]) > tolerance*(1+math.Abs(want[j])) {
+			t.Fatalf("%s: clipped sum %d is %v, row by row %v", name, j, got[j], want[j])
+		}
+	}
+}
+
+func TestPapersNetworks(t *testing.T) {
+	for name, n := range named {
+		net, err := Build[float32](n.Input, n.Layers)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if net.Parameters() != n.Parameters {
+			t.Errorf("%s has %d parameters, %s says %d", name, net.Parameters(), n.Source, n.Parameters)
+		}
+		end := 0
+		for _, v := range net.Views() {
+			if v.Offset != end {
+				t.Errorf("%s: view %s begins at %d, want %d", name, v.Name, v.Offset, end)
+			}
+			end += v.Len()
+		}
+		if end != net.Parameters() {
+			t.Errorf("%s: the views cover %d of %d parameters", name, end, net.Parameters())
+		}
+	}
+	if _, err := NamedNetwork("resnet"); err == nil {
+		t.Error("an unknown network was accepted")
+	}
+	wide := named["agnews"]
+	if net, err := Build[float32](Shape{1, 1, 1250}, wide.Layers); err != nil || net.Parameters() != 177156 {
+		t.Errorf("25 words of 50: %v, %v", net.Parameters(), err)
+	}
+	if net, err := Build[float32](Shape{1, 1, 28}, LinearLayers(1, false)); err != nil || net.Parameters() != 28 {
+		t.Errorf("linear regression: %v, %v", net.Parameters(), err)
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	in := Shape{4, 4, 1}
+	for name, l := range map[string]Layer{
+		"unknown":           {Kind: "attention"},
+		"no units":          {Kind: "linear"},
+		"no channels":       {Kind: "conv", Kernel: 3},
+		"kernel too large":  {Kind: "conv", Channels: 1, Kernel: 5},
+		"padding too large": {Kind: "conv", Channels: 1, Kernel: 2, Padding: 2},
+		"negative":          {Kind: "conv", Channels: -1, Kernel: 2},
+		"huge":              {Kind: "linear", Units: 1 << 30},
+		"too many":          {Kind: "conv", Channels: 1 << 24, Kernel: 1},
+		"window too large":  {Kind: "max-pool", Kernel: 5},
+		"slope":             {Kind: "leaky-relu", Slope: -1},
+		"residual":          {Kind: "residual", Inner: []Layer{{Kind: "linear", Units: 3}}},
+		"inner":             {Kind: "residual", Inner: []Layer{{Kind: "x"}}},
+	} {
+		if _, err := Build[float32](in, []Layer{l}); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	if _, err := Build[float32](Shape{}, nil); err == nil {
+		t.Error("an empty input was accepted")
+	}
+	for name, outputs := range map[string]int{"cross-entropy": 1, "hinge": 2, "binary-cross-entropy": 3} {
+		o, err := NewObjective[float32](name, LossOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _ := Build[float32](in, LinearLayers(outputs, true))
+		if _, err := NewEngine(n, o, pool.New(1)); err == nil {
+			t.Errorf("%s took %d outputs", name, outputs)
+		}
+	}
+}
+
+// TestWorkersGiveTheSameBits covers plain and private gradients of a network with
+// every kind of cost.
+func TestWorkersGiveTheSameBits(t *testing.T) {
+	c := small["max pool over"]
+	var plain, private []float32
+	for _, workers := range []int{1, 2, 8} {
+		e, theta := newEngine[float32](t, c.in, c.layers, crossEntropy[float32]{}, workers)
+		ex, order := examples(e, 1500)
+		g := make([]float32, len(theta))
+		if _, err := e.Gradient(g, theta, ex, order); err != nil {
+			t.Fatal(err)
+		}
+		steps, err := NewPrivateSteps(e, 0.5, 1, 512, exampleTerms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := make([]float32, len(theta))
+		if _, err := steps.Gradient(h, theta, ex, order, stream("noise")); err != nil {
+			t.Fatal(err)
+		}
+		if plain == nil {
+			plain, private = g, h
+		}
+		if !slices.Equal(g, plain) || !slices.Equal(h, private) {
+			t.Errorf("%d workers give other bits than one", workers)
+		}
+	}
+}
+
+func TestClippingInSinglePrecision(t *testing.T) {
+	for _, name := range []string{"conv", "residual convs", "transposed 2", "max pool over"} {
+		c := small[name]
+		e, theta := newEngine[float32](t, c.in, c.layers, crossEntropy[float32]{}, 2)
+		ex, order := examples(e, 300)
+		checkClipping(t, name, e, theta, ex, order)
+	}
+}
+
+// TestMNISTLossAgainstNaive writes table 3.5 out in plain loops.
+func TestMNISTLossAgainstNaive(t *testing.T) {
+	n := named["mnist"]
+	e, theta := newEngine[float32](t, n.Input, n.Layers, crossEntropy[float32]{}, 1)
+	ex, order := examples(e, 3)
+	got := make([]float64, len(order))
+	if err := e.Losses(got, theta, ex, order); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range order {
+		want := naiveMNIST(e.network.Views(), theta, ex.X[row*784:(row+1)*784], ex.Labels[row])
+		if math.Abs(got[i]-want) > 1e-4*want {
+			t.Errorf("row %d: loss %v, written out %v", row, got[i], want)
+		}
+	}
+}
+
+func naiveMNIST(views []View, theta []float32, img []float32, label int) float64 {
+	at := func(i int, index ...int) float64 {
+		o := 0
+		for k, x := range index {
+			o = o*views[i].Shape[k] + x
+		}
+		return float64(theta[views[i].Offset+o])
+	}
+	var a [27][27][16]float64
+	for y := range a {
+		for x := range a[y] {
+			for c := range a[y][x] {
+				s := at(1, c)
+				for ky := range 8 {
+					for kx := range 8 {
+						if r, q := y+ky-3, x+kx-3; r >= 0 && r < 28 && q >= 0 && q < 28 {
+							s += float64(img[r*28+q]) * at(0, ky, kx, 0, c)
+						}
+					}
+				}
+				a[y][x][c] = max(s, 0)
+			}
+		}
+	}
+	var p [26][26][16]float64
+	for y := range p {
+		for x := range p[y] {
+			for c := range p[y][x] {
+				p[y][x][c] = max(a[y][x][c], a[y+1][x][c], a[y][x+1][c], a[y+1][x+1][c])
+			}
+		}
+	}
+	hidden := make([]float64, 32)
+	for j := range hidden {
+		hidden[j] = at(5, j)
+	}
+	for y := range 23 {
+		for x := range 23 {
+			for c := range 32 {
+				s := at(3, c)
+				for ky := range 4 {
+					for kx := range 4 {
+						for i := range 16 {
+							s += p[y+ky][x+kx][i] * at(2, ky, kx, i, c)
+						}
+					}
+				}
+				for j := range hidden {
+					hidden[j] += max(s, 0) * at(4, (y*23+x)*32+c, j)
+				}
+			}
+		}
+	}
+	logits, sum := make([]float64, 10), 0.0
+	for k := range logits {
+		logits[k] = at(7, k)
+		for j, h := range hidden {
+			logits[k] += max(h, 0) * at(6, j, k)
+		}
+		sum += math.Exp(logits[k])
+	}
+	return math.Log(sum) - logits[label]
+}
+
+func TestBadBatchesAreNamed(t *testing.T) {
+	e, theta := newEngine[float64](t, Shape{1, 1, 2}, LinearLayers(3, true), crossEntropy[float64]{}, 1)
+	g := make([]float64, len(theta))
+	good := Examples[float64]{X: []float64{1, 2, 3, 4}, Labels: []int{0, 2}}
+	for name, try := range map[string]func() error{
+		"label out of range": func() error {
+			_, err := e.Gradient(g, theta, Examples[float64]{X: good.X, Labels: []int{0, 3}}, []int{0, 1})
+			return err
+		},
+		"negative label": func() error {
+			_, err := e.Gradient(g, theta, Examples[float64]{X: good.X, Labels: []int{0, -1}}, []int{1})
+			return err
+		},
+		"row out of range":     func() error { _, err := e.Gradient(g, theta, good, []int{2}); return err },
+		"no rows":              func() error { _, err := e.Gradient(g, theta, good, nil); return err },
+		"odd values":           func() error { _, err := e.Gradient(g, theta, Examples[float64]{X: []float64{1}}, []int{0}); return err },
+		"labels missing":       func() error { _, err := e.Gradient(g, theta, Examples[float64]{X: good.X}, []int{0}); return err },
+		"parameters too short": func() error { _, err := e.Gradient(g, theta[1:], good, []int{0}); return err },
+		"NaN": func() error {
+			steps, err := NewPrivateSteps(e, 1, 1, 2, exampleTerms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = steps.Gradient(g, theta, Examples[float64]{X: []float64{math.NaN(), 1}, Labels: []int{0}}, []int{0}, stream("x"))
+			return err
+		},
+	} {
+		if try() == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package model
+
+import (
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// residual adds its input to what its inner layers make of it.
+type residual[F Float] struct{ inner *chain[F] }
+
+func (r *residual[F]) output() Shape                         { return r.inner.output() }
+func (r *residual[F]) views() []View                         { return r.inner.views() }
+func (r *residual[F]) initialise(theta []F, src rand.Source) { r.inner.initialise(theta, src) }
+func (r *residual[F]) prepare(theta []F)                     { r.inner.prepare(theta) }
+func (r *residual[F]) inPlace() bool                         { return false }
+func (r *residual[F]) needsOutput() bool                     { return false }
+
+func (r *residual[F]) cell(examples int) cell[F] {
+	return &residualCell[F]{inner: r.inner.newCell(examples), d: make([]F, examples*r.output().Len())}
+}
+
+type residualCell[F Float] struct {
+	inner *chainCell[F]
+	d     []F
+}
+
+func (r *residualCell[F]) forward(theta, in, out []F, g int) {
+	copy(out, r.inner.forward(theta, in, g))
+	kernel.Axpy(1, in, out)
+}
+
+func (r *residualCell[F]) backward(p pass[F]) {
+	d := r.d[:len(p.dOut)]
+	copy(d, p.dOut) // the inner layers overwrite theirs
+	inner := r.inner.backward(p.theta, d, p.acc, p.norms, p.g, p.dIn != nil)
+	if p.dIn != nil {
+		copy(p.dIn, inner)
+		kernel.Axpy(1, p.dOut[:len(p.dIn)], p.dIn)
+	}
+}
+
+func (r *residualCell[F]) add(acc, _, weights []F, g int) { r.inner.add(acc, weights, g) }
