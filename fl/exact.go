@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 )
 
@@ -31,6 +32,21 @@ func (g *Group) lattice(radius float64) (mech.Lattice, error) {
 		return l, fmt.Errorf("exact noise: %w", err)
 	}
 	return l, nil
+}
+
+// slack is what the lattice adds to a release's loss, at every distance up to the
+// largest that a statement names: docs/proofs/laplace-mixture.md, theorem 2.
+func (g *Group) slack(e event.MetricLaplace, b Broadcast) (float64, error) {
+	if !g.exact() {
+		return 0, nil
+	}
+	l, err := g.lattice(b.Radius)
+	if err != nil {
+		return 0, err
+	}
+	distance := 2*e.Radius + b.Spread
+	loss, err := mech.LatticeLaplaceLoss(e.Dimension, e.Epsilon(), l, distance)
+	return loss - e.Epsilon()*distance, err
 }
 
 // ontoLattice rounds hypotheses before they are sent: otherwise what is left

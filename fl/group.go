@@ -116,10 +116,14 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		return false, g.diverged(b, p, err)
 	}
 	e := g.laplace.Event(update)
-	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, *c) {
+	slack, err := g.slack(e, b)
+	if err != nil {
+		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+	}
+	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, slack, *c) {
 		return false, nil
 	}
-	g.charge(p, b, e) // before any noise is drawn
+	g.charge(p, b, e, slack) // before any noise is drawn
 	if g.exact() {
 		err = g.releaseExact(w, b, out, base, update)
 	} else {
@@ -152,10 +156,10 @@ func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
 	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
 }
 
-func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace) {
-	p.Account.Add(e)
+func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace, slack float64) {
+	p.Account.Add(e, slack)
 	if g.sound() {
-		p.Switch += e.Epsilon() * (2*b.Radius + b.Spread)
+		p.Switch += e.Epsilon()*(2*b.Radius+b.Spread) + slack
 	}
 }
 

@@ -209,6 +209,9 @@ func TestExactNoiseStaysOnThePublicLattice(t *testing.T) {
 				t.Errorf("%s: %v is not on the lattice of step %v", mode, v, l.Step)
 			}
 		}
+		if got := p.Account.Epsilon(); !(got > 0.4 && got < 0.41) {
+			t.Errorf("%s: an exact release costs %v, want 0.4 and the lattice's slack", mode, got)
+		}
 		again, _ := respond(t, g, s, &p)
 		if slices.Equal(again, out) {
 			t.Errorf("%s: the same noise twice", mode)
@@ -277,7 +280,7 @@ func TestStatementsSayWhatTheyAre(t *testing.T) {
 		t.Error("best-so-far in sound mode is not labelled")
 	}
 	parts := []Participant{{}, {}}
-	parts[1].Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3})
+	parts[1].Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3}, 0)
 	p := StatePrivacy(config.Default("group-private", "sound"), parts, 2, 0, 0)
 	if p.MaxEpsilon != 0.4 || p.MedianEpsilon != 0.2 || *p.EpsilonAnyUpdate != 0.8 || p.EpsilonPerRelease != 0.4 {
 		t.Errorf("%+v", p)

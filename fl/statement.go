@@ -58,8 +58,7 @@ func stateTerms(run config.Run) event.Statement {
 		s.NotCovered = append(s.NotCovered, "arithmetic: seeded float noise, for simulation only")
 	}
 	if p.NoiseMultiplier > 0 && p.Noise == "exact" {
-		s.NotCovered = append(s.NotCovered,
-			"arithmetic: on the lattice of step g a distance d counts as d + g*sqrt(n), and the mixture's scale is rounded up to the lattice")
+		s.NotCovered = append(s.NotCovered, "timing: how long a release takes depends on its noise")
 	}
 	return s
 }

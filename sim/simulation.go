@@ -228,12 +228,19 @@ func (s *Simulation) settle(released int) {
 	}
 }
 
-// anyoneLeft says whether some client may still release under its ceiling.
+// anyoneLeft says whether some client may still release under its ceiling. Who
+// declined once declines for good; of the others the account tells.
 func (s *Simulation) anyoneLeft() bool {
+	if s.run.Privacy.Ceiling == nil {
+		return true
+	}
 	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
-	return slices.ContainsFunc(s.participants, func(p fl.Participant) bool {
-		return s.run.Privacy.Ceiling == nil || p.Account.Allows(next, *s.run.Privacy.Ceiling)
-	})
+	for i, declined := range s.progress.Declined {
+		if !declined && s.participants[i].Account.Allows(next, 0, *s.run.Privacy.Ceiling) {
+			return true
+		}
+	}
+	return false
 }
 
 // Round is the number of rounds made, and Loss the last validation loss.

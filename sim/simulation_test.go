@@ -251,6 +251,10 @@ func TestBudgetEndsTheRun(t *testing.T) {
 			t.Errorf("a client spent %v", b)
 		}
 	}
+	run.Privacy.Noise = "exact" // the lattice's slack takes the second release above the ceiling
+	if res = finish(t, run); res.Stopped != StoppedBudget || float64(res.Privacy.MaxEpsilon) > 0.41 {
+		t.Errorf("exact noise: stopped by %s, most %v", res.Stopped, res.Privacy.MaxEpsilon)
+	}
 	ceiling = 0.1
 	if _, err := New(run); !errors.Is(err, fl.ErrRefused) {
 		t.Errorf("a ceiling below one release: %v", err)

@@ -18,6 +18,7 @@ type Metric struct {
 	Multiplier float64
 	Same       int64
 	Distance   float64 // sum of epsilon_t: the loss per unit of distance
+	Slack      float64 // what the lattice of exact noise adds
 	Bare       int64   // releases without noise: whatever they show is shown
 }
 
@@ -27,8 +28,9 @@ func (m *Metric) AddUnprotected() {
 	m.Bare++
 }
 
-// Add records a release.
-func (m *Metric) Add(e event.MetricLaplace) {
+// Add records a release. Slack is what rounding to a lattice adds to its loss; 0
+// for continuous noise.
+func (m *Metric) Add(e event.MetricLaplace, slack float64) {
 	if e.Dimension != m.Dimension || e.NoiseMultiplier != m.Multiplier {
 		m.Closed += m.run()
 		m.Dimension, m.Multiplier, m.Same = e.Dimension, e.NoiseMultiplier, 0
@@ -36,6 +38,7 @@ func (m *Metric) Add(e event.MetricLaplace) {
 	m.Same++
 	m.Releases++
 	m.Distance += e.Epsilon()
+	m.Slack += slack
 }
 
 // Epsilon is the sum of epsilon_t*r_t, the papers' number: the loss if in every
@@ -44,7 +47,7 @@ func (m Metric) Epsilon() float64 {
 	if m.Bare > 0 {
 		return math.Inf(1)
 	}
-	return m.Closed + m.run()
+	return m.Closed + m.run() + m.Slack
 }
 
 // run is the leak of the last, equal releases.
@@ -60,12 +63,12 @@ func (m Metric) At(distance float64) float64 {
 	if m.Bare > 0 {
 		return math.Inf(1)
 	}
-	return m.Distance * distance
+	return m.Distance*distance + m.Slack
 }
 
 // Allows says whether a further release keeps the loss within the ceiling, but
 // for a rounding error of 1e-12 relative.
-func (m Metric) Allows(e event.MetricLaplace, ceiling float64) bool {
-	m.Add(e)
+func (m Metric) Allows(e event.MetricLaplace, slack, ceiling float64) bool {
+	m.Add(e, slack)
 	return m.Epsilon() <= ceiling*(1+1e-12)
 }

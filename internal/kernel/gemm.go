@@ -20,7 +20,10 @@ func tileCols[F Float]() int {
 }
 
 // tinyProduct is the number of multiplications up to which plain loops win.
-const tinyProduct = 64
+const tinyProduct = 20
+
+// longDot is the length from which a row times a column is worth a call each.
+const longDot = 128
 
 // Gemm computes C = alpha*A*B + beta*C, for any transposition and strides of
 // the three views. With beta = 0 C is overwritten and not read, with beta = 1
@@ -46,26 +49,24 @@ func Gemm[F Float](alpha F, a, b Matrix[F], beta F, c Matrix[F], ws *Workspace[F
 	if ws == nil {
 		ws = new(Workspace[F])
 	}
-	if n == 1 {
-		c.ColStride = 1
-	}
-	if n == 1 && c.RowStride == 1 || c.ColStride != 1 && c.RowStride == 1 {
-		// The transposed product has contiguous rows; a column becomes a row.
+	// A product may be taken transposed: do so if that makes rows contiguous.
+	if n == 1 && a.RowStride == 1 && c.RowStride == 1 || m == 1 && n > 1 && b.ColStride != 1 ||
+		m > 1 && n > 1 && c.ColStride != 1 && c.RowStride == 1 {
 		a, b, c = b.T(), a.T(), c.T()
 		m, n = n, m
 	}
-	if m == 1 {
-		c.RowStride = n * c.ColStride
+	if n == 1 {
+		b.ColStride, c.ColStride = 1, 1 // of one column it does not matter
+		if k >= longDot && a.ColStride == 1 {
+			gemmDots(alpha, &a, &b, beta, &c, ws)
+			return
+		}
 	}
 	if c.ColStride != 1 {
 		dense := Dense(take(&ws.result, m*n), m, n)
 		gemmBlocked(alpha, &a, &b, &dense, false, ws)
 		scaleMatrix(beta, &c)
 		addMatrix(&dense, &c, beta == 0)
-		return
-	}
-	if m == 1 && b.RowStride == 1 && b.ColStride != 1 {
-		gemmDots(alpha, &a, &b, beta, &c, ws)
 		return
 	}
 	if beta != 0 && beta != 1 {
@@ -140,22 +141,23 @@ func gemmTiny[F Float](alpha F, a, b *Matrix[F], beta F, c *Matrix[F]) {
 	}
 }
 
-// gemmDots multiplies a row by a matrix whose columns are contiguous.
+// gemmDots multiplies a matrix of contiguous rows by a column.
 func gemmDots[F Float](alpha F, a, b *Matrix[F], beta F, c *Matrix[F], ws *Workspace[F]) {
 	k := a.Cols
-	x := a.Data
-	if a.ColStride != 1 {
-		x = take(&ws.a, k)
-		for p := range x {
-			x[p] = a.Data[p*a.ColStride]
+	column := b.Data
+	if b.RowStride != 1 {
+		column = take(&ws.b, k)
+		for p := range column {
+			column[p] = b.Data[p*b.RowStride]
 		}
 	}
-	for j := range c.Cols {
-		s := alpha * F(Dot(x[:k], b.Data[j*b.ColStride:][:k]))
-		if beta != 0 {
-			s += beta * c.Data[j]
+	for i := range c.Rows {
+		s := alpha * F(Dot(a.Data[i*a.RowStride:][:k], column[:k]))
+		if to := &c.Data[i*c.RowStride]; beta == 0 {
+			*to = s
+		} else {
+			*to = s + beta*(*to)
 		}
-		c.Data[j] = s
 	}
 }
 
@@ -167,7 +169,7 @@ func gemmBlocked[F Float](alpha F, a, b, c *Matrix[F], add bool, ws *Workspace[F
 	m, n, k := c.Rows, c.Cols, a.Cols
 	cols := tileCols[F]()
 	packB := b.ColStride != 1 || (m > 36 && n > 4*cols)
-	packA := n > 8*cols && m > tileRows
+	packA := a.ColStride != 1 && n > 4*cols && m > tileRows
 	for jc := 0; jc < n; jc += blockN {
 		nc := min(blockN, n-jc)
 		for pc := 0; pc < k; pc += blockK {

@@ -115,6 +115,12 @@ func packPanels[F Float](dst []F, b *Matrix[F], pc, jc, kc, nc int) {
 		from := b.Data[pc*b.RowStride+(jc+j)*b.ColStride:]
 		switch {
 		case b.ColStride == 1:
+			if cols == 16 {
+				for p := range kc {
+					*(*[16]F)(panel[p*16:]) = *(*[16]F)(from[p*b.RowStride:])
+				}
+				break
+			}
 			for p := range kc {
 				copy(panel[p*width:p*width+cols], from[p*b.RowStride:])
 			}
@@ -138,9 +144,9 @@ func packRows[F Float](dst []F, a *Matrix[F], ic, pc, mc, kc int) {
 		group := dst[i*kc : (i+rows)*kc]
 		from := a.Data[(ic+i)*a.RowStride+pc*a.ColStride:]
 		switch {
-		case a.RowStride == 1:
+		case a.RowStride == 1 && rows == tileRows:
 			for p := range kc {
-				copy(group[p*rows:(p+1)*rows], from[p*a.ColStride:])
+				*(*[tileRows]F)(group[p*tileRows:]) = *(*[tileRows]F)(from[p*a.ColStride:])
 			}
 		case a.ColStride == 1 && rows == tileRows:
 			s := a.RowStride
