@@ -11,10 +11,25 @@ type Rows struct {
 // Len is the number of rows.
 func (r Rows) Len() int { return len(r.Y) }
 
-// Client is what one participant holds.
+// Pictures are some of a store of images.
+type Pictures struct {
+	Images *Images
+	Index  []int
+}
+
+// Client is what one participant holds: rows, or pictures.
 type Client struct {
 	Rows
+	Pictures
 	Group int // the group that it truly belongs to; known in simulation only
+}
+
+// Len is the number of examples.
+func (c *Client) Len() int {
+	if c.Images != nil {
+		return len(c.Index)
+	}
+	return c.Rows.Len()
 }
 
 // Federation is a whole population.

@@ -45,7 +45,7 @@ type Outcome struct {
 // Participant is what stays with one client.
 type Participant struct {
 	ID      int
-	Rows    data.Rows
+	Data    *data.Client
 	Account account.Metric
 	// Switch is what the releases lose if the client's choice of hypothesis
 	// changed as well: the sum of epsilon_t*(2*C_t + spread_t). Sound mode only.
@@ -60,6 +60,5 @@ type Worker struct {
 	noise   rng.Stream
 	batches rng.Stream
 	learner model.Learner
-	scratch model.Scratch
 	exact   exactScratch
 }

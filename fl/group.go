@@ -15,7 +15,7 @@ import (
 // fits them best and sanitise what they send; the server clusters what it gets.
 // Without noise it is IFCA; with one hypothesis, too, it is FedAvg.
 type Group struct {
-	model   model.Regression
+	model   model.Model
 	descent model.Descent
 	cfg     config.Algorithm
 	privacy config.Privacy
@@ -34,7 +34,7 @@ func NewGroup(run config.Run, features int) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("algorithm.local: %w", err)
 	}
-	m, err := model.NewRegression(run.Model, features)
+	m, err := model.New(run.Model, features)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
@@ -52,7 +52,7 @@ func NewGroup(run config.Run, features int) (*Group, error) {
 }
 
 // Model is what the hypotheses parametrise.
-func (g *Group) Model() model.Regression { return g.model }
+func (g *Group) Model() model.Model { return g.model }
 
 // Start draws the hypotheses as the model says.
 func (g *Group) Start() *State {
@@ -95,14 +95,14 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 	if w.learner == nil {
 		w.learner = g.model.Learner()
 	}
-	_, choice := model.BestRMSE(w.learner, n, b.Hypotheses, p.Rows)
+	_, choice := model.Best(w.learner, n, b.Hypotheses, p.Data)
 	base := b.Hypotheses[choice*n : (choice+1)*n]
 
 	w.theta = append(w.theta[:0], base...)
-	if g.descent.Batch > 0 && g.descent.Batch < p.Rows.Len() {
+	if g.descent.Batch > 0 && g.descent.Batch < p.Data.Len() {
 		w.batches.Key(&g.batches, b.Round, p.ID)
 	}
-	g.descent.Train(w.learner, w.theta, p.Rows, &w.batches, &w.scratch)
+	w.learner.Train(g.descent, w.theta, p.Data, &w.batches)
 
 	if g.privacy.NoiseMultiplier == 0 {
 		return g.respondBare(w, b, p, out)

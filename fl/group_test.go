@@ -46,14 +46,14 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 	f := data.Synthetic(run.Data, 1)
 	g := newGroup(t, run)
 	for _, c := range []int{0, 99} { // one of each group
-		p := Participant{ID: c, Rows: f.Train[c].Rows}
+		p := Participant{ID: c, Data: &f.Train[c]}
 		s := twoHypotheses()
 		out, ok := respond(t, g, s, &p)
 		base := s.Hypotheses[2*f.Train[c].Group:][:2]
-		grad := make([]float64, 2)
-		g.model.Learner().Gradient(grad, base, p.Rows, nil, 0)
-		if !ok || out[0] != base[0]-0.1*grad[0] || out[1] != base[1]-0.1*grad[1] {
-			t.Errorf("client of group %d sends %v, one step from its hypothesis is %v", f.Train[c].Group, out, base)
+		want := slices.Clone(base)
+		g.model.Learner().Train(g.descent, want, p.Data, nil)
+		if !ok || !slices.Equal(out, want) {
+			t.Errorf("client of group %d sends %v, one step from its hypothesis is %v", f.Train[c].Group, out, want)
 		}
 		if !math.IsInf(p.Account.Epsilon(), 1) {
 			t.Errorf("a release without noise costs %v", p.Account.Epsilon())
@@ -67,11 +67,11 @@ func TestPaperModeNoise(t *testing.T) {
 	f := data.Synthetic(run.Data, 1)
 	g := newGroup(t, run)
 	bare := config.Default("ifca", "paper")
-	exact, _ := respond(t, newGroup(t, bare), twoHypotheses(), &Participant{Rows: f.Train[0].Rows})
+	exact, _ := respond(t, newGroup(t, bare), twoHypotheses(), &Participant{Data: &f.Train[0]})
 	delta := math.Hypot(exact[0]-4, exact[1]-5)
 	var sum float64
 	const rounds = 20_000
-	p := Participant{Rows: f.Train[0].Rows}
+	p := Participant{Data: &f.Train[0]}
 	for r := range rounds {
 		s := twoHypotheses()
 		s.Round = r
@@ -99,7 +99,7 @@ func TestSoundModeClipsToThePublicRadius(t *testing.T) {
 	if err != nil || b.Radius != 0.05 {
 		t.Fatalf("radius of round 3 is %v, want 0.2*0.5^2 (%v)", b.Radius, err)
 	}
-	p := Participant{Rows: f.Train[0].Rows}
+	p := Participant{Data: &f.Train[0]}
 	respond(t, g, s, &p)
 	if got, want := p.Account.At(1), 2/(5*0.05); math.Abs(got-want) > 1e-12 {
 		t.Errorf("epsilon per unit of distance %v, want n/(nu*C) = %v", got, want)
@@ -117,8 +117,8 @@ func TestReleaseTellsNothingButItsVector(t *testing.T) {
 	f := data.Synthetic(run.Data, 1)
 	double := data.Rows{Features: 2, X: slices.Concat(f.Train[0].X, f.Train[0].X), Y: slices.Concat(f.Train[0].Y, f.Train[0].Y)}
 	g := newGroup(t, run)
-	a, _ := respond(t, g, twoHypotheses(), &Participant{Rows: f.Train[0].Rows})
-	b, _ := respond(t, g, twoHypotheses(), &Participant{Rows: double})
+	a, _ := respond(t, g, twoHypotheses(), &Participant{Data: &f.Train[0]})
+	b, _ := respond(t, g, twoHypotheses(), &Participant{Data: &data.Client{Rows: double}})
 	if math.Abs(a[0]-b[0]) > 1e-12 || math.Abs(a[1]-b[1]) > 1e-12 {
 		t.Errorf("twice the rows give %v instead of %v: the size shows", b, a)
 	}
@@ -129,7 +129,7 @@ func TestCeilingStopsAClientRightBeforeItsRelease(t *testing.T) {
 	ceiling := 2.4 // six releases of 0.4
 	run.Privacy.Ceiling = &ceiling
 	g := newGroup(t, run)
-	p := Participant{Rows: data.Synthetic(run.Data, 1).Train[0].Rows}
+	p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
 	for r := range 10 {
 		s := twoHypotheses()
 		s.Round = r
@@ -185,7 +185,7 @@ func TestDivergenceIsNamed(t *testing.T) {
 	g := newGroup(t, run)
 	b, _ := g.Broadcast(twoHypotheses())
 	var w Worker
-	_, err := g.Respond(&w, b, &Participant{ID: 4, Rows: data.Synthetic(run.Data, 1).Train[0].Rows}, make([]float64, 2))
+	_, err := g.Respond(&w, b, &Participant{ID: 4, Data: &data.Synthetic(run.Data, 1).Train[0]}, make([]float64, 2))
 	if err == nil || !strings.Contains(err.Error(), "client 4") || !strings.Contains(err.Error(), "algorithm.local.step") {
 		t.Errorf("%v", err)
 	}
@@ -196,7 +196,7 @@ func TestExactNoiseStaysOnThePublicLattice(t *testing.T) {
 		run := config.Default("group-private", mode)
 		run.Privacy.Noise = "exact"
 		g := newGroup(t, run)
-		p := Participant{Rows: data.Synthetic(run.Data, 1).Train[0].Rows}
+		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
 		s := twoHypotheses()
 		s.Hypotheses[0] += 1e-13 // below the lattice
 		out, ok := respond(t, g, s, &p)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/config"
@@ -9,8 +10,8 @@ import (
 	"github.com/coterie-fl/coterie/internal/pool"
 )
 
-// Regression is a model of one real value that clients train on their own rows.
-type Regression interface {
+// Model is what clients train on their own data, its parameters in one vector.
+type Model interface {
 	Parameters() int
 	// Initialise draws the parameters that training starts from.
 	Initialise(theta []float64, src rand.Source)
@@ -18,18 +19,19 @@ type Regression interface {
 	Learner() Learner
 }
 
-// Learner trains and judges on one client's rows. It is not safe for concurrent
+// Learner trains and judges on one client's data. It is not safe for concurrent
 // use.
 type Learner interface {
-	// SquaredError is the mean of the squared residuals.
-	SquaredError(theta []float64, rows data.Rows) float64
-	// Gradient sets grad to that of the loss on the rows that order names (all
-	// rows, in turn, if order is nil).
-	Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss)
+	// Loss is what clients compare hypotheses by: the root mean squared error of
+	// rows, the mean loss of pictures.
+	Loss(theta []float64, c *data.Client) float64
+	// Train moves theta downhill, in place. Batches are drawn by shuffle; a batch
+	// of all examples needs none.
+	Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler)
 }
 
-// NewRegression builds the run file's model for rows with so many features.
-func NewRegression(m config.Model, features int) (Regression, error) {
+// New builds the run file's model for rows with so many features.
+func New(m config.Model, features int) (Model, error) {
 	if m.Kind != "network" {
 		return Linear{Features: features, Intercept: m.Intercept, InitSD: m.InitSD}, nil
 	}
@@ -65,7 +67,7 @@ func Check(run config.Run) config.Faults {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
 		if len(c.Faults()) == 0 {
-			_, err := NewRegression(m, data.SyntheticFeatures(run.Data))
+			_, err := New(m, data.SyntheticFeatures(run.Data))
 			c.Require(err == nil, "model", "%v", err)
 		}
 	} else {
@@ -86,8 +88,9 @@ func (n networkRegression) Learner() Learner {
 }
 
 type networkLearner struct {
-	engine *Engine[float64]
-	all    []int
+	engine  *Engine[float64]
+	scratch Scratch
+	all     []int
 }
 
 func (n *networkLearner) rows(count int, order []int) []int {
@@ -100,15 +103,20 @@ func (n *networkLearner) rows(count int, order []int) []int {
 	return n.all[:count]
 }
 
-func (n *networkLearner) SquaredError(theta []float64, rows data.Rows) float64 {
-	ex := Examples[float64]{X: rows.X, Targets: rows.Y}
-	if err := n.engine.each(theta, ex, n.rows(rows.Len(), nil), func(*workspace[float64], int, int) error { return nil }); err != nil {
+func (n *networkLearner) Loss(theta []float64, c *data.Client) float64 {
+	n.engine.objective = squaredError[float64]{}
+	ex := Examples[float64]{X: c.X, Targets: c.Y}
+	if err := n.engine.each(theta, ex, n.rows(c.Rows.Len(), nil), func(*workspace[float64], int, int) error { return nil }); err != nil {
 		panic("model: " + err.Error()) // shapes were checked when the run began
 	}
-	return mean(n.engine.losses)
+	return math.Sqrt(mean(n.engine.losses))
 }
 
-func (n *networkLearner) Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+func (n *networkLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
+	d.train(n, theta, c.Rows, shuffle, &n.scratch)
+}
+
+func (n *networkLearner) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
 	n.engine.objective = squaredError[float64]{}
 	if loss == RMSE {
 		n.engine.objective = rootSquaredError[float64]{}

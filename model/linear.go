@@ -21,8 +21,21 @@ type Linear struct {
 	InitSD    float64
 }
 
-// Learner is the model itself: it needs no memory of its own.
-func (m Linear) Learner() Learner { return m }
+// Learner is the model with memory for its gradient.
+func (m Linear) Learner() Learner { return &linearLearner{Linear: m} }
+
+type linearLearner struct {
+	Linear
+	scratch Scratch
+}
+
+func (l *linearLearner) Loss(theta []float64, c *data.Client) float64 {
+	return math.Sqrt(l.SquaredError(theta, c.Rows))
+}
+
+func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
+	d.train(l, theta, c.Rows, shuffle, &l.scratch)
+}
 
 // Initialise draws from N(0, InitSD^2).
 func (m Linear) Initialise(theta []float64, src rand.Source) {
@@ -71,9 +84,9 @@ func (m Linear) SquaredError(theta []float64, rows data.Rows) float64 {
 	return sum / float64(len(rows.Y))
 }
 
-// Gradient sets grad to that of the loss on the rows that order names (all rows,
+// gradient sets grad to that of the loss on the rows that order names (all rows,
 // in turn, if order is nil).
-func (m Linear) Gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+func (m Linear) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
 	clear(grad)
 	n := len(order)
 	if order == nil {

@@ -52,7 +52,7 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 					all = []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
 				}
 				grad := make([]float64, len(theta))
-				m.Gradient(grad, theta, rows, order, loss)
+				m.gradient(grad, theta, rows, order, loss)
 				for j := range theta {
 					const h = 1e-6
 					up, down := slices.Clone(theta), slices.Clone(theta)
@@ -82,7 +82,7 @@ func TestPerfectFitHasNoGradient(t *testing.T) {
 	m := Linear{Features: 1}
 	rows := data.Rows{X: []float64{1, 2}, Y: []float64{3, 6}, Features: 1}
 	grad := []float64{math.NaN()}
-	m.Gradient(grad, []float64{3}, rows, nil, RMSE)
+	m.gradient(grad, []float64{3}, rows, nil, RMSE)
 	if grad[0] != 0 {
 		t.Errorf("gradient %v at a perfect fit", grad)
 	}
@@ -94,25 +94,25 @@ func TestTrainWalksThroughBatches(t *testing.T) {
 	var s Scratch
 	f := rng.NewFamily(1, "b")
 	theta := []float64{0.5, 0.5}
-	Descent{Step: 0.05, Epochs: 200, Batch: 3, Loss: SquaredError}.Train(m, theta, rows, f.Stream(0, 0), &s)
+	Descent{Step: 0.05, Epochs: 200, Batch: 3, Loss: SquaredError}.train(m, theta, rows, f.Stream(0, 0), &s)
 	whole := []float64{0.5, 0.5}
-	Descent{Step: 0.05, Epochs: 800, Loss: SquaredError}.Train(m, whole, rows, nil, &s)
+	Descent{Step: 0.05, Epochs: 800, Loss: SquaredError}.train(m, whole, rows, nil, &s)
 	if d := math.Hypot(theta[0]-whole[0], theta[1]-whole[1]); d > 0.3 {
 		t.Errorf("batches end at %v, the whole data at %v", theta, whole)
 	}
 	one := []float64{1, 1}
 	grad := make([]float64, 2)
-	m.Gradient(grad, one, rows, nil, SquaredError)
-	Descent{Step: 0.1, Epochs: 1, Loss: SquaredError}.Train(m, one, rows, nil, &s)
+	m.gradient(grad, one, rows, nil, SquaredError)
+	Descent{Step: 0.1, Epochs: 1, Loss: SquaredError}.train(m, one, rows, nil, &s)
 	if one[0] != 1-0.1*grad[0] || one[1] != 1-0.1*grad[1] {
 		t.Errorf("one step ends at %v", one)
 	}
 }
 
-func TestBestRMSE(t *testing.T) {
+func TestBest(t *testing.T) {
 	m := Linear{Features: 1}
 	rows := data.Rows{X: []float64{1}, Y: []float64{2}, Features: 1}
-	if loss, j := BestRMSE(m, 1, []float64{5, 2, 2}, rows); loss != 0 || j != 1 {
+	if loss, j := Best(m.Learner(), 1, []float64{5, 2, 2}, &data.Client{Rows: rows}); loss != 0 || j != 1 {
 		t.Errorf("loss %v of hypothesis %d, want 0 of 1: ties go to the lowest index", loss, j)
 	}
 }
@@ -128,6 +128,6 @@ func BenchmarkLinearEpoch(b *testing.B) {
 	var s Scratch
 	d := Descent{Step: 1e-9, Epochs: 1, Loss: SquaredError}
 	for b.Loop() {
-		d.Train(m, theta, rows, nil, &s)
+		d.train(m, theta, rows, nil, &s)
 	}
 }

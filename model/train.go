@@ -51,9 +51,13 @@ type Scratch struct {
 	order    []int
 }
 
-// Train moves theta downhill, in place. Batches are drawn by shuffle; a batch of
-// all rows needs none.
-func (d Descent) Train(m Learner, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
+// rowModel has a gradient on rows.
+type rowModel interface {
+	gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss)
+}
+
+// train moves theta downhill, in place.
+func (d Descent) train(m rowModel, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
 	if cap(s.gradient) < len(theta) {
 		s.gradient = make([]float64, len(theta))
 	}
@@ -79,21 +83,21 @@ func (d Descent) Train(m Learner, theta []float64, rows data.Rows, shuffle Shuff
 	}
 }
 
-func (d Descent) step(m Learner, theta, grad []float64, rows data.Rows, batch []int) {
-	m.Gradient(grad, theta, rows, batch, d.Loss)
+func (d Descent) step(m rowModel, theta, grad []float64, rows data.Rows, batch []int) {
+	m.gradient(grad, theta, rows, batch, d.Loss)
 	for i, g := range grad {
 		theta[i] -= d.Step * g
 	}
 }
 
-// BestRMSE is the lowest root mean squared error among hypotheses of n parameters
-// that lie one after another, and which of them has it: the lowest index on a tie.
-func BestRMSE(m Learner, n int, hypotheses []float64, rows data.Rows) (loss float64, index int) {
+// Best is the lowest loss among hypotheses of n parameters that lie one after
+// another, and which of them has it: the lowest index on a tie.
+func Best(l Learner, n int, hypotheses []float64, c *data.Client) (loss float64, index int) {
 	loss = math.Inf(1)
 	for j := 0; (j+1)*n <= len(hypotheses); j++ {
-		if e := m.SquaredError(hypotheses[j*n:(j+1)*n], rows); e < loss {
+		if e := l.Loss(hypotheses[j*n:(j+1)*n], c); e < loss {
 			loss, index = e, j
 		}
 	}
-	return math.Sqrt(loss), index
+	return loss, index
 }

@@ -90,7 +90,7 @@ func New(run config.Run) (*Simulation, error) {
 		s.validators = fl.NewSampler(run.Seed, "validation sampling", len(federation.Validation), v, false)
 	}
 	for i := range s.participants {
-		s.participants[i] = fl.Participant{ID: i, Rows: federation.Train[i].Rows}
+		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i]}
 	}
 	s.progress = progress{
 		BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
@@ -193,11 +193,11 @@ func (s *Simulation) validate(worker, i int) {
 	if s.asked != nil {
 		client = s.asked[i]
 	}
-	s.losses[i], _ = model.BestRMSE(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.federation.Validation[client].Rows)
+	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, &s.federation.Validation[client])
 }
 
 func (s *Simulation) trainLoss(worker, i int) {
-	s.losses[i], _ = model.BestRMSE(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.participants[i].Rows)
+	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.participants[i].Data)
 }
 
 // mean adds in order, so that it does not depend on the workers.
@@ -348,7 +348,7 @@ func vectors(flat []float64, n int) [][]float64 {
 // Affordable refuses a run in which no client could ever make a release, before
 // anything is made for it.
 func Affordable(run config.Run) error {
-	m, err := model.NewRegression(run.Model, data.SyntheticFeatures(run.Data))
+	m, err := model.New(run.Model, data.SyntheticFeatures(run.Data))
 	if err != nil {
 		return err
 	}
