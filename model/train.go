@@ -15,6 +15,7 @@ type Loss int
 const (
 	SquaredError Loss = iota // mean of squares: the synthetic study's nearest setting
 	RMSE                     // its root: equation 14 of paper 000
+	CrossEntropy             // of classes
 )
 
 // ParseLoss reads a run file's name.
@@ -24,8 +25,10 @@ func ParseLoss(name string) (Loss, error) {
 		return SquaredError, nil
 	case "rmse":
 		return RMSE, nil
+	case "cross-entropy":
+		return CrossEntropy, nil
 	}
-	return 0, fmt.Errorf("loss %q is not known; allowed: squared-error, rmse", name)
+	return 0, fmt.Errorf("loss %q is not known; allowed: squared-error, rmse, cross-entropy", name)
 }
 
 // Shuffler permutes in place.

@@ -66,3 +66,9 @@ func (p *Progress) Done() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
+
+// Of is Tick for work whose total grows as it is found.
+func (p *Progress) Of(done, total int, note string) {
+	p.total = total
+	p.Tick(done, note)
+}

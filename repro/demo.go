@@ -37,8 +37,8 @@ func demoRuns(seed uint64) []config.Run {
 	}
 	sound := config.Default("group-private", "sound")
 	sound.Name = "group-private-sound"
-	sound.Privacy.Radius, sound.Privacy.RadiusDecay = 0.5, 0.96
-	sound.Algorithm.Local.Epochs = 5
+	sound.Privacy.Radius, sound.Privacy.RadiusDecay = 0.5, 0.97
+	sound.Algorithm.Local.Epochs = 10
 	runs = append(runs, sound)
 	for i := range runs {
 		runs[i].Seed = seed

@@ -11,6 +11,7 @@ import (
 
 func (a *app) newAccountMetricCommand() *cobra.Command {
 	var plan account.MetricPlan
+	var explain bool
 	cmd := &cobra.Command{
 		Use:     "metric",
 		Short:   "What d-private releases lose: at their radius, and at a fixed distance",
@@ -26,11 +27,15 @@ func (a *app) newAccountMetricCommand() *cobra.Command {
 			}
 			own := map[string]any{
 				"noise_multiplier": plan.NoiseMultiplier, "releases": plan.Releases, "dimension": plan.Dimension,
-				"epsilon_per_release": account.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
+				"epsilon_per_release": event.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
 			}
-			lines := []string{fmt.Sprintf("Each release loses %.6g between two points at its radius: dimension/noise multiplier.", cost.PerRelease)}
+			var lines []string
+			if explain {
+				lines = append(lines, "Each release has a density falling as exp(-eps*|x|), eps = dimension/(noise multiplier*radius),",
+					fmt.Sprintf("so two points at the radius lose %.6g in each of %d releases, and the losses add up.", cost.PerRelease, plan.Releases))
+			}
 			if plan.Distance > 0 {
-				own["distance"], own["epsilon_at_distance"] = plan.Distance, account.Number(cost.AtDistance)
+				own["distance"], own["epsilon_at_distance"] = plan.Distance, event.Number(cost.AtDistance)
 				lines = append(lines, fmt.Sprintf("Between two points %.6g apart all releases together lose %.6g.", plan.Distance, cost.AtDistance))
 			}
 			return a.answer(cost.Guarantee, own, lines)
@@ -42,7 +47,7 @@ func (a *app) newAccountMetricCommand() *cobra.Command {
 	flags.Int64Var(&plan.Releases, "releases", 0, "how often one participant releases")
 	flags.Float64Var(&plan.Radius, "radius", 0, "the public radius that the noise was tuned to")
 	flags.Float64Var(&plan.Distance, "distance", 0, "also tell the loss at this distance; wants --radius")
-	flags.Bool("explain", false, "no effect: the answer says it all")
+	flags.BoolVar(&explain, "explain", false, "show how the number came about")
 	return cmd
 }
 
@@ -174,7 +179,7 @@ func (a *app) newAccountTuningCommand() *cobra.Command {
 			if err != nil {
 				return accountError(err)
 			}
-			own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": account.Number(one.Epsilon)}
+			own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": event.Number(one.Epsilon)}
 			return a.answerRelease(f, r, g, own, fmt.Sprintf("One run alone: epsilon %.6g.", one.Epsilon))
 		},
 	}

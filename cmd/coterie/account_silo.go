@@ -11,6 +11,7 @@ import (
 
 func (a *app) newAccountSiloCommand() *cobra.Command {
 	var accountant string
+	var explain bool
 	cmd := &cobra.Command{
 		Use:   "silo FILE",
 		Short: "Noise and spend of every silo, and the federation's line",
@@ -46,11 +47,33 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 					s.Plan.Name, s.Training.Noise, s.Training.Rate, s.Training.Steps, s.Cost.Epsilon, s.Cost.Delta); err != nil {
 					return err
 				}
+				if explain {
+					if err := a.explainSilo(s); err != nil {
+						return err
+					}
+				}
 			}
 			return a.answer(all, nil, nil)
 		},
 	}
 	cmd.Flags().StringVar(&accountant, "accountant", "rdp", "rdp or pld")
-	cmd.Flags().Bool("explain", false, "no effect: the table says it all")
+	cmd.Flags().BoolVar(&explain, "explain", false, "show how the numbers came about")
 	return cmd
+}
+
+func (a *app) explainSilo(s account.SiloCost) error {
+	r, err := s.Training.Release()
+	if err != nil {
+		return accountError(err)
+	}
+	lines, err := account.Explain(r, s.Plan.Delta)
+	if err != nil {
+		return accountError(err)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(a.stdout, "  "+line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

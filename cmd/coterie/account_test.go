@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,25 +14,20 @@ import (
 func accounted(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdout: &out, stderr: &errs}
-	root := a.newRoot()
-	if cmd, _, err := root.Find([]string{"account"}); err != nil || cmd.Name() != "account" {
-		root.AddCommand(a.newAccountCommand())
-	}
-	root.SetArgs(append([]string{"account"}, args...))
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	err := root.ExecuteContext(t.Context())
-	switch {
-	case err == nil:
-		return out.String(), errs.String(), 0
-	case !a.started || errors.Is(err, errUsage):
-		code = exitUsage
-	default:
-		code = exitFailure
-	}
-	a.printError(err)
+	code = execute(t.Context(), append([]string{"account"}, args...), &out, &errs)
 	return out.String(), errs.String(), code
+}
+
+// The real program prints the same and exits with the same codes.
+func TestAccountBinary(t *testing.T) {
+	out, _, code := coterie(t, "account", "gaussian", "--noise", "2", "--steps", "100", "--delta", "1e-5", "--output", "json")
+	same, _, _ := accounted(t, "gaussian", "--noise", "2", "--steps", "100", "--delta", "1e-5", "--output", "json")
+	if code != 0 || out != same {
+		t.Errorf("exit %d: %s, in process %s", code, out, same)
+	}
+	if _, errs, code := coterie(t, "account", "gaussian", "--noise", "0", "--delta", "1e-5"); code != exitUsage || errs == "" {
+		t.Errorf("no noise: exit %d, %q", code, errs)
+	}
 }
 
 func accountedJSON(t *testing.T, args ...string) map[string]any {

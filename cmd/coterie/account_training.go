@@ -33,7 +33,7 @@ func (a *app) newAccountGaussianCommand() *cobra.Command {
 			if err != nil {
 				return accountError(err)
 			}
-			own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": account.Number(exact)}
+			own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": event.Number(exact)}
 			return a.answerRelease(f, r, g, own, fmt.Sprintf("exact (analytic Gaussian): epsilon %.6g", exact))
 		},
 	}
@@ -144,7 +144,7 @@ func (a *app) answerTraining(f trainingFlags, t account.Training, g account.Guar
 			if err != nil {
 				return accountError(err)
 			}
-			own["paper_epsilon"] = account.Number(p.Epsilon)
+			own["paper_epsilon"] = event.Number(p.Epsilon)
 			more = append(more, fmt.Sprintf("The papers' reading, as if every batch were a Poisson sample, would be epsilon %.6g: heuristic, no proof covers it.", p.Epsilon))
 		}
 	}

@@ -59,11 +59,10 @@ type googleFile struct {
 	} `json:"a_rdp_poisson_gaussian"`
 	B struct {
 		Rows []struct {
-			NM, Q      num
-			Steps      int64
-			Eps5, Eps6 num `json:"-"`
-			Eps1e5     num `json:"eps_1e5"`
-			Eps1e6     num `json:"eps_1e6"`
+			NM, Q  num
+			Steps  int64
+			Eps1e5 num `json:"eps_1e5"`
+			Eps1e6 num `json:"eps_1e6"`
 		}
 	} `json:"b_pld_poisson_gaussian"`
 	Laplace []struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -25,37 +26,36 @@ type Guarantee struct {
 	Accountant string
 }
 
-// MarshalJSON writes DESIGN's privacy object; infinity is the string "inf".
-func (g Guarantee) MarshalJSON() ([]byte, error) {
-	return json.Marshal(g.Fields())
+// Statement is the part of the guarantee that every output shares.
+func (g Guarantee) Statement() event.Statement {
+	s := event.Statement{
+		Claim: g.Claim, Unit: g.Unit, Relation: g.Relation, Trust: g.Trust,
+		Epsilon: event.Number(g.Epsilon), Delta: event.Number(g.Delta), Sampling: g.Sampling,
+		NotCovered: append([]string{}, g.NotCovered...),
+	}
+	if g.Radius != 0 {
+		radius := event.Number(g.Radius)
+		s.Radius = &radius
+	}
+	return s
 }
+
+// MarshalJSON writes the statement, the order and the accountant.
+func (g Guarantee) MarshalJSON() ([]byte, error) { return json.Marshal(g.Fields()) }
 
 // Fields are the keys and values of MarshalJSON, for a caller that adds its own.
 func (g Guarantee) Fields() map[string]any {
+	s := g.Statement()
 	fields := map[string]any{
-		"claim": g.Claim, "unit": g.Unit, "relation": g.Relation, "trust": g.Trust,
-		"epsilon": Number(g.Epsilon), "delta": Number(g.Delta), "sampling": g.Sampling,
-		"radius": nil, "not_covered": append([]string{}, g.NotCovered...),
+		"claim": s.Claim, "unit": s.Unit, "relation": s.Relation, "trust": s.Trust,
+		"epsilon": s.Epsilon, "delta": s.Delta, "sampling": s.Sampling,
+		"radius": s.Radius, "not_covered": s.NotCovered,
 		"order": nil, "accountant": g.Accountant,
 	}
-	if g.Radius != 0 {
-		fields["radius"] = Number(g.Radius)
-	}
 	if g.Order != 0 {
-		fields["order"] = Number(g.Order)
+		fields["order"] = event.Number(g.Order)
 	}
 	return fields
-}
-
-// Number is a float whose JSON is a number, or the string "inf".
-type Number float64
-
-// MarshalJSON writes the number; it refuses NaN, which no accountant may return.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if math.IsInf(float64(n), 1) {
-		return []byte(`"inf"`), nil
-	}
-	return json.Marshal(float64(n))
 }
 
 // Sentence is what one may publish: who is protected, against whom, under which
@@ -72,13 +72,14 @@ func (g Guarantee) Sentence() string {
 	}[g.Relation]
 	switch {
 	case g.Claim == event.ClaimNone || math.IsInf(g.Epsilon, 1):
-		fmt.Fprintf(&s, "%s is not protected (%s): epsilon is infinite.", unit, relation)
+		fmt.Fprintf(&s, "Nothing is promised at delta = %.6g: epsilon is infinite for %s, %s (%s).",
+			g.Delta, lowerFirst(unit), relation, g.Relation)
 	case g.Claim == event.ClaimHeuristic:
-		fmt.Fprintf(&s, "By a heuristic that no proof covers, epsilon = %.6g at delta = %.6g for: %s, %s.",
-			g.Epsilon, g.Delta, lowerFirst(unit), relation)
+		fmt.Fprintf(&s, "By a heuristic that no proof covers, epsilon = %s at delta = %.6g for: %s, %s.",
+			upward(g.Epsilon), g.Delta, lowerFirst(unit), relation)
 	default:
-		fmt.Fprintf(&s, "%s is protected with epsilon = %.6g and delta = %.6g, %s (%s).",
-			unit, g.Epsilon, g.Delta, relation, g.Relation)
+		fmt.Fprintf(&s, "%s is protected with epsilon = %s and delta = %.6g, %s (%s).",
+			unit, upward(g.Epsilon), g.Delta, relation, g.Relation)
 	}
 	if g.Trust != "" {
 		fmt.Fprintf(&s, " Trust: %s.", g.Trust)
@@ -90,6 +91,15 @@ func (g Guarantee) Sentence() string {
 		fmt.Fprintf(&s, " Not covered: %s.", strings.Join(g.NotCovered, "; "))
 	}
 	return s.String()
+}
+
+// upward writes six digits, never fewer than the cost: what is published must hold.
+func upward(x float64) string {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 5, 64), 64)
+	if err == nil && short < x*(1-1e-12) {
+		short += math.Pow(10, math.Floor(math.Log10(x))-5)
+	}
+	return strconv.FormatFloat(short, 'g', 6, 64)
 }
 
 func lowerFirst(s string) string {

@@ -198,3 +198,19 @@ func samples(usual, long int) int {
 	}
 	return usual
 }
+
+// Two grids enclose the same epsilon: neither's upper bound is below the other's
+// lower bound.
+func TestPLDGridsAgree(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(9, 10))
+	for range samples(8, 200) {
+		noise, rate := math.Exp(-1+3*r.Float64()), math.Exp(-0.3-8*r.Float64())
+		steps, delta := int64(math.Exp(10*r.Float64())), math.Exp(-3-20*r.Float64())
+		low1, high1 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta)
+		low2, high2 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta, WithInterval(0))
+		if low1 > high2 || low2 > high1 || high2 > high1*(1+2e-3)+1e-9 {
+			t.Errorf("noise %v rate %v steps %v delta %v: [%v, %v] and [%v, %v]", noise, rate, steps, delta, low1, high1, low2, high2)
+		}
+	}
+}

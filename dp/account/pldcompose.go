@@ -77,6 +77,7 @@ func (c composition) spread(delta, tail, step, guess float64) (grids []gridLoss,
 		t := make(tilter, len(c.sources))
 		for i, s := range c.sources {
 			g := s.spread(step, tail)
+			g.fill()
 			grids = append(grids, g)
 			t[i] = newWeighted(g.atoms(), c.times[i])
 		}
@@ -170,6 +171,19 @@ func (c composition) pass(delta, tail, step, guess float64) passed {
 	shift := total*step*step/8*(step/-math.Expm1(-step)) + step*math.Sqrt(-2*total*math.Log(eta))
 	low := r.lower(1+eta/delta+extra) - shift
 	return passed{bounds{math.Max(0, low), high}, lambda, w, bottom > 0 && high == float64(bottom)*step}
+}
+
+// fill makes up for mass that rounding lost, in proportion: no loss may go missing.
+func (g gridLoss) fill() {
+	total := g.infinite
+	for _, m := range g.mass {
+		total += m
+	}
+	if total < 1 {
+		for i := range g.mass {
+			g.mass[i] /= total
+		}
+	}
 }
 
 // logMoment is log E[e^(lambda*loss)] over the finite losses.

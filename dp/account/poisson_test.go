@@ -134,3 +134,24 @@ func TestWithoutReplacementCorners(t *testing.T) {
 		}
 	}
 }
+
+// Theorem 27 must be above a pair that sampling without replacement can produce:
+// the replaced example adds +1/2 on one side and -1/2 on the other, all others
+// nothing.
+func TestWithoutReplacementIsAboveARealPair(t *testing.T) {
+	for _, m := range []withoutReplacement{{0.01, 0.7}, {0.1, 1}, {0.3, 2}, {0.6, 0.5}, {0.05, 5}} {
+		mixture := func(z, centre float64) float64 {
+			// log density relative to N(0,1) of (1-q)N(0,1) + qN(centre/s,1) at z.
+			c := centre / m.noise
+			return math.Log1p(m.rate * math.Expm1(c*z-c*c/2))
+		}
+		curve := m.curve(nil)
+		for _, order := range []float64{1.5, 2, 3, 5.5, 8, 20} {
+			f := func(z float64) float64 { return (order*mixture(z, 0.5) + (1-order)*mixture(z, -0.5)) / order }
+			real := logMomentByQuadrature(order, f, -14-order/m.noise, 14+order/m.noise) / (order - 1)
+			if got := curve.RDP(order); got < real*(1-1e-9) {
+				t.Errorf("%+v order %v: %v is below a real pair's %v", m, order, got, real)
+			}
+		}
+	}
+}

@@ -68,10 +68,9 @@ func ConvForward[F Float](g Conv, x, filter, y []F, ws *Workspace[F]) {
 		kernelH: g.KernelH, kernelW: g.KernelW, strideH: g.StrideH, strideW: g.StrideW, top: g.PadH,
 		outH: g.OutH(), outW: g.OutW(), outC: g.OutC,
 	}
-	panels := filterPanels(filter, c.kernelH*c.kernelW*c.channels, c.outC, ws)
 	for i := range n {
 		image := widen(x[i*g.InLen():(i+1)*g.InLen()], g.InH, g.InW, g.InC, g.PadW, c.width, 1, 1, ws)
-		correlate(&c, image, panels, y[i*g.OutLen():(i+1)*g.OutLen()])
+		correlate(&c, image, filter, y[i*g.OutLen():(i+1)*g.OutLen()])
 	}
 }
 
@@ -104,11 +103,10 @@ func ConvInputGrad[F Float](g Conv, dy, rotated, dx []F, ws *Workspace[F]) {
 		kernelH: g.KernelH, kernelW: g.KernelW, strideH: 1, strideW: 1, top: g.KernelH - 1 - g.PadH,
 		outH: g.InH, outW: g.InW, outC: g.InC,
 	}
-	panels := filterPanels(rotated, c.kernelH*c.kernelW*c.channels, c.outC, ws)
 	for i := range n {
 		image := widen(dy[i*g.OutLen():(i+1)*g.OutLen()], g.OutH(), g.OutW(), g.OutC,
 			g.KernelW-1-g.PadW, c.width, g.StrideH, g.StrideW, ws)
-		correlate(&c, image, panels, dx[i*g.InLen():(i+1)*g.InLen()])
+		correlate(&c, image, rotated, dx[i*g.InLen():(i+1)*g.InLen()])
 	}
 }
 
@@ -125,8 +123,7 @@ func ConvWeightGrad[F Float](g Conv, x, dy, dw []F, add bool, ws *Workspace[F]) 
 	}
 	for i := range n {
 		image := widen(x[i*g.InLen():(i+1)*g.InLen()], g.InH, g.InW, g.InC, g.PadW, g.InW+2*g.PadW, 1, 1, ws)
-		panels := filterPanels(dy[i*g.OutLen():(i+1)*g.OutLen()], g.OutH()*g.OutW(), g.OutC, ws)
-		weightGrad(&g, image, panels, dw, add || i > 0)
+		weightGrad(&g, image, dy[i*g.OutLen():(i+1)*g.OutLen()], dw, add || i > 0)
 	}
 }
 
@@ -140,20 +137,17 @@ type correlation struct {
 	outH, outW, outC        int
 }
 
-func correlate[F Float](c *correlation, image, panels, out []F) {
+func correlate[F Float](c *correlation, image, filter, out []F) {
 	cols := tileCols[F]()
 	run := c.kernelW * c.channels // contiguous in image and filter
-	inner := c.kernelH * run
 	line := c.width * c.channels
 	perCall := max(1, maxSteps/run)
 	for jr := 0; jr < c.outC; jr += cols {
 		w := tileWork[F]{
 			cols: min(cols, c.outC-jr), k: run,
 			aRow: c.strideW * c.channels, aCol: 1, segStep: line - run,
-			cRow: c.outC, alpha: 1,
+			bRow: c.outC, cRow: c.outC, alpha: 1,
 		}
-		panel := panels[jr*inner:]
-		w.bRow = panelStride[F](c.outC)
 		for oy := range c.outH {
 			first := oy*c.strideH - c.top
 			from, to := max(0, -first), min(c.kernelH, c.height-first)
@@ -167,7 +161,7 @@ func correlate[F Float](c *correlation, image, panels, out []F) {
 			for ky := from; ky < to; ky += perCall {
 				w.segments = min(perCall, to-ky)
 				w.add = ky > from
-				w.b = panel[ky*run*w.bRow:]
+				w.b = filter[ky*run*c.outC+jr:]
 				at := image[(first+ky)*line:]
 				for ox := 0; ox < c.outW; ox += w.rows {
 					w.rows = nextRows(c.outW - ox)
@@ -180,8 +174,8 @@ func correlate[F Float](c *correlation, image, panels, out []F) {
 	}
 }
 
-// weightGrad sums image patches times output gradients; dy comes in panels.
-func weightGrad[F Float](g *Conv, image, panels, dw []F, add bool) {
+// weightGrad sums image patches times output gradients.
+func weightGrad[F Float](g *Conv, image, dy, dw []F, add bool) {
 	cols := tileCols[F]()
 	outH, outW := g.OutH(), g.OutW()
 	run := g.KernelW * g.InC
@@ -191,9 +185,8 @@ func weightGrad[F Float](g *Conv, image, panels, dw []F, add bool) {
 		w := tileWork[F]{
 			cols: min(cols, g.OutC-jr), k: outW,
 			aRow: 1, aCol: g.StrideW * g.InC, segStep: g.StrideH*line - outW*g.StrideW*g.InC,
-			bRow: panelStride[F](g.OutC), cRow: g.OutC, alpha: 1,
+			bRow: g.OutC, cRow: g.OutC, alpha: 1,
 		}
-		panel := panels[jr*outH*outW:]
 		for ky := range g.KernelH {
 			// Output rows whose window's row ky lies in the image.
 			from := max(0, (g.PadH-ky+g.StrideH-1)/g.StrideH)
@@ -209,7 +202,7 @@ func weightGrad[F Float](g *Conv, image, panels, dw []F, add bool) {
 			for oy := from; oy < to; oy += perCall {
 				w.segments = min(perCall, to-oy)
 				w.add = add || oy > from
-				w.b = panel[oy*outW*w.bRow:]
+				w.b = dy[oy*outW*g.OutC+jr:]
 				at := image[(oy*g.StrideH+ky-g.PadH)*line:]
 				for i := 0; i < run; i += w.rows {
 					w.rows = nextRows(run - i)
@@ -220,22 +213,6 @@ func weightGrad[F Float](g *Conv, image, panels, dw []F, add bool) {
 			}
 		}
 	}
-}
-
-// panelStride is the row stride of filterPanels' result.
-func panelStride[F Float](cols int) int { return min(cols, tileCols[F]()) }
-
-// filterPanels cuts a dense matrix into panels as wide as a tile; a narrow one
-// is its own panel.
-func filterPanels[F Float](dense []F, rows, cols int, ws *Workspace[F]) []F {
-	width := tileCols[F]()
-	if cols <= width {
-		return dense
-	}
-	panels := take(&ws.b, rows*((cols+width-1)/width*width))
-	m := Dense(dense, rows, cols)
-	packPanels(panels, &m, 0, 0, rows, cols)
-	return panels
 }
 
 // widen gives every row of an image the width asked for: left columns of zeros

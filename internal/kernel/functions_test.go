@@ -89,7 +89,7 @@ func TestFunctionsAreAccurate(t *testing.T) {
 }
 
 func testFunctionsAreAccurate[F Float](t *testing.T) {
-	n := 3000
+	n := 2000
 	if *soak {
 		n = 300_000
 	}

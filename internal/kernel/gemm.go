@@ -164,12 +164,13 @@ func gemmDots[F Float](alpha F, a, b *Matrix[F], beta F, c *Matrix[F], ws *Works
 // gemmBlocked adds alpha*A*B to C, or overwrites C; rows of C are contiguous.
 // The inner dimension is cut into blocks that are added in order. B is packed
 // into panels as wide as a tile when its rows are not contiguous or when many
-// rows of A use it; A is packed when many tiles of a row use it.
+// rows of A use it; A is packed when its rows are not contiguous and many tiles
+// use it.
 func gemmBlocked[F Float](alpha F, a, b, c *Matrix[F], add bool, ws *Workspace[F]) {
 	m, n, k := c.Rows, c.Cols, a.Cols
 	cols := tileCols[F]()
 	packB := b.ColStride != 1 || (m > 36 && n > 4*cols)
-	packA := a.ColStride != 1 && n > 4*cols && m > tileRows
+	packA := a.ColStride != 1 && n > 8*cols && m > tileRows
 	for jc := 0; jc < n; jc += blockN {
 		nc := min(blockN, n-jc)
 		for pc := 0; pc < k; pc += blockK {

@@ -54,8 +54,9 @@ func (g Pool) examples(function string, in, out int) int {
 }
 
 // runs calls visit for the windows of output row oy, position by position in
-// the kernel: n values from in of the image belong to those from out of the row.
-func (g Pool) runs(oy int, visit func(in, out, n int)) {
+// the kernel: n values from in of the image belong to those from out of the
+// row. first: it is the windows' first position.
+func (g Pool) runs(oy int, visit func(in, out, n int, first bool)) {
 	for ky := range g.KernelH {
 		y := oy*g.StrideH + ky - g.PadH
 		if y < 0 || y >= g.InH {
@@ -65,13 +66,13 @@ func (g Pool) runs(oy int, visit func(in, out, n int)) {
 			if g.StrideW == 1 { // neighbours stay neighbours: one long run
 				from, to := max(0, g.PadW-kx), min(g.OutW(), g.InW+g.PadW-kx)
 				if from < to {
-					visit((y*g.InW+from+kx-g.PadW)*g.Channels, from*g.Channels, (to-from)*g.Channels)
+					visit((y*g.InW+from+kx-g.PadW)*g.Channels, from*g.Channels, (to-from)*g.Channels, ky+kx == 0)
 				}
 				continue
 			}
 			for ox := range g.OutW() {
 				if x := ox*g.StrideW + kx - g.PadW; x >= 0 && x < g.InW {
-					visit((y*g.InW+x)*g.Channels, ox*g.Channels, g.Channels)
+					visit((y*g.InW+x)*g.Channels, ox*g.Channels, g.Channels, ky+kx == 0)
 				}
 			}
 		}
@@ -94,11 +95,18 @@ func MaxPool[F Float](g Pool, x, y []F) {
 	line := g.OutW() * g.Channels
 	g.eachRow(n, func(oy, in, out int) {
 		row := y[out : out+line]
-		for i := range row {
-			row[i] = F(math.Inf(-1))
+		padded := g.PadH > 0 || g.PadW > 0
+		if padded {
+			for i := range row {
+				row[i] = F(math.Inf(-1))
+			}
 		}
-		g.runs(oy, func(from, to, n int) {
-			Maximum(row[to:to+n], row[to:to+n], x[in+from:in+from+n])
+		g.runs(oy, func(from, to, n int, first bool) {
+			if first && !padded {
+				copy(row[to:to+n], x[in+from:])
+			} else {
+				Maximum(row[to:to+n], row[to:to+n], x[in+from:in+from+n])
+			}
 		})
 	})
 }
@@ -118,7 +126,7 @@ func MaxPoolGrad[F Float](g Pool, x, y, dy, dx []F, ws *Workspace[F]) {
 	g.eachRow(n, func(oy, in, out int) {
 		copy(left, dy[out:out+line])
 		row := y[out : out+line]
-		g.runs(oy, func(from, to, n int) {
+		g.runs(oy, func(from, to, n int, _ bool) {
 			for lo := 0; lo < n; lo += chunk {
 				hi := min(lo+chunk, n)
 				maxPoolGrad(left[to+lo:to+hi], row[to+lo:to+hi], x[in+from+lo:in+from+hi], dx[in+from+lo:in+from+hi])
@@ -135,7 +143,7 @@ func AvgPool[F Float](g Pool, x, y []F) {
 	share := 1 / F(g.KernelH*g.KernelW)
 	g.eachRow(n, func(oy, in, out int) {
 		row := y[out : out+line]
-		g.runs(oy, func(from, to, n int) { Axpy(share, x[in+from:in+from+n], row[to:to+n]) })
+		g.runs(oy, func(from, to, n int, _ bool) { Axpy(share, x[in+from:in+from+n], row[to:to+n]) })
 	})
 }
 
@@ -147,6 +155,6 @@ func AvgPoolGrad[F Float](g Pool, dy, dx []F) {
 	share := 1 / F(g.KernelH*g.KernelW)
 	g.eachRow(n, func(oy, in, out int) {
 		row := dy[out : out+line]
-		g.runs(oy, func(from, to, n int) { Axpy(share, row[to:to+n], dx[in+from:in+from+n]) })
+		g.runs(oy, func(from, to, n int, _ bool) { Axpy(share, row[to:to+n], dx[in+from:in+from+n]) })
 	})
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"syscall"
+	"testing"
 	"unsafe"
 )
 
@@ -18,4 +19,30 @@ func newRegion[F Float]() []F {
 	}
 	var f F
 	return unsafe.Slice((*F)(unsafe.Pointer(&memory[0])), size/int(unsafe.Sizeof(f)))
+}
+
+// TestArenaSeesOverruns: the other tests rely on it.
+func TestArenaSeesOverruns(t *testing.T) {
+	var a arena[float32]
+	buffer := a.make(5)
+	if _, broken := a.broken(); broken {
+		t.Fatal("a new guard is broken")
+	}
+	*(*float32)(unsafe.Add(unsafe.Pointer(&buffer[0]), -4)) = 1
+	if _, broken := a.broken(); !broken {
+		t.Error("a value written before the buffer is not seen")
+	}
+	for what, touch := range map[string]func(p *float32){
+		"read":  func(p *float32) { buffer[0] = *p },
+		"write": func(p *float32) { *p = 1 },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a %s beyond the buffer is not seen", what)
+				}
+			}()
+			touch((*float32)(unsafe.Add(unsafe.Pointer(&buffer[4]), 4)))
+		}()
+	}
 }

@@ -18,7 +18,7 @@ var soak = flag.Bool("soak", false, "run the long tests as well")
 // their number; flags override both.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	for name, value := range map[string]string{"rapid.seed": "20261115", "rapid.nofailfile": "true", "rapid.checks": "400"} {
+	for name, value := range map[string]string{"rapid.seed": "20261115", "rapid.nofailfile": "true", "rapid.checks": "250"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := flag.Set(name, value); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -81,14 +81,21 @@ func (a *arena[F]) normal(r *rand.Rand, n int) []F {
 
 // done checks the guards and takes all buffers back.
 func (a *arena[F]) done(t *rapid.T) {
+	if v, broken := a.broken(); broken {
+		t.Fatalf("a value before the buffer was overwritten with %v", v)
+	}
+	a.reset()
+}
+
+func (a *arena[F]) broken() (with F, broken bool) {
 	for _, g := range a.guards {
 		for _, v := range g {
 			if v != sentinel {
-				t.Fatalf("a value before the buffer was overwritten with %v", v)
+				return v, true
 			}
 		}
 	}
-	a.reset()
+	return 0, false
 }
 
 func (a *arena[F]) reset() { a.used, a.guards = 0, a.guards[:0] }

@@ -115,15 +115,7 @@ func packPanels[F Float](dst []F, b *Matrix[F], pc, jc, kc, nc int) {
 		from := b.Data[pc*b.RowStride+(jc+j)*b.ColStride:]
 		switch {
 		case b.ColStride == 1:
-			if cols == 16 {
-				for p := range kc {
-					*(*[16]F)(panel[p*16:]) = *(*[16]F)(from[p*b.RowStride:])
-				}
-				break
-			}
-			for p := range kc {
-				copy(panel[p*width:p*width+cols], from[p*b.RowStride:])
-			}
+			copyRows(panel, width, from, b.RowStride, kc, cols)
 		case b.RowStride == 1:
 			transposeInto(panel, width, from, b.ColStride, cols, kc)
 		default:
@@ -132,6 +124,24 @@ func packPanels[F Float](dst []F, b *Matrix[F], pc, jc, kc, nc int) {
 					panel[p*width+q] = from[p*b.RowStride+q*b.ColStride]
 				}
 			}
+		}
+	}
+}
+
+// copyRows copies rows of cols values; whole tiles' rows without a call each.
+func copyRows[F Float](dst []F, dstRow int, src []F, srcRow, rows, cols int) {
+	switch cols {
+	case 16:
+		for i := range rows {
+			*(*[16]F)(dst[i*dstRow:]) = *(*[16]F)(src[i*srcRow:])
+		}
+	case 8:
+		for i := range rows {
+			*(*[8]F)(dst[i*dstRow:]) = *(*[8]F)(src[i*srcRow:])
+		}
+	default:
+		for i := range rows {
+			copy(dst[i*dstRow:i*dstRow+cols], src[i*srcRow:])
 		}
 	}
 }

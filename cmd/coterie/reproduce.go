@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/repro"
+)
+
+func (a *app) newReproduceCommand() *cobra.Command {
+	o := repro.Options{Version: version()}
+	cmd := &cobra.Command{
+		Use:   "reproduce [ID]",
+		Short: "The papers' tables and figures, ours beside theirs",
+		Long: "Without ID: the list of experiments. With ID: run one, print the paper's figures and ours with their spread over seeds and a verdict, and write a report.\n" +
+			"A stopped experiment goes on where it was when the same command is given again.",
+		Example: "  coterie reproduce\n  coterie reproduce synthetic --scale quick --seeds 100",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listExperiments()
+			}
+			if o.Data == "" {
+				o.Data = os.Getenv("COTERIE_DATA")
+			}
+			if o.Out == "" {
+				o.Out = filepath.Join("coterie-runs", "reproduce-"+args[0]+"-"+o.Scale)
+			}
+			bar := a.progress(args[0], 1)
+			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
+			study, err := repro.Run(cmd.Context(), args[0], o)
+			bar.Done()
+			if errors.Is(err, repro.ErrUnknown) {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.printJSON(study)
+			}
+			if err := report.StudyTable(a.stdout, study); err != nil {
+				return err
+			}
+			a.remark("\nreport  %s", study.Report)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Scale, "scale", repro.Quick, "smoke, quick or full")
+	flags.IntVar(&o.Seeds, "seeds", 0, "number of seeds, instead of the scale's")
+	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
+	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")
+	flags.StringVar(&o.Data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time (default: one a core)")
+	return cmd
+}
+
+func (a *app) listExperiments() error {
+	list := repro.List()
+	if a.output == "json" {
+		return a.printJSON(map[string]any{"experiments": list})
+	}
+	for _, e := range list {
+		needs := "nothing"
+		if len(e.Needs) > 0 {
+			needs = strings.Join(e.Needs, ", ")
+		}
+		fmt.Fprintf(a.stdout, "%-12s %s\n%12s %s; needs %s; quick %s, full %s\n", e.ID, e.Title, "", e.Paper, needs, e.Quick, e.Full)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/pool"
+)
+
+// pictureModel classifies grey pictures with a network in single precision.
+type pictureModel struct {
+	net    *Network[float32]
+	pixels int
+	invert bool
+}
+
+// NewPictures builds the run file's network for pictures of classes. With invert
+// ink is dark on white, as LEAF has it.
+func NewPictures(m config.Model, im *data.Images, classes int, invert bool) (Model, error) {
+	input, layers := Shape{im.Height, im.Width, 1}, m.Layers
+	if m.Name != "" {
+		n, err := NamedNetwork(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if n.Input != input {
+			return nil, fmt.Errorf("network %s takes %v, the pictures are %v", m.Name, n.Input, input)
+		}
+		layers = n.Layers
+	}
+	net, err := Build[float32](input, layers)
+	if err != nil {
+		return nil, err
+	}
+	if net.Output().Len() != classes {
+		return nil, fmt.Errorf("the network ends with %d values for %d classes", net.Output().Len(), classes)
+	}
+	return &pictureModel{net: net, pixels: input.Len(), invert: invert}, nil
+}
+
+func (p *pictureModel) Parameters() int { return p.net.Parameters() }
+
+func (p *pictureModel) Initialise(theta []float64, src rand.Source) {
+	single := make([]float32, len(theta))
+	p.net.Initialise(single, src)
+	for i, v := range single {
+		theta[i] = float64(v)
+	}
+}
+
+func (p *pictureModel) Learner() Learner {
+	e, err := NewEngine(p.net, Objective[float32](squaredError[float32]{}), pool.New(1))
+	if err != nil {
+		panic("model: squared error refuses a network: " + err.Error())
+	}
+	return &PictureLearner{pictureModel: p, engine: e}
+}
+
+// PictureLearner trains and judges on one client's pictures.
+type PictureLearner struct {
+	*pictureModel
+	engine      *Engine[float32]
+	theta, grad []float32
+	ex          Examples[float32]
+	order       []int
+	outputs     []float32
+}
+
+// load lays the client's pictures and targets out for an objective.
+func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) {
+	l.theta = l.theta[:0]
+	for _, v := range theta {
+		l.theta = append(l.theta, float32(v))
+	}
+	l.ex.X, l.ex.Labels, l.ex.Targets, l.order = l.ex.X[:0], l.ex.Labels[:0], l.ex.Targets[:0], l.order[:0]
+	classes := l.net.Output().Len()
+	l.engine.objective = crossEntropy[float32]{}
+	if loss != CrossEntropy {
+		l.engine.objective = squaredError[float32]{}
+		if loss == RMSE {
+			l.engine.objective = rootSquaredError[float32]{}
+		}
+	}
+	for k, i := range c.Index {
+		for _, b := range c.Images.Pixels[i*l.pixels : (i+1)*l.pixels] {
+			v := float32(b) / 255
+			if l.invert {
+				v = 1 - v
+			}
+			l.ex.X = append(l.ex.X, v)
+		}
+		l.order = append(l.order, k)
+		if loss == CrossEntropy {
+			l.ex.Labels = append(l.ex.Labels, c.Images.Labels[i])
+			continue
+		}
+		for j := range classes {
+			var hot float32
+			if j == c.Images.Labels[i] {
+				hot = 1
+			}
+			l.ex.Targets = append(l.ex.Targets, hot)
+		}
+	}
+}
+
+// Loss is the mean cross entropy, by which clients choose whatever they train on.
+func (l *PictureLearner) Loss(theta []float64, c *data.Client) float64 {
+	l.load(theta, c, CrossEntropy)
+	if err := l.engine.each(l.theta, l.ex, l.order, func(*workspace[float32], int, int) error { return nil }); err != nil {
+		panic("model: " + err.Error()) // shapes and labels were checked when the data were loaded
+	}
+	return mean(l.engine.losses)
+}
+
+// Right is how many of the client's pictures are classified right.
+func (l *PictureLearner) Right(theta []float64, c *data.Client) int {
+	l.load(theta, c, CrossEntropy)
+	classes := l.net.Output().Len()
+	if n := len(l.order) * classes; cap(l.outputs) < n {
+		l.outputs = make([]float32, n)
+	}
+	out := l.outputs[:len(l.order)*classes]
+	if err := l.engine.Outputs(out, l.theta, l.ex, l.order); err != nil {
+		panic("model: " + err.Error())
+	}
+	right := 0
+	for k, label := range l.ex.Labels {
+		best, row := 0, out[k*classes:(k+1)*classes]
+		for j, v := range row {
+			if v > row[best] {
+				best = j
+			}
+		}
+		if best == label {
+			right++
+		}
+	}
+	return right
+}
+
+// Train is plain descent in single precision.
+func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
+	l.load(theta, c, d.Loss)
+	if cap(l.grad) < len(l.theta) {
+		l.grad = make([]float32, len(l.theta))
+	}
+	grad, opt := l.grad[:len(l.theta)], SGD[float32]{Step: d.Step}
+	size := d.Batch
+	if size == 0 || size > len(l.order) {
+		size = len(l.order)
+	}
+	for range d.Epochs {
+		if size < len(l.order) {
+			shuffle.Shuffle(l.order)
+		}
+		for rest := l.order; len(rest) > 0; {
+			batch := rest[:min(size, len(rest))]
+			rest = rest[len(batch):]
+			if _, err := l.engine.Gradient(grad, l.theta, l.ex, batch); err != nil {
+				panic("model: " + err.Error())
+			}
+			opt.Apply(l.theta, grad)
+		}
+	}
+	for i, v := range l.theta {
+		theta[i] = float64(v)
+		if math.IsNaN(theta[i]) {
+			return // the caller refuses what is not finite
+		}
+	}
+}

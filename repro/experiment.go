@@ -1,0 +1,106 @@
+package repro
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report"
+)
+
+// The scales of an experiment.
+const (
+	Smoke = "smoke" // seconds, for tests
+	Quick = "quick" // at most two minutes on two cores
+	Full  = "full"  // what the paper did, or more
+)
+
+// Experiment is a table or figure of the papers.
+type Experiment struct {
+	ID     string   `json:"id"`
+	Title  string   `json:"title"`
+	Paper  string   `json:"paper"`
+	Needs  []string `json:"needs"` // folders of real data
+	Quick  string   `json:"quick"` // about how long, on two cores
+	Full   string   `json:"full"`
+	seeds  map[string]int
+	launch func(l *lab) (report.Study, error)
+}
+
+// experiments in the order in which they are listed.
+var experiments = []Experiment{synthetic}
+
+// List is every experiment.
+func List() []Experiment { return slices.Clone(experiments) }
+
+// Options say how an experiment is run.
+type Options struct {
+	Scale   string
+	Seeds   int      // 0: as the scale says
+	Set     []string // path=value, applied to every run
+	Out     string   // folder for cells and report
+	Data    string   // folder of real data
+	Workers int
+	Version string
+	Tick    func(done, total int)
+}
+
+// ErrUnknown means that there is no such experiment or scale.
+var ErrUnknown = fmt.Errorf("not known")
+
+// Run makes an experiment, or what is left of it after a stop, and writes its
+// report.
+func Run(ctx context.Context, id string, o Options) (report.Study, error) {
+	i := slices.IndexFunc(experiments, func(e Experiment) bool { return e.ID == id })
+	if i < 0 {
+		return report.Study{}, fmt.Errorf("experiment %q: %w; coterie reproduce lists them", id, ErrUnknown)
+	}
+	e := experiments[i]
+	seeds, ok := e.seeds[o.Scale]
+	if !ok {
+		return report.Study{}, fmt.Errorf("scale %q: %w; allowed: smoke, quick, full", o.Scale, ErrUnknown)
+	}
+	if o.Seeds > 0 {
+		seeds = o.Seeds
+	}
+	for _, need := range e.Needs {
+		if _, err := os.Stat(filepath.Join(o.Data, need)); o.Data == "" || err != nil {
+			return report.Study{}, fmt.Errorf("%s needs the folder %s of the real data: name it with --data or COTERIE_DATA (docs/data.md says how to get it)", id, need)
+		}
+	}
+	l := &lab{ctx: ctx, options: o, seeds: seeds, cells: filepath.Join(o.Out, "cells")}
+	if err := os.MkdirAll(l.cells, 0o755); err != nil {
+		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+	}
+	began := time.Now()
+	study, err := e.launch(l)
+	if err != nil {
+		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+	}
+	study.ID, study.Title, study.Paper, study.Scale, study.Seeds = e.ID, e.Title, e.Paper, o.Scale, seeds
+	study.Seconds = l.before + time.Since(began).Seconds()
+	study.Command = fmt.Sprintf("coterie reproduce %s --scale %s --seeds %d", id, o.Scale, seeds)
+	for _, s := range o.Set {
+		study.Command += " --set " + s
+	}
+	study.Version, study.Kernel = o.Version, model.Kernel()
+	study.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
+	if err != nil {
+		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+	}
+	return study, report.WriteStudy(study.Report, study)
+}
+
+// resolve applies the caller's --set to a run and checks it whole.
+func (l *lab) resolve(run config.Run) (config.Run, error) {
+	text, err := run.Encode()
+	if err != nil {
+		return run, err
+	}
+	return config.Resolve(text, l.options.Set, checks()...)
+}
