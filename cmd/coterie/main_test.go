@@ -286,7 +286,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "no such file", []string{"run", filepath.Join(dir, "none.yaml"), "--out", out}},
 		{exitUsage, "3 faults", []string{"run", bad, "--out", out}},
 		{exitUsage, "line 2, column 15: algorithm.hypotheses: 0 is out of range; allowed: 1 to 1000", []string{"run", bad, "--out", out}},
-		{exitUsage, "line 3, column 22: algorithm.clients_per_round: 1000 is more than the 100 clients", []string{"run", bad, "--out", out}},
+		{exitUsage, "line 3, column 22: algorithm.clients_per_round: 1000 is more than the 100 clients that train", []string{"run", bad, "--out", out}},
 		{exitUsage, "negative", []string{"run", good, "--out", out, "--set", "privacy.noise_multiplier=-1", "--set", "name=negative"}},
 		{exitUsage, "is not a number", []string{"run", good, "--out", out, "--set", "privacy.noise_multiplier=.nan"}},
 		{exitUsage, "takes no FILE", []string{"run", good, "--resume", out}},
