@@ -13,9 +13,10 @@ type Run struct {
 	Run       Execution `yaml:"run" jsonschema_description:"speed only: nothing here changes a result"`
 }
 
-// Data describes the synthetic linear federation: y = x·theta_g + shift_g + u.
+// Data describes the clients: the synthetic linear federation, y = x·theta_g +
+// shift_g + u, or real data. Keys of other kinds than the one named are ignored.
 type Data struct {
-	Kind            string       `yaml:"kind" jsonschema:"enum=synthetic" jsonschema_description:"which data"`
+	Kind            string       `yaml:"kind" jsonschema:"enum=synthetic,enum=hospital,enum=writers" jsonschema_description:"synthetic: drawn from the seed; hospital and writers: real data from the folder that --data or COTERIE_DATA names"`
 	Users           int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
 	ValidationUsers int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"held-out clients"`
 	Samples         int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds"`
@@ -26,6 +27,12 @@ type Data struct {
 	Shift           []float64    `yaml:"shift" jsonschema_description:"constant added to y in every group; empty: none"`
 	X               Distribution `yaml:"x" jsonschema_description:"how every feature is drawn"`
 	Noise           Distribution `yaml:"noise" jsonschema_description:"how u is drawn"`
+	Year            int          `yaml:"year" jsonschema:"minimum=2011,maximum=2016" jsonschema_description:"hospital: fiscal year of the file, 2011 (six states) or 2016"`
+	DRGs            []int        `yaml:"drgs" jsonschema_description:"hospital: the conditions, in the order of their index"`
+	Index           string       `yaml:"index" jsonschema:"enum=listing,enum=code" jsonschema_description:"hospital: number the conditions as listed or by their code"`
+	Set             string       `yaml:"set" jsonschema:"enum=unipen,enum=mnist" jsonschema_description:"writers: whose handwriting"`
+	Rotated         float64      `yaml:"rotated" jsonschema:"minimum=0,maximum=1" jsonschema_description:"writers: probability that a writer's pictures are rotated by 90 degrees"`
+	TrainShare      float64      `yaml:"train_share" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"hospital and writers: share of the clients that train; the others validate"`
 }
 
 // Distribution is of a real value.
@@ -78,7 +85,7 @@ type Local struct {
 	Epochs int     `yaml:"epochs" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"passes over the client's data"`
 	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
 	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"rows in a batch; 0: all"`
-	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=rmse" jsonschema_description:"whose gradient is followed"`
+	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=rmse,enum=cross-entropy" jsonschema_description:"whose gradient is followed"`
 }
 
 // Stop says when training ends.
@@ -114,6 +121,8 @@ func Default(algorithm, mode string) Run {
 			Kind: "synthetic", Users: 100, ValidationUsers: 100, Samples: 10,
 			X:     Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1},
 			Noise: Distribution{Kind: "uniform", Low: 0, High: 1, SD: 1},
+			Year:  2016, DRGs: []int{194, 690, 292, 392}, Index: "listing",
+			Set: "unipen", Rotated: 0.5, TrainShare: 0.7,
 		},
 		Model: Model{Kind: "linear", InitSD: 1},
 		Algorithm: Algorithm{

@@ -39,4 +39,6 @@ type Federation struct {
 	Validation []Client
 	// Truth is every group's parameters, for generated data.
 	Truth [][]float64
+	// Classes is how many labels pictures can have.
+	Classes int
 }

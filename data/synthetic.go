@@ -18,6 +18,9 @@ const drawnSpread = 5
 func CheckSynthetic(run config.Run) config.Faults {
 	var c config.Checker
 	d := run.Data
+	if d.Kind != "synthetic" {
+		return nil
+	}
 	for i, row := range d.Parameters {
 		c.Require(len(row) == len(d.Parameters[0]) && len(row) > 0, "data.parameters",
 			"row %d has %d values, row 0 has %d: every group needs as many, at least 1", i, len(row), len(d.Parameters[0]))
@@ -63,8 +66,15 @@ func shape(d config.Data) (groups, dimension int) {
 	return groups, dimension
 }
 
-// SyntheticFeatures is the number of features that the data will have.
-func SyntheticFeatures(d config.Data) int {
+// Features is the number of features that a client's rows will have; 0 for
+// pictures.
+func Features(d config.Data) int {
+	switch d.Kind {
+	case "hospital":
+		return 3
+	case "writers":
+		return 0
+	}
 	_, features := shape(d)
 	return features
 }

@@ -86,7 +86,7 @@ func TestDrawnParameters(t *testing.T) {
 	d := defaults()
 	d.Groups, d.Dimension = 3, 5
 	f := Synthetic(d, 1)
-	if len(f.Truth) != 3 || len(f.Truth[0]) != 5 || SyntheticFeatures(d) != 5 {
+	if len(f.Truth) != 3 || len(f.Truth[0]) != 5 || Features(d) != 5 {
 		t.Fatalf("truth %v", f.Truth)
 	}
 	counts := map[int]int{}

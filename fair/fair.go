@@ -22,7 +22,7 @@ type Estimate struct {
 	// UndefinedResamples counts the resamples in which the figure is undefined,
 	// as when no unit of a small group was drawn. They are taken as lying beyond
 	// both ends of the interval, which can only widen it.
-	UndefinedResamples int    `json:"undefined_resamples,omitempty"`
+	UndefinedResamples int    `json:"undefined_resamples"`
 	Why                string `json:"why,omitempty"`
 }
 
@@ -45,9 +45,9 @@ type Sampling struct {
 	Units int `json:"units"`
 	Rows  int `json:"rows"`
 	// Level, Resamples and Seed are 0 in a report without intervals.
-	Level     float64 `json:"level,omitempty"`
-	Resamples int     `json:"resamples,omitempty"`
-	Seed      uint64  `json:"seed,omitempty"`
+	Level     float64 `json:"level"`
+	Resamples int     `json:"resamples"`
+	Seed      uint64  `json:"seed"`
 }
 
 func newSampling(s *sample, cluster []int, b Bootstrap) Sampling {
@@ -104,10 +104,14 @@ type column struct {
 	optional, given bool
 }
 
-func checkFinite(name string, values []float64) error {
-	for i, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("fair: %s of row %d is %v: it must be finite", name, i, v)
+// maxLoss keeps the sums of any resample finite: with 2^31 rows they are at most
+// 2^62 times as large.
+const maxLoss = 1e280
+
+func checkLosses(name string, losses []float64) error {
+	for i, v := range losses {
+		if !(math.Abs(v) <= maxLoss) { // true for NaN as well
+			return fmt.Errorf("fair: %s of row %d is %v: it must be a number of at most %g", name, i, v, maxLoss)
 		}
 	}
 	return nil

@@ -5,49 +5,8 @@ import (
 	"slices"
 )
 
-// sample is rows summed up by independent unit: a cluster, or a single row. The
-// bootstrap draws units, and every figure is a function of sums by group, so
-// units with the same sums need not be told apart: they are one kind. Kinds are
-// in an order of their own, so that no figure depends on the order of rows or on
-// how clusters are numbered.
-type sample struct {
-	rows, units   int
-	groups, width int
-
-	copies []int     // units of each kind
-	first  []int32   // kind k has the cells first[k] to first[k+1]
-	group  []int32   // the group of each cell
-	sums   []float64 // width sums of each cell
-}
-
-// newSample sums rows up. cluster may be nil; add adds a row to a cell's sums.
-func newSample(groupOf []int32, groups int, cluster []int, width int, add func(row int, sums []float64)) *sample {
-	s := &sample{rows: len(groupOf), groups: groups, width: width}
-	cells := cellsByUnit(groupOf, cluster, width, add)
-	s.units = len(cells.first) - 1
-
-	order := make([]int32, s.units)
-	for u := range order {
-		order[u] = int32(u)
-	}
-	slices.SortFunc(order, func(a, b int32) int { return cells.compare(cells, a, b) })
-
-	s.first = append(s.first, 0)
-	for i, u := range order {
-		if i > 0 && cells.compare(cells, order[i-1], u) == 0 {
-			s.copies[len(s.copies)-1]++
-			continue
-		}
-		s.copies = append(s.copies, 1)
-		from, to := cells.first[u], cells.first[u+1]
-		s.group = append(s.group, cells.group[from:to]...)
-		s.sums = append(s.sums, cells.sums[int(from)*width:int(to)*width]...)
-		s.first = append(s.first, int32(len(s.group)))
-	}
-	return s
-}
-
-// cells are sums by unit and group, units one after the other.
+// cells are sums of rows by unit and group: unit u has the cells first[u] to
+// first[u+1], at most one of each group, with width sums in each.
 type cells struct {
 	width int
 	first []int32
@@ -55,17 +14,32 @@ type cells struct {
 	sums  []float64
 }
 
-func cellsByUnit(groupOf []int32, cluster []int, width int, add func(row int, sums []float64)) cells {
-	c := cells{width: width}
-	order := make([]int32, len(groupOf))
-	for i := range order {
-		order[i] = int32(i)
+// unit gives the groups and the sums of a unit's cells.
+func (c *cells) unit(u int32) ([]int32, []float64) {
+	from, to := c.first[u], c.first[u+1]
+	return c.group[from:to], c.sums[int(from)*c.width : int(to)*c.width]
+}
+
+// compare orders two units by their groups, then by their sums.
+func (c *cells) compare(a, b int32) int {
+	groupsA, sumsA := c.unit(a)
+	groupsB, sumsB := c.unit(b)
+	if order := slices.Compare(groupsA, groupsB); order != 0 {
+		return order
 	}
+	return slices.Compare(sumsA, sumsB)
+}
+
+// sumCells sums rows up. Without clusters every row is a unit; add adds a row to
+// the sums of its cell.
+func sumCells(groupOf []int32, cluster []int, width int, add func(row int, sums []float64)) cells {
+	order := counting(len(groupOf))
 	if cluster != nil {
 		slices.SortFunc(order, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(cluster[a], cluster[b]), cmp.Compare(groupOf[a], groupOf[b]), cmp.Compare(a, b))
 		})
 	}
+	c := cells{width: width}
 	zeros := make([]float64, width)
 	for i, row := range order {
 		newUnit := i == 0 || cluster == nil || cluster[row] != cluster[order[i-1]]
@@ -82,8 +56,94 @@ func cellsByUnit(groupOf []int32, cluster []int, width int, add func(row int, su
 	return c
 }
 
-// compare orders two units by their groups, then by their sums.
-func (c *cells) unit(u int32) ([]int32, []float64) {
-	from, to := c.first[u], c.first[u+1]
-	return c.group[from:to], c.sums[int(from)*c.width : int(to)*c.width]
+func counting(n int) []int32 {
+	v := make([]int32, n)
+	for i := range v {
+		v[i] = int32(i)
+	}
+	return v
+}
+
+// sample is the units of a population, ready to be resampled. All figures are
+// functions of sums by group, so units with the same sums are not told apart:
+// they are one kind, with so many copies. The kinds are sorted, so that no figure
+// depends on the order of the rows or on the numbers of the clusters.
+type sample struct {
+	rows, units, groups int
+	kinds               cells
+	copies              []int
+	kindOf              []int32 // the kind of each unit, kinds in order
+}
+
+func newSample(groupOf []int32, groups int, cluster []int, width int, add func(row int, sums []float64)) *sample {
+	all := sumCells(groupOf, cluster, width, add)
+	s := &sample{rows: len(groupOf), units: len(all.first) - 1, groups: groups}
+	s.kinds = cells{width: width, first: []int32{0}}
+	s.kindOf = make([]int32, s.units)
+
+	order := counting(s.units)
+	slices.SortFunc(order, all.compare)
+	for i, u := range order {
+		if i == 0 || all.compare(order[i-1], u) != 0 {
+			group, sums := all.unit(u)
+			s.kinds.group = append(s.kinds.group, group...)
+			s.kinds.sums = append(s.kinds.sums, sums...)
+			s.kinds.first = append(s.kinds.first, int32(len(s.kinds.group)))
+			s.copies = append(s.copies, 0)
+		}
+		s.copies[len(s.copies)-1]++
+		s.kindOf[i] = int32(len(s.copies) - 1)
+	}
+	return s
+}
+
+// totals sums the kinds up by group, each as often as times says.
+func (s *sample) totals(times []int, out []float64) {
+	clear(out)
+	width := s.kinds.width
+	for kind, n := range times {
+		if n == 0 {
+			continue
+		}
+		weight := float64(n)
+		for cell := s.kinds.first[kind]; cell < s.kinds.first[kind+1]; cell++ {
+			sums := s.kinds.sums[int(cell)*width:][:width]
+			total := out[int(s.kinds.group[cell])*width:][:width]
+			for i, v := range sums {
+				total[i] += weight * v
+			}
+		}
+	}
+}
+
+// support counts the units that have rows of a sort: in each group, outside each
+// group, and anywhere.
+type support struct {
+	within, outside []int
+	all             int
+}
+
+// support counts; has says whether a cell with these sums has rows of the sort.
+func (s *sample) support(has func(sums []float64) bool) support {
+	c := support{within: make([]int, s.groups), outside: make([]int, s.groups)}
+	for kind, n := range s.copies {
+		group, sums := s.kinds.unit(int32(kind))
+		last, found := int32(0), 0
+		for i, g := range group {
+			if has(sums[i*s.kinds.width:][:s.kinds.width]) {
+				c.within[g] += n
+				last, found = g, found+1
+			}
+		}
+		if found > 0 {
+			c.all += n
+		}
+		if found == 1 {
+			c.outside[last] -= n // this unit has nothing outside its group
+		}
+	}
+	for g := range c.outside {
+		c.outside[g] += c.all
+	}
+	return c
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // BenchmarkAggregate is the server's half of a round of 1,000 releases, the part
 // that workers cannot share.
 func BenchmarkAggregate(b *testing.B) {
 	run := config.Default("group-private", "paper")
-	g, err := NewGroup(run, 2)
+	g, err := NewGroup(run, model.Linear{Features: 2})
 	if err != nil {
 		b.Fatal(err)
 	}

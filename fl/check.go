@@ -15,11 +15,11 @@ var ErrRefused = errors.New("refused for privacy")
 func Check(run config.Run) config.Faults {
 	var c config.Checker
 	a, p := run.Algorithm, run.Privacy
-	c.Require(a.ClientsPerRound <= run.Data.Users, "algorithm.clients_per_round",
-		"%d is more than the %d clients of data.users; allowed: 1 to %d", a.ClientsPerRound, run.Data.Users, run.Data.Users)
-	c.Require(a.Stop.ValidationClients <= run.Data.ValidationUsers, "algorithm.stop.validation_clients",
-		"%d is more than the %d clients of data.validation_users; allowed: 0 to %d",
-		a.Stop.ValidationClients, run.Data.ValidationUsers, run.Data.ValidationUsers)
+	if run.Data.Kind == "synthetic" { // of real data the counts are known when they are loaded
+		CheckCounts(&c, a, run.Data.Users, run.Data.ValidationUsers)
+	}
+	pictures := run.Data.Kind == "writers"
+	c.Require(pictures || a.Local.Loss != "cross-entropy", "algorithm.local.loss", "is %q, but rows have real targets; allowed: squared-error, rmse", a.Local.Loss)
 	switch a.Kind {
 	case "fedavg":
 		c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but fedavg has one model; allowed: 1 (or use ifca)", a.Hypotheses)
@@ -35,6 +35,15 @@ func Check(run config.Run) config.Faults {
 			"%v makes the radius of round %d %.3g; allowed: what keeps it above 1e-100", p.RadiusDecay, a.Rounds, last)
 	}
 	return c.Faults()
+}
+
+// CheckCounts holds the settings against the number of clients.
+func CheckCounts(c *config.Checker, a config.Algorithm, train, validation int) {
+	c.Require(a.ClientsPerRound <= train, "algorithm.clients_per_round",
+		"%d is more than the %d clients that train; allowed: 1 to %d", a.ClientsPerRound, train, train)
+	c.Require(a.Stop.ValidationClients <= validation, "algorithm.stop.validation_clients",
+		"%d is more than the %d clients that validate; allowed: 0 to %d", a.Stop.ValidationClients, validation, validation)
+	c.Require(validation > 0, "data.train_share", "leaves no client to validate; allowed: less")
 }
 
 // Affordable refuses a run in which no client could ever make a release.

@@ -28,15 +28,11 @@ type Group struct {
 	taken    []bool
 }
 
-// NewGroup builds the method for a run over data with so many features.
-func NewGroup(run config.Run, features int) (*Group, error) {
+// NewGroup builds the method for a run and its model.
+func NewGroup(run config.Run, m model.Model) (*Group, error) {
 	descent, err := model.NewDescent(run.Algorithm.Local)
 	if err != nil {
 		return nil, fmt.Errorf("algorithm.local: %w", err)
-	}
-	m, err := model.New(run.Model, features)
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
 	}
 	k, n := run.Algorithm.Hypotheses, m.Parameters()
 	return &Group{

@@ -10,11 +10,16 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/model"
 )
 
 func newGroup(t *testing.T, run config.Run) *Group {
 	t.Helper()
-	g, err := NewGroup(run, data.SyntheticFeatures(run.Data))
+	m, err := model.New(run.Model, data.Features(run.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGroup(run, m)
 	if err != nil {
 		t.Fatal(err)
 	}

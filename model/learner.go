@@ -66,11 +66,12 @@ func Check(run config.Run) config.Faults {
 	if m.Kind == "network" {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
-		if len(c.Faults()) == 0 {
-			_, err := New(m, data.SyntheticFeatures(run.Data))
+		if features := data.Features(run.Data); len(c.Faults()) == 0 && features > 0 {
+			_, err := New(m, features)
 			c.Require(err == nil, "model", "%v", err)
 		}
 	} else {
+		c.Require(run.Data.Kind != "writers", "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
 		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
 	}
 	return c.Faults()
@@ -110,6 +111,12 @@ func (n *networkLearner) Loss(theta []float64, c *data.Client) float64 {
 		panic("model: " + err.Error()) // shapes were checked when the run began
 	}
 	return math.Sqrt(mean(n.engine.losses))
+}
+
+// RowErrors sets dst to every row's squared error.
+func (n *networkLearner) RowErrors(dst, theta []float64, c *data.Client) {
+	n.Loss(theta, c)
+	copy(dst, n.engine.losses)
 }
 
 func (n *networkLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {

@@ -33,6 +33,14 @@ func (l *linearLearner) Loss(theta []float64, c *data.Client) float64 {
 	return math.Sqrt(l.SquaredError(theta, c.Rows))
 }
 
+// RowErrors sets dst to every row's squared error.
+func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) {
+	for i := range c.Rows.Len() {
+		r := l.residual(theta, c.Rows, i)
+		dst[i] = r * r
+	}
+}
+
 func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
 	d.train(l, theta, c.Rows, shuffle, &l.scratch)
 }

@@ -131,3 +131,17 @@ func BenchmarkLinearEpoch(b *testing.B) {
 		d.train(m, theta, rows, nil, &s)
 	}
 }
+
+func TestHonestRMSE(t *testing.T) {
+	m := Linear{Features: 1}
+	// Row 0 is fitted by 1, rows 1 and 2 by 2: row 0 is scored under 2, the others
+	// have one row each way and take the first.
+	c := &data.Client{Rows: data.Rows{X: []float64{1, 1, 1}, Y: []float64{1, 2, 2}, Features: 1}}
+	got, ok := HonestRMSE(m.Learner(), 1, []float64{1, 2}, c)
+	if want := math.Sqrt(3.0 / 3); !ok || math.Abs(got-want) > 1e-15 {
+		t.Errorf("%v, %v; want %v", got, ok, want)
+	}
+	if _, ok := HonestRMSE(m.Learner(), 1, []float64{1, 2}, &data.Client{Rows: data.Rows{X: []float64{1}, Y: []float64{1}, Features: 1}}); ok {
+		t.Error("a client of one row was scored")
+	}
+}

@@ -14,12 +14,10 @@ import (
 type pictureModel struct {
 	net    *Network[float32]
 	pixels int
-	invert bool
 }
 
-// NewPictures builds the run file's network for pictures of classes. With invert
-// ink is dark on white, as LEAF has it.
-func NewPictures(m config.Model, im *data.Images, classes int, invert bool) (Model, error) {
+// NewPictures builds the run file's network for pictures of classes.
+func NewPictures(m config.Model, im *data.Images, classes int) (Model, error) {
 	input, layers := Shape{im.Height, im.Width, 1}, m.Layers
 	if m.Name != "" {
 		n, err := NamedNetwork(m.Name)
@@ -38,7 +36,7 @@ func NewPictures(m config.Model, im *data.Images, classes int, invert bool) (Mod
 	if net.Output().Len() != classes {
 		return nil, fmt.Errorf("the network ends with %d values for %d classes", net.Output().Len(), classes)
 	}
-	return &pictureModel{net: net, pixels: input.Len(), invert: invert}, nil
+	return &pictureModel{net: net, pixels: input.Len()}, nil
 }
 
 func (p *pictureModel) Parameters() int { return p.net.Parameters() }
@@ -86,11 +84,7 @@ func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) {
 	}
 	for k, i := range c.Index {
 		for _, b := range c.Images.Pixels[i*l.pixels : (i+1)*l.pixels] {
-			v := float32(b) / 255
-			if l.invert {
-				v = 1 - v
-			}
-			l.ex.X = append(l.ex.X, v)
+			l.ex.X = append(l.ex.X, float32(b)/255)
 		}
 		l.order = append(l.order, k)
 		if loss == CrossEntropy {

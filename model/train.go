@@ -104,3 +104,35 @@ func Best(l Learner, n int, hypotheses []float64, c *data.Client) (loss float64,
 	}
 	return loss, index
 }
+
+// HonestRMSE scores every row under the hypothesis that fits the client's other
+// rows best: a client that chooses on the rows it is scored on looks better than
+// it is. It says false for a client without other rows, and for pictures.
+func HonestRMSE(l Learner, n int, hypotheses []float64, c *data.Client) (float64, bool) {
+	judge, ok := l.(interface {
+		RowErrors(dst, theta []float64, c *data.Client)
+	})
+	rows := c.Len()
+	if !ok || rows < 2 {
+		return 0, false
+	}
+	k := len(hypotheses) / n
+	errs, totals := make([]float64, k*rows), make([]float64, k)
+	for j := range k {
+		judge.RowErrors(errs[j*rows:(j+1)*rows], hypotheses[j*n:(j+1)*n], c)
+		for _, e := range errs[j*rows : (j+1)*rows] {
+			totals[j] += e
+		}
+	}
+	var sum float64
+	for i := range rows {
+		best := 0
+		for j := 1; j < k; j++ {
+			if totals[j]-errs[j*rows+i] < totals[best]-errs[best*rows+i] {
+				best = j
+			}
+		}
+		sum += errs[best*rows+i]
+	}
+	return math.Sqrt(sum / float64(rows)), true
+}

@@ -121,7 +121,9 @@ type axis struct {
 	from, to float64 // position of lo and of hi
 	ticks    []float64
 	labels   []string
-	exponent int // tick labels are divided by 10^exponent
+	exponent int     // tick labels are divided by 10^exponent
+	apart    bool    // a log axis with a place for zero beside it
+	zero     float64 // that place
 }
 
 func newAxis(d domain, kind axisKind, from, to float64, most int) axis {
@@ -175,6 +177,9 @@ func (a *axis) logTicks(most int) {
 
 // at is a value's position.
 func (a axis) at(v float64) float64 {
+	if a.apart && v == 0 {
+		return a.zero
+	}
 	share := (v - a.lo) / a.span()
 	if a.kind == logAxis {
 		share = math.Log(v/a.lo) / math.Log(a.hi/a.lo)

@@ -8,17 +8,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // Run makes or continues the run in a directory and leaves model, report and
 // result there, the result last.
-func Run(ctx context.Context, d *sim.Directory, run config.Run, version string, tick func(round int, loss float64)) (sim.Result, error) {
+func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(round int, loss float64)) (sim.Result, error) {
 	if d.Finished() {
 		return Load(d.Path)
 	}
-	res, err := sim.Execute(ctx, d, run, tick)
+	res, err := s.Execute(ctx, d, tick)
 	if err != nil {
 		return sim.Result{}, err
 	}

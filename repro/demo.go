@@ -78,6 +78,11 @@ func RunDemo(ctx context.Context, dir string, seed uint64, version string, tick 
 }
 
 func demoRun(ctx context.Context, dir string, run config.Run, version string, tick func(string, int, int, float64)) (sim.Result, error) {
+	s, err := sim.New(run, nil)
+	if err != nil {
+		return sim.Result{}, err
+	}
+	defer s.Close()
 	text, err := run.Encode()
 	if err != nil {
 		return sim.Result{}, err
@@ -87,7 +92,7 @@ func demoRun(ctx context.Context, dir string, run config.Run, version string, ti
 		return sim.Result{}, err
 	}
 	defer d.Close()
-	return report.Run(ctx, d, run, version, func(round int, loss float64) {
+	return report.Run(ctx, d, s, version, func(round int, loss float64) {
 		tick(run.Name, round, run.Algorithm.Rounds, loss)
 	})
 }

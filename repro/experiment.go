@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report"
 )
@@ -33,7 +34,7 @@ type Experiment struct {
 }
 
 // experiments in the order in which they are listed.
-var experiments = []Experiment{synthetic}
+var experiments = []Experiment{synthetic, hospital}
 
 // List is every experiment.
 func List() []Experiment { return slices.Clone(experiments) }
@@ -68,12 +69,11 @@ func Run(ctx context.Context, id string, o Options) (report.Study, error) {
 	if o.Seeds > 0 {
 		seeds = o.Seeds
 	}
-	for _, need := range e.Needs {
-		if _, err := os.Stat(filepath.Join(o.Data, need)); o.Data == "" || err != nil {
-			return report.Study{}, fmt.Errorf("%s needs the folder %s of the real data: name it with --data or COTERIE_DATA (docs/data.md says how to get it)", id, need)
-		}
+	folder := data.NewFolder(o.Data)
+	if err := folder.Has(e.Needs...); err != nil {
+		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}
-	l := &lab{ctx: ctx, options: o, seeds: seeds, cells: filepath.Join(o.Out, "cells")}
+	l := &lab{ctx: ctx, options: o, seeds: seeds, folder: folder, cells: filepath.Join(o.Out, "cells")}
 	if err := os.MkdirAll(l.cells, 0o755); err != nil {
 		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -25,6 +26,7 @@ type lab struct {
 	ctx     context.Context
 	options Options
 	seeds   int
+	folder  *data.Folder
 	cells   string  // folder
 	before  float64 // seconds spent on remembered cells
 
@@ -36,6 +38,7 @@ type lab struct {
 type cell struct {
 	Seconds    float64       `json:"seconds"`
 	Validation event.Number  `json:"validation"`
+	Honest     *event.Number `json:"honest"`
 	Worst      *event.Number `json:"worst"`
 	Median     event.Number  `json:"median_epsilon"`
 	Max        event.Number  `json:"max_epsilon"`
@@ -79,7 +82,7 @@ func (l *lab) grid(runs []config.Run) ([][]cell, error) {
 
 // simulate makes one run in memory.
 func (l *lab) simulate(run config.Run) (cell, error) {
-	s, err := sim.New(run)
+	s, err := sim.New(run, l.folder)
 	if err != nil {
 		return cell{}, err
 	}
@@ -102,7 +105,7 @@ func (l *lab) simulate(run config.Run) (cell, error) {
 	}
 	p := res.Privacy
 	return cell{
-		Validation: res.Metrics.ValidationLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
+		Validation: res.Metrics.ValidationLoss, Honest: res.Metrics.HonestLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
 		Median: p.MedianEpsilon, Max: p.MaxEpsilon, AnyUpdate: p.EpsilonAnyUpdate, Switch: p.EpsilonSwitch,
 		Budgets: countBudgets(res.History.Budgets),
 	}, nil

@@ -23,7 +23,7 @@ func thousand(workers int) config.Run {
 func BenchmarkRound(b *testing.B) {
 	bench := func(name string, run config.Run) {
 		b.Run(name, func(b *testing.B) {
-			s, err := New(run)
+			s, err := New(run, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

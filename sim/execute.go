@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -19,17 +18,12 @@ var ErrInterrupted = errors.New("interrupted")
 // Execute makes or continues the run in a directory, leaves the models there and
 // returns the result. It calls tick after every round. When ctx ends it writes a
 // checkpoint and returns ErrInterrupted.
-func Execute(ctx context.Context, d *Directory, run config.Run, tick func(round int, loss float64)) (Result, error) {
+func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round int, loss float64)) (Result, error) {
 	began := time.Now()
-	hash, err := run.Hash()
+	hash, err := s.run.Hash()
 	if err != nil {
 		return Result{}, err
 	}
-	s, err := New(run)
-	if err != nil {
-		return Result{}, err
-	}
-	defer s.Close()
 	before, err := s.restore(d, hash)
 	if err != nil {
 		return Result{}, err
@@ -49,7 +43,7 @@ func Execute(ctx context.Context, d *Directory, run config.Run, tick func(round 
 	if err := d.Write(ModelFile, models.Bytes()); err != nil {
 		return Result{}, err
 	}
-	text, err := run.Encode()
+	text, err := s.run.Encode()
 	if err != nil {
 		return Result{}, err
 	}

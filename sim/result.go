@@ -37,6 +37,9 @@ type Summary struct {
 type Metrics struct {
 	ValidationLoss event.Number `json:"validation_loss"`
 	TrainLoss      event.Number `json:"train_loss"`
+	// HonestLoss scores every validation row under the model that fits the client's
+	// other rows best; null for pictures.
+	HonestLoss *event.Number `json:"honest_loss"`
 	// WorstDistance is the largest distance from a group's true parameters to the
 	// nearest hypothesis; null when the truth is not known.
 	WorstDistance *event.Number `json:"worst_distance"`

@@ -19,6 +19,7 @@ type Simulation struct {
 	run          config.Run
 	federation   *data.Federation
 	parameters   int
+	examples     int             // of a client, on average
 	learners     []model.Learner // one a worker
 	workers      []fl.Worker
 	algorithm    fl.Algorithm
@@ -58,14 +59,27 @@ func Checks() []func(config.Run) config.Faults {
 	return []func(config.Run) config.Faults{data.CheckSynthetic, model.Check, fl.Check}
 }
 
-// New draws the data and prepares the first round. Close it after use.
-func New(run config.Run) (*Simulation, error) {
-	federation := data.Synthetic(run.Data, run.Seed)
-	group, err := fl.NewGroup(run, federation.Features)
+// New draws or loads the data, from the folder of real data if the run needs it,
+// and prepares the first round. Close it after use.
+func New(run config.Run, folder *data.Folder) (*Simulation, error) {
+	federation, err := folder.Load(run.Data, run.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if err := Affordable(run); err != nil {
+	var c config.Checker
+	fl.CheckCounts(&c, run.Algorithm, len(federation.Train), len(federation.Validation))
+	if faults := c.Faults(); faults != nil {
+		return nil, faults
+	}
+	m, err := newModel(run, federation)
+	if err != nil {
+		return nil, err
+	}
+	if err := fl.Affordable(run, m.Parameters()); err != nil {
+		return nil, err
+	}
+	group, err := fl.NewGroup(run, m)
+	if err != nil {
 		return nil, err
 	}
 	workers := run.Run.Workers
@@ -90,8 +104,10 @@ func New(run config.Run) (*Simulation, error) {
 		s.validators = fl.NewSampler(run.Seed, "validation sampling", len(federation.Validation), v, false)
 	}
 	for i := range s.participants {
+		s.examples += federation.Train[i].Len()
 		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i]}
 	}
+	s.examples = max(1, s.examples/len(s.participants))
 	s.progress = progress{
 		BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
 		Declined: make([]bool, len(s.participants)), Cluster: slices.Repeat([]int{-1}, len(s.participants)),
@@ -101,13 +117,16 @@ func New(run config.Run) (*Simulation, error) {
 	return s, nil
 }
 
+// Run is the run file.
+func (s *Simulation) Run() config.Run { return s.run }
+
 // Close ends the simulation's goroutines.
 func (s *Simulation) Close() { s.pool.Close() }
 
 // each does a job for so many clients; a few cheap ones are less work than waking
 // a goroutine.
 func (s *Simulation) each(clients int, job func(worker, i int)) {
-	if clients*len(s.state.Hypotheses)*s.run.Data.Samples < 10_000 {
+	if clients*len(s.state.Hypotheses)*s.examples < 10_000 {
 		s.pool.Serial(clients, job)
 		return
 	}
@@ -276,7 +295,10 @@ func (s *Simulation) Result() (Result, error) {
 			Name: s.run.Name, Algorithm: a.Kind, Mode: a.Mode, Seed: s.run.Seed,
 			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
 			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.parameters,
-			Metrics: Metrics{ValidationLoss: event.Number(validation), TrainLoss: event.Number(train), WorstDistance: s.worstDistance(returned)},
+			Metrics: Metrics{
+				ValidationLoss: event.Number(validation), TrainLoss: event.Number(train),
+				HonestLoss: s.honestLoss(returned), WorstDistance: s.worstDistance(returned),
+			},
 			Privacy: fl.StatePrivacy(s.run, s.participants, s.parameters, len(declined), s.progress.Requests),
 			Kernel:  model.Kernel(),
 		},
@@ -292,9 +314,27 @@ func (s *Simulation) Result() (Result, error) {
 	return res, nil
 }
 
+// honestLoss is the mean over the validation clients that have other rows to
+// choose by.
+func (s *Simulation) honestLoss(hypotheses []float64) *event.Number {
+	var sum float64
+	clients := 0
+	for i := range s.federation.Validation {
+		if loss, ok := model.HonestRMSE(s.learners[0], s.parameters, hypotheses, &s.federation.Validation[i]); ok {
+			sum += loss
+			clients++
+		}
+	}
+	if clients == 0 {
+		return nil
+	}
+	n := event.Number(sum / float64(clients))
+	return &n
+}
+
 // truth is every group's parameters, where the model has the same ones.
 func (s *Simulation) truth() [][]float64 {
-	if s.run.Model.Kind != "linear" {
+	if s.run.Model.Kind != "linear" || len(s.federation.Truth) == 0 {
 		return nil
 	}
 	return s.federation.Truth
@@ -345,12 +385,10 @@ func vectors(flat []float64, n int) [][]float64 {
 	return out
 }
 
-// Affordable refuses a run in which no client could ever make a release, before
-// anything is made for it.
-func Affordable(run config.Run) error {
-	m, err := model.New(run.Model, data.SyntheticFeatures(run.Data))
-	if err != nil {
-		return err
+// newModel is the run's model for the data at hand.
+func newModel(run config.Run, f *data.Federation) (model.Model, error) {
+	if im := f.Train[0].Images; im != nil {
+		return model.NewPictures(run.Model, im, f.Classes)
 	}
-	return fl.Affordable(run, m.Parameters())
+	return model.New(run.Model, f.Features)
 }

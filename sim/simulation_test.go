@@ -17,7 +17,7 @@ import (
 // finish runs a simulation to its end in memory.
 func finish(t testing.TB, run config.Run) Result {
 	t.Helper()
-	s, err := New(run)
+	s, err := New(run, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,17 @@ func directory(t *testing.T, run config.Run) *Directory {
 }
 
 func nothing(int, float64) {}
+
+// execute makes or continues a run in a directory.
+func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, tick func(int, float64)) (Result, error) {
+	t.Helper()
+	s, err := New(run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return s.Execute(ctx, d, tick)
+}
 
 // TestPaperFigures holds the medians over 50 seeds against figure 1 of paper 000,
 // as far as its prose can be compared: docs/decisions/0002.
@@ -135,7 +146,7 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 			run.Algorithm.Rounds = 20
 			run.Algorithm.Local.Batch = 3
 			d := directory(t, run)
-			res, err := Execute(context.Background(), d, run, nothing)
+			res, err := execute(t, context.Background(), d, run, nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,14 +170,14 @@ func TestResumeAfterEveryRound(t *testing.T) {
 	run.Algorithm.Stop.ValidationClients = 5
 	run.Privacy.Ceiling = &ceiling
 	run.Run.Workers, run.Run.CheckpointSeconds = 1, 0
-	whole, err := Execute(context.Background(), directory(t, run), run, nothing)
+	whole, err := execute(t, context.Background(), directory(t, run), run, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for stop := 1; stop < whole.Rounds; stop++ {
 		d := directory(t, run)
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := Execute(ctx, d, run, func(round int, _ float64) {
+		_, err := execute(t, ctx, d, run, func(round int, _ float64) {
 			if round == stop {
 				cancel()
 			}
@@ -174,7 +185,7 @@ func TestResumeAfterEveryRound(t *testing.T) {
 		if !errors.Is(err, ErrInterrupted) || d.Finished() {
 			t.Fatalf("stop after round %d: %v", stop, err)
 		}
-		res, err := Execute(context.Background(), d, run, nothing)
+		res, err := execute(t, context.Background(), d, run, nothing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +204,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 	run.Run.CheckpointSeconds = 0
 	d := directory(t, run)
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := Execute(ctx, d, run, func(round int, _ float64) {
+	_, err := execute(t, ctx, d, run, func(round int, _ float64) {
 		if round == 3 {
 			cancel()
 		}
@@ -209,7 +220,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		if err := os.WriteFile(d.File(CheckpointFile), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Execute(context.Background(), d, run, nothing)
+		_, err := execute(t, context.Background(), d, run, nothing)
 		return err
 	}
 	for i := 0; i < len(good); i += 7 {
@@ -229,7 +240,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 	if err := os.WriteFile(d.File(CheckpointFile), good, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Execute(context.Background(), d, other, nothing); err == nil || !strings.Contains(err.Error(), "changed") {
+	if _, err := execute(t, context.Background(), d, other, nothing); err == nil || !strings.Contains(err.Error(), "changed") {
 		t.Errorf("a checkpoint of another run file: %v", err)
 	}
 	if err := try(good); err != nil {
@@ -256,7 +267,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 		t.Errorf("exact noise: stopped by %s, most %v", res.Stopped, res.Privacy.MaxEpsilon)
 	}
 	ceiling = 0.1
-	if _, err := New(run); !errors.Is(err, fl.ErrRefused) {
+	if _, err := New(run, nil); !errors.Is(err, fl.ErrRefused) {
 		t.Errorf("a ceiling below one release: %v", err)
 	}
 }
@@ -350,7 +361,7 @@ func TestDirectoryIsWholeOrAbsent(t *testing.T) {
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	s, err := New(thousand(1))
+	s, err := New(thousand(1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

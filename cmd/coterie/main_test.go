@@ -111,6 +111,14 @@ func TestExamplesRun(t *testing.T) {
 		t.Fatalf("examples: %v, %v", files, err)
 	}
 	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("--data FOLDER")) && os.Getenv("COTERIE_DATA") == "" {
+			t.Logf("%s is left out: COTERIE_DATA is not set", file)
+			continue
+		}
 		dir := filepath.Join(t.TempDir(), "run")
 		res := runJSON(t, "run", file, "--out", dir)
 		want := strings.TrimSuffix(filepath.Base(file), ".yaml")

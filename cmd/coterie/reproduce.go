@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,9 +25,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			if len(args) == 0 {
 				return a.listExperiments()
 			}
-			if o.Data == "" {
-				o.Data = os.Getenv("COTERIE_DATA")
-			}
+			o.Data = dataFolder(o.Data)
 			if o.Out == "" {
 				o.Out = filepath.Join("coterie-runs", "reproduce-"+args[0]+"-"+o.Scale)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/report"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -21,6 +22,7 @@ type runFlags struct {
 	seed    uint64
 	workers int
 	out     string
+	data    string
 	resume  string
 	schema  bool
 }
@@ -42,9 +44,18 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, instead of the run file's")
 	flags.IntVar(&f.workers, "workers", 0, "goroutines that train, instead of the run file's; the result is the same")
 	flags.StringVar(&f.out, "out", "", "run directory (default ./coterie-runs/RUN_ID)")
+	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")
 	return cmd
+}
+
+// dataFolder is the flag's, or the environment's.
+func dataFolder(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	return os.Getenv("COTERIE_DATA")
 }
 
 func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
@@ -56,13 +67,15 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 		_, err = a.stdout.Write(schema)
 		return err
 	}
-	d, run, err := a.openRun(cmd, f, args)
+	d, s, err := a.openRun(cmd, f, args)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	defer s.Close()
+	run := s.Run()
 	bar := a.progress(run.Name, run.Algorithm.Rounds)
-	res, err := report.Run(cmd.Context(), d, run, version(), func(round int, loss float64) {
+	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, loss float64) {
 		bar.Tick(round, fmt.Sprintf("rounds, validation loss %.4g", loss))
 	})
 	bar.Done()
@@ -79,54 +92,80 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	return nil
 }
 
-// openRun makes a new run directory, or opens the one to go on with. Nothing is
-// created when the configuration is wrong.
-func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, config.Run, error) {
-	changed := cmd.Flags().Changed
+// openRun prepares the run and its directory, new or to go on with. Nothing is
+// created when the configuration is wrong or data are missing.
+func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
 	if f.resume != "" {
-		if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
-			return nil, config.Run{}, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
-		}
-		d, run, err := sim.OpenDirectory(f.resume)
-		if changed("workers") {
-			run.Run.Workers = f.workers
-		}
-		return d, run, err
+		return resumeRun(cmd, f, args)
 	}
-	if len(args) != 1 {
-		return nil, config.Run{}, fmt.Errorf("%w: name one run file, for example: coterie run examples/ifca.yaml", errUsage)
-	}
-	text, err := readRunFile(args[0], cmd.InOrStdin())
+	run, err := resolveRun(cmd, f, args)
 	if err != nil {
-		return nil, config.Run{}, err
-	}
-	if changed("seed") {
-		f.set = append(f.set, "seed="+strconv.FormatUint(f.seed, 10))
-	}
-	if changed("workers") {
-		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
-	}
-	run, err := config.Resolve(text, f.set, sim.Checks()...)
-	if err != nil {
-		return nil, config.Run{}, fmt.Errorf("%s: %w", args[0], err)
-	}
-	if err := sim.Affordable(run); err != nil {
-		return nil, config.Run{}, err
+		return nil, nil, err
 	}
 	resolved, err := run.Encode()
 	if err != nil {
-		return nil, config.Run{}, err
+		return nil, nil, err
 	}
 	out := f.out
 	if out == "" {
 		hash, err := run.Hash()
 		if err != nil {
-			return nil, config.Run{}, err
+			return nil, nil, err
 		}
 		out = defaultDirectory(run.Name + "-" + hash[:6])
 	}
+	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", args[0], err)
+	}
 	d, err := sim.CreateDirectory(out, resolved)
-	return d, run, err
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return d, s, nil
+}
+
+func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
+	changed := cmd.Flags().Changed
+	if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
+		return nil, nil, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
+	}
+	d, run, err := sim.OpenDirectory(f.resume)
+	if err != nil {
+		return nil, nil, err
+	}
+	if changed("workers") {
+		run.Run.Workers = f.workers
+	}
+	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	if err != nil {
+		d.Close()
+		return nil, nil, fmt.Errorf("%s: %w", f.resume, err)
+	}
+	return d, s, nil
+}
+
+// resolveRun reads the run file and applies the flags to it.
+func resolveRun(cmd *cobra.Command, f runFlags, args []string) (config.Run, error) {
+	if len(args) != 1 {
+		return config.Run{}, fmt.Errorf("%w: name one run file, for example: coterie run examples/ifca.yaml", errUsage)
+	}
+	text, err := readRunFile(args[0], cmd.InOrStdin())
+	if err != nil {
+		return config.Run{}, err
+	}
+	if cmd.Flags().Changed("seed") {
+		f.set = append(f.set, "seed="+strconv.FormatUint(f.seed, 10))
+	}
+	if cmd.Flags().Changed("workers") {
+		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
+	}
+	run, err := config.Resolve(text, f.set, sim.Checks()...)
+	if err != nil {
+		return config.Run{}, fmt.Errorf("%s: %w", args[0], err)
+	}
+	return run, nil
 }
 
 // defaultDirectory is named by time; a second run within the same second gets a

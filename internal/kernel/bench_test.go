@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
 )
 
 // Benchmarks report the best round, and its share of the fused multiply-add
@@ -112,6 +115,20 @@ func benchmarkGemm[F Float](b *testing.B) {
 			}
 			var ws Workspace[F]
 			measure[F](b, 2*float64(s.m*s.k*s.n), func() { Gemm(1, x, y, 0, c, &ws) })
+		})
+	}
+}
+
+// BenchmarkGonum is a yardstick: gonum's products of the same shapes. Run it
+// with -cpu 1, for gonum spreads large products over the processors.
+func BenchmarkGonum(b *testing.B) {
+	for _, s := range [][3]int{{512, 512, 512}, {529, 256, 32}, {10, 784, 128}, {512, 16928, 32}} {
+		m, k, n := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("%dx%dx%d", m, k, n), func(b *testing.B) {
+			x, y, c := numbers[float32](m*k), numbers[float32](k*n), make([]float32, m*n)
+			measure[float32](b, 2*float64(m*k*n), func() {
+				gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, x, k, y, n, 0, c, n)
+			})
 		})
 	}
 }

@@ -45,14 +45,14 @@ func functions[F Float]() []accuracy[F] {
 	}
 }
 
-// arguments covers signs, all exponents from subnormal to the largest and, more
-// densely, where the functions bend and overflow.
+// arguments covers signs, all exponents, subnormal numbers and, more densely,
+// where the functions bend and overflow.
 func arguments[F Float](n int, seed uint64) []F {
 	r := rand.New(rand.NewPCG(seed, 2))
 	x := make([]F, n)
 	ends := []float64{88.7228, -87.3365, -103.9721, 709.7827, -708.3964, -745.1332, 0.3466, -0.3466, 1, math.Sqrt2, math.Sqrt2 / 2}
 	for i := range x {
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0:
 			if isSingle[F]() {
 				x[i] = F(math.Float32frombits(r.Uint32()))
@@ -63,6 +63,8 @@ func arguments[F Float](n int, seed uint64) []F {
 			x[i] = F(20 * r.NormFloat64())
 		case 2:
 			x[i] = F(r.NormFloat64())
+		case 3:
+			x[i] = awkward[F]()[7] * F(r.Uint32()>>r.IntN(32)) // subnormal
 		default:
 			x[i] = F(ends[r.IntN(len(ends))] * (1 + 1e-3*r.NormFloat64()))
 		}

@@ -64,9 +64,19 @@ func tanhGradTwin[F Float](dst, y, dy []F) {
 // expOf is math.Exp, whose amd64 form overflows from 709.44 instead of 709.78.
 func expOf(v float64) float64 {
 	if v > 709 {
-		return math.Exp(v-1) * math.E
+		const low = 1.4456468917292502e-16 // e - float64(e)
+		e := math.Exp(v - 1)
+		return math.FMA(e, low, e*math.E)
 	}
 	return math.Exp(v)
+}
+
+// logOf is math.Log, whose amd64 form is wrong for subnormal numbers.
+func logOf(v float64) float64 {
+	if v > 0 && v < 0x1p-1022 {
+		return math.Log(v*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(v)
 }
 
 func expTwin[F Float](dst, x []F) {
@@ -83,7 +93,7 @@ func expMinusTwin[F Float](dst []F, shift F, x []F) {
 
 func logTwin[F Float](dst, x []F) {
 	for i, v := range x {
-		dst[i] = F(math.Log(float64(v)))
+		dst[i] = F(logOf(float64(v)))
 	}
 }
 

@@ -28,8 +28,8 @@ const longDot = 128
 // Gemm computes C = alpha*A*B + beta*C, for any transposition and strides of
 // the three views. With beta = 0 C is overwritten and not read, with beta = 1
 // it is added to; with alpha = 0, or nothing to sum over, A and B are not read.
-// C must not overlap A or B. Workspace may be nil: buffers are then allocated
-// when they are needed.
+// C must not overlap A or B, nor its own rows each other. The workspace may be
+// nil: buffers are then allocated when they are needed.
 func Gemm[F Float](alpha F, a, b Matrix[F], beta F, c Matrix[F], ws *Workspace[F]) {
 	if a.Rows != c.Rows || b.Cols != c.Cols || a.Cols != b.Rows || !a.valid() || !b.valid() || !c.valid() {
 		panicGemm(&a, &b, &c)

@@ -1,0 +1,197 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxLine bounds one line of a table, in bytes.
+const maxLine = 1 << 16
+
+// table reads a comma-separated file line by line. A quoted cell may hold commas
+// but no line break: a stray quote then spoils one row, never the rows after it.
+type table struct {
+	name   string
+	lines  *bufio.Reader
+	line   int
+	header []string // trimmed, lower case
+	cells  []string
+}
+
+// fault is what is wrong in one place of a table.
+type fault struct {
+	file   string
+	line   int
+	column string
+	what   string
+}
+
+func (f *fault) Error() string {
+	if f.column == "" {
+		return fmt.Sprintf("%s, line %d: %s", f.file, f.line, f.what)
+	}
+	return fmt.Sprintf("%s, line %d, column %s: %s", f.file, f.line, f.column, f.what)
+}
+
+// openData opens a data file and undoes gzip, which its first bytes tell.
+func openData(path string) (r io.Reader, done func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a data file is missing or cannot be read (docs/data.md says how to get it): %w", err)
+	}
+	in := bufio.NewReader(f)
+	magic, err := in.Peek(2)
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, nil, fmt.Errorf("read a data file: %w", err)
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return in, f.Close, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return z, f.Close, nil
+}
+
+// newTable reads the header.
+func newTable(name string, r io.Reader) (*table, error) {
+	t := &table{name: name, lines: bufio.NewReaderSize(r, maxLine)}
+	text, err := t.readLine()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%s: the file is empty", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A byte-order mark is not part of the first name.
+	header, err := splitLine(nil, strings.TrimPrefix(text, "\ufeff"))
+	if err != nil {
+		return nil, t.faultf("", "the header cannot be split into columns: %v", err)
+	}
+	for _, h := range header {
+		t.header = append(t.header, strings.ToLower(h))
+	}
+	return t, nil
+}
+
+// readLine is the next line without its end.
+func (t *table) readLine() (string, error) {
+	raw, err := t.lines.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return "", fmt.Errorf("%s, line %d: longer than %d bytes", t.name, t.line+1, maxLine)
+	case err == io.EOF && len(raw) == 0:
+		return "", io.EOF
+	case err != nil && err != io.EOF:
+		// A cut archive must not end in a row that looks whole.
+		return "", fmt.Errorf("%s, after line %d: %w", t.name, t.line, err)
+	}
+	t.line++
+	return strings.TrimRight(string(raw), "\r\n"), nil
+}
+
+// next is the next row. At the end it is io.EOF; a *fault is about this row only
+// and reading can go on.
+func (t *table) next() (row, error) {
+	for {
+		text, err := t.readLine()
+		if err != nil {
+			return row{}, err
+		}
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		t.cells, err = splitLine(t.cells[:0], text)
+		if err != nil {
+			return row{}, t.faultf("", "cannot be split into cells: %v", err)
+		}
+		if len(t.cells) != len(t.header) {
+			return row{}, t.faultf("", "%d cells, the header has %d", len(t.cells), len(t.header))
+		}
+		return row{t, t.cells}, nil
+	}
+}
+
+// splitLine appends the trimmed cells of one line.
+func splitLine(cells []string, text string) ([]string, error) {
+	if strings.Contains(text, `"`) {
+		quoted, err := csv.NewReader(strings.NewReader(text)).Read()
+		if err != nil {
+			var p *csv.ParseError
+			if errors.As(err, &p) {
+				err = p.Err // its line number counts from this line
+			}
+			return nil, err
+		}
+		for _, c := range quoted {
+			cells = append(cells, strings.TrimSpace(c))
+		}
+		return cells, nil
+	}
+	for c := range strings.SplitSeq(text, ",") {
+		cells = append(cells, strings.TrimSpace(c))
+	}
+	return cells, nil
+}
+
+// columns finds columns by their names in lower case; each must be there once.
+func (t *table) columns(names ...string) ([]int, error) {
+	at := make([]int, len(names))
+	var missing []string
+	for i, name := range names {
+		at[i] = -1
+		for j, h := range t.header {
+			if h != name {
+				continue
+			}
+			if at[i] >= 0 {
+				return nil, t.faultf(name, "is there twice (columns %d and %d): which one is meant?", at[i]+1, j+1)
+			}
+			at[i] = j
+		}
+		if at[i] < 0 {
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil {
+		return nil, t.faultf("", "the header lacks %s; it has %s", strings.Join(missing, ", "), shorten(strings.Join(t.header, ", ")))
+	}
+	return at, nil
+}
+
+// has tells whether all the columns are there.
+func (t *table) has(names ...string) bool {
+	for _, name := range names {
+		found := false
+		for _, h := range t.header {
+			found = found || h == name
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *table) faultf(column, format string, args ...any) *fault {
+	return &fault{t.name, max(t.line, 1), column, fmt.Sprintf(format, args...)}
+}
+
+// shorten keeps a message readable whatever the file holds.
+func shorten(text string) string {
+	const most = 300
+	if len(text) > most {
+		return fmt.Sprintf("%q…", text[:most])
+	}
+	return fmt.Sprintf("%q", text)
+}

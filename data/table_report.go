@@ -1,0 +1,73 @@
+package data
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LoadReport says what a loader read, what it kept, and what it left out and
+// why. Nothing is left out without a line here.
+type LoadReport struct {
+	Source  string    `json:"source"`
+	Rows    int       `json:"rows"` // read, without the header
+	Kept    int       `json:"kept"`
+	LeftOut []LeftOut `json:"left_out"`
+	Notes   []string  `json:"notes,omitempty"`
+}
+
+// LeftOut counts what was left out for one reason, and lists the first places.
+type LeftOut struct {
+	Reason string   `json:"reason"`
+	Count  int      `json:"count"`
+	Places []string `json:"places,omitempty"`
+}
+
+// maxPlaces bounds how many places a report lists for one reason.
+const maxPlaces = 10
+
+func (r *LoadReport) leaveOut(reason, place string) {
+	for i := range r.LeftOut {
+		if o := &r.LeftOut[i]; o.Reason == reason {
+			o.Count++
+			if place != "" && len(o.Places) < maxPlaces {
+				o.Places = append(o.Places, place)
+			}
+			return
+		}
+	}
+	o := LeftOut{Reason: reason, Count: 1}
+	if place != "" {
+		o.Places = []string{place}
+	}
+	r.LeftOut = append(r.LeftOut, o)
+}
+
+// Count is how many were left out for a reason.
+func (r *LoadReport) Count(reason string) int {
+	for _, o := range r.LeftOut {
+		if o.Reason == reason {
+			return o.Count
+		}
+	}
+	return 0
+}
+
+// String is the report for people: one line, and one more for every reason,
+// place and note.
+func (r *LoadReport) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d rows read, %d kept\n", r.Source, r.Rows, r.Kept)
+	for _, o := range r.LeftOut {
+		fmt.Fprintf(&b, "  left out: %d (%s)\n", o.Count, o.Reason)
+		for _, p := range o.Places {
+			fmt.Fprintf(&b, "    %s\n", p)
+		}
+		if more := o.Count - len(o.Places); more > 0 && len(o.Places) > 0 {
+			fmt.Fprintf(&b, "    and %d more\n", more)
+		}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

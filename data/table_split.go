@@ -1,0 +1,37 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// splitKeyed draws which of n clients train, by a shuffle keyed by seed and
+// purpose: floor(share*n) of them. Both parts come in ascending order, so that a
+// client's place never depends on the draw.
+func splitKeyed(seed uint64, purpose string, n int, share float64) (train, rest []int, err error) {
+	if !(share > 0 && share <= 1) {
+		return nil, nil, fmt.Errorf("a training share of %v; allowed: above 0, at most 1", share)
+	}
+	// 0.7*10 is 6.999…: the small addend undoes rounding, never a whole client.
+	count := int(share*float64(n) + 1e-9)
+	if count == 0 {
+		return nil, nil, fmt.Errorf("a share of %v of %d clients is nobody: take a larger share or more clients", share, n)
+	}
+	order := shuffled(seed, purpose, n)
+	train, rest = order[:count:count], order[count:]
+	slices.Sort(train)
+	slices.Sort(rest)
+	return train, rest, nil
+}
+
+func shuffled(seed uint64, purpose string, n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	family := rng.NewFamily(seed, purpose)
+	family.Stream(0, 0).Shuffle(order)
+	return order
+}

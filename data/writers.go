@@ -1,0 +1,184 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// Writer is one person and the pictures of their hand.
+type Writer struct {
+	Name  string
+	Index []int // of the pictures, ascending
+}
+
+// WriterImages are pictures of handwriting by writer: background 0, ink 255.
+type WriterImages struct {
+	Images  *Images
+	Classes int
+	Writers []Writer
+	Report  LoadReport
+}
+
+// NewWriterImages checks that pictures, labels and writers fit: every picture
+// belongs to exactly one writer, every writer has one, no name is there twice.
+func NewWriterImages(im *Images, classes int, writers []Writer) (*WriterImages, error) {
+	n := im.Len()
+	if im.Height < 1 || im.Width < 1 || im.Height > maxIDX/im.Width {
+		return nil, fmt.Errorf("pictures of %d by %d", im.Height, im.Width)
+	}
+	if size := im.Height * im.Width; n > maxIDX/size || len(im.Pixels) != n*size {
+		return nil, fmt.Errorf("%d pixels for %d pictures of %d by %d", len(im.Pixels), n, im.Height, im.Width)
+	}
+	for i, l := range im.Labels {
+		if l < 0 || l >= classes {
+			return nil, fmt.Errorf("picture %d: label %d; allowed: 0 to %d", i, l, classes-1)
+		}
+	}
+	owner := make([]int, n) // writer + 1
+	names := make(map[string]bool, len(writers))
+	for w, writer := range writers {
+		if names[writer.Name] {
+			return nil, fmt.Errorf("writer %q is there twice", writer.Name)
+		}
+		names[writer.Name] = true
+		if len(writer.Index) == 0 {
+			return nil, fmt.Errorf("writer %q has no picture", writer.Name)
+		}
+		for _, i := range writer.Index {
+			if i < 0 || i >= n {
+				return nil, fmt.Errorf("writer %q: picture %d; allowed: 0 to %d", writer.Name, i, n-1)
+			}
+			if owner[i] != 0 {
+				return nil, fmt.Errorf("picture %d belongs to writer %q and to writer %q", i, writers[owner[i]-1].Name, writer.Name)
+			}
+			owner[i] = w + 1
+		}
+	}
+	if i := slices.Index(owner, 0); i >= 0 {
+		return nil, fmt.Errorf("picture %d belongs to no writer", i)
+	}
+	if len(writers) == 0 {
+		return nil, fmt.Errorf("no writer and no picture")
+	}
+	return &WriterImages{Images: im, Classes: classes, Writers: writers}, nil
+}
+
+// WriterOptions say how writers become a federation.
+type WriterOptions struct {
+	Seed uint64
+	// HeldOut is the share of writers that validate, rounded up to whole writers.
+	HeldOut float64
+	// Rotated is the share of writers whose pictures are turned by 90 degrees
+	// counter-clockwise; they are group 1, the others group 0.
+	Rotated float64
+	// Exact turns that share to the nearest whole writer; otherwise every writer
+	// is turned with that probability, as rot_c ~ Bernoulli in paper 000.
+	Exact bool
+	// InkLow stores background as 255 and ink as 0, as LEAF has it: value v
+	// becomes 1-v. Without it a model can still invert the bytes as it reads them.
+	InkLow bool
+}
+
+// DefaultWriterOptions are those of paper 000, appendix B.3: a tenth held out,
+// rotation by a fair coin.
+func DefaultWriterOptions(seed uint64) WriterOptions {
+	return WriterOptions{Seed: seed, HeldOut: 0.1, Rotated: 0.5}
+}
+
+// Federation makes every writer a client. Rotation and polarity are applied once,
+// to a copy of the pictures; w stays as it is.
+func (w *WriterImages) Federation(o WriterOptions) (*Federation, error) {
+	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
+		return nil, fmt.Errorf("writers: a held-out share of %v; allowed: 0 to below 1", o.HeldOut)
+	}
+	train, rest, err := splitKeyed(o.Seed, "data: writers held out", len(w.Writers), 1-o.HeldOut)
+	if err != nil {
+		return nil, fmt.Errorf("writers: %w", err)
+	}
+	turned, err := drawRotated(o.Seed, len(w.Writers), o.Rotated, o.Exact)
+	if err != nil {
+		return nil, err
+	}
+	im, err := w.render(turned, o.InkLow)
+	if err != nil {
+		return nil, err
+	}
+	client := func(i int) Client {
+		c := Client{Pictures: Pictures{Images: im, Index: w.Writers[i].Index}}
+		if turned[i] {
+			c.Group = 1
+		}
+		return c
+	}
+	f := &Federation{Features: im.Height * im.Width}
+	for _, i := range train {
+		f.Train = append(f.Train, client(i))
+	}
+	for _, i := range rest {
+		f.Validation = append(f.Validation, client(i))
+	}
+	return f, nil
+}
+
+// drawRotated draws the writers whose pictures are turned. A writer's coin is
+// keyed by its number, so it does not depend on how many others there are.
+func drawRotated(seed uint64, n int, share float64, exact bool) ([]bool, error) {
+	if !(share >= 0 && share <= 1) {
+		return nil, fmt.Errorf("writers: a rotated share of %v; allowed: 0 to 1", share)
+	}
+	turned := make([]bool, n)
+	if exact {
+		for _, i := range shuffled(seed, "data: exact share of rotated writers", n)[:int(math.Round(share*float64(n)))] {
+			turned[i] = true
+		}
+		return turned, nil
+	}
+	family := rng.NewFamily(seed, "data: rotated writers")
+	var s rng.Stream
+	for i := range turned {
+		s.Key(&family, 0, i)
+		turned[i] = s.Float64() < share
+	}
+	return turned, nil
+}
+
+// render copies the pictures, turns those of some writers, and inverts.
+func (w *WriterImages) render(turned []bool, inkLow bool) (*Images, error) {
+	im := &Images{Height: w.Images.Height, Width: w.Images.Width, Labels: w.Images.Labels}
+	if !slices.Contains(turned, true) && !inkLow {
+		im.Pixels = w.Images.Pixels
+		return im, nil
+	}
+	im.Pixels = slices.Clone(w.Images.Pixels)
+	size := im.Height * im.Width
+	for i, turn := range turned {
+		if !turn {
+			continue
+		}
+		if im.Height != im.Width {
+			return nil, fmt.Errorf("writers: pictures of %d by %d cannot be turned by 90 degrees in place; they must be square", im.Height, im.Width)
+		}
+		for _, k := range w.Writers[i].Index {
+			rotateLeft(im.Pixels[k*size:(k+1)*size], w.Images.Pixels[k*size:(k+1)*size], im.Width)
+		}
+	}
+	if inkLow {
+		for i, b := range im.Pixels {
+			im.Pixels[i] = 255 - b
+		}
+	}
+	return im, nil
+}
+
+// rotateLeft turns a square picture by 90 degrees counter-clockwise, as numpy's
+// rot90 does: what was the right column becomes the top row.
+func rotateLeft(dst, src []byte, side int) {
+	for i := range side {
+		for j := range side {
+			dst[i*side+j] = src[j*side+side-1-i]
+		}
+	}
+}

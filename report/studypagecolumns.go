@@ -1,0 +1,132 @@
+package report
+
+import "strings"
+
+// thinnestColumn is the width below which bars beside one another are drawn as
+// steps instead.
+const thinnestColumn = 4
+
+// columns draws a histogram: ours as bars, beside one another if there are
+// several; the paper's as a dashed outline.
+func (c *canvas) columns(traces []trace, ax, ay axis) []legendEntry {
+	slots := map[string]int{}
+	for _, t := range traces {
+		if _, ok := slots[t.Name]; !t.Paper && !ok {
+			slots[t.Name] = len(slots)
+		}
+	}
+	full := columnWidth(traces, ax)
+	width := full
+	if len(slots) > 1 {
+		width = 0.86 * full / float64(len(slots))
+	}
+	stepped := len(slots) > 1 && width < thinnestColumn
+	base := ay.from
+	if ay.kind != logAxis {
+		base = ay.at(0)
+	}
+	for _, t := range traces {
+		shift, w := 0.0, full
+		if slot, ok := slots[t.Name]; ok && len(slots) > 1 && !stepped {
+			w, shift = width, (float64(slot)-float64(len(slots)-1)/2)*width
+		}
+		switch {
+		case t.Paper:
+			c.path("curve theirs "+t.colour(), outline(t, ax, ay, base, shift, w))
+		case stepped:
+			c.path("steps "+t.colour()+" "+dashClass(t.look), outline(t, ax, ay, base, 0, full))
+		default:
+			gap := min(1.2, 0.08*w)
+			for _, p := range t.Points {
+				x, y := ax.at(p.X)+shift-w/2, ay.at(p.Y)
+				c.rect("column "+t.colour(), x+gap, min(y, base), w-2*gap, max(y, base)-min(y, base))
+			}
+		}
+		if len(t.Points) <= mostMarked {
+			c.path("whisker", whiskers(t, ax, ay, shift))
+		}
+		if len(slots) > 1 && !t.Paper {
+			c.columnMarks(t, ax, ay, shift, stepped)
+		}
+	}
+	return append(columnLegend(traces, len(slots) > 1, stepped), intervalLegend(traces, false)...)
+}
+
+// columnMarks puts a series' shape on its bars, or on the highest of its steps:
+// colour alone would not tell series apart.
+func (c *canvas) columnMarks(t trace, ax, ay axis, shift float64, stepped bool) {
+	points := t.Points
+	if stepped {
+		highest := points[0]
+		for _, p := range points {
+			if p.Y > highest.Y {
+				highest = p
+			}
+		}
+		points = []Point{highest}
+	}
+	var d strings.Builder
+	for _, p := range points {
+		markPath(&d, t.look, ax.at(p.X)+shift, ay.at(p.Y), 3.4)
+	}
+	c.path("mark "+t.colour(), d.String())
+}
+
+// columnWidth is the room of one bar: the least distance between two.
+func columnWidth(traces []trace, ax axis) float64 {
+	var places []float64
+	for _, t := range traces {
+		for _, p := range t.Points {
+			places = append(places, ax.at(p.X))
+		}
+	}
+	gap := smallestGap(distinct(places), func(v float64) float64 { return v })
+	if gap == 0 {
+		gap = (plotRight - plotLeft) / 4
+	}
+	if ax.apart {
+		gap = min(gap, 2*zeroPlace)
+	}
+	return min(gap, (plotRight-plotLeft)/2)
+}
+
+// outline goes around bars that stand side by side, and down where one is missing.
+func outline(t trace, ax, ay axis, base, shift, width float64) string {
+	var d strings.Builder
+	for i, p := range t.Points {
+		left := ax.at(p.X) + shift - width/2
+		joined := i > 0 && ax.at(p.X)-ax.at(t.Points[i-1].X) < width+0.6
+		if joined {
+			d.WriteString("V" + coordinate(ay.at(p.Y)))
+		} else {
+			d.WriteString("M" + coordinate(left) + " " + coordinate(base) + "V" + coordinate(ay.at(p.Y)))
+		}
+		d.WriteString("H" + coordinate(left+width))
+		if i == len(t.Points)-1 || ax.at(t.Points[i+1].X)-ax.at(p.X) >= width+0.6 {
+			d.WriteString("V" + coordinate(base))
+		}
+	}
+	return d.String()
+}
+
+func columnLegend(traces []trace, marked, stepped bool) []legendEntry {
+	var out []legendEntry
+	for _, t := range traces {
+		var c canvas
+		switch {
+		case t.Paper:
+			c.path("curve theirs "+t.colour(), "M7 16V3H23V16")
+		case stepped:
+			c.path("steps "+t.colour()+" "+dashClass(t.look), "M2 16V9H12V4H20V11H28V16")
+		default:
+			c.rect("column "+t.colour(), 8, 4, 14, 12)
+		}
+		if marked && !t.Paper {
+			var d strings.Builder
+			markPath(&d, t.look, 15, 5, 3.4)
+			c.path("mark "+t.colour(), d.String())
+		}
+		out = append(out, legendEntry{c.key(), t.named()})
+	}
+	return out
+}
