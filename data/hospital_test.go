@@ -14,7 +14,7 @@ import (
 
 func madeUpZIPs(t testing.TB) *ZIPTable {
 	t.Helper()
-	z, err := ReadZIP("z.csv", strings.NewReader("zip,lat,lon\n01040,42.2,-72.6\n36301,31.25,-85.5\n94545,37.5,-122\n"))
+	z, err := ReadZIP("z.csv", strings.NewReader("zip,lat,lon\n01040,42.25,-72.5\n36301,31.25,-85.5\n94545,37.5,-122\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestHospitalLayoutsAgree(t *testing.T) {
 		want := []Client{
 			{Rows: Rows{X: []float64{0.25, -0.855, 0.3125, 0.75, -0.855, 0.3125}, Y: []float64{0.503606, 0.7}, Features: 3}},
 			{Rows: Rows{X: []float64{0.5, -1.22, 0.375}, Y: []float64{1.234567}, Features: 3}},
-			{Rows: Rows{X: []float64{0.75, -72.6 / 100, 42.2 / 100}, Y: []float64{0.8}, Features: 3}},
+			{Rows: Rows{X: []float64{0.75, -0.725, 0.4225}, Y: []float64{0.8}, Features: 3}},
 		}
 		for i, c := range h.Clients {
 			if !slices.Equal(c.X, want[i].X) || !slices.Equal(c.Y, want[i].Y) || c.Features != 3 || c.Len() != len(want[i].Y) {

@@ -59,27 +59,29 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// BenchmarkDraw compares the two ways to draw: fewKinds is where they cross.
+// BenchmarkDraw draws units of so many copies each, in the package's mixed way
+// and all one by one.
 func BenchmarkDraw(b *testing.B) {
 	for _, units := range []int{1000, 100_000} {
-		for _, each := range []int{4, 16, 64, 1000} {
-			copies := make([]int, units/each)
+		for _, each := range []int{1, 4, 8, 16, 64, 1000} {
+			copies := make([]int32, units/each)
 			for i := range copies {
-				copies[i] = each
+				copies[i] = int32(each)
 			}
-			s := unitsOfKinds(copies...)
-			times := make([]int, len(copies))
+			d := unitsOfKinds(copies...).drawer()
 			family := rng.NewFamily(1, "bench")
 			src := family.Stream(0, 0)
-			divide := s.divider()
-			b.Run(fmt.Sprintf("units=%d/each=%d/one by one", units, each), func(b *testing.B) {
+			b.Run(fmt.Sprintf("units=%d/each=%d/mixed", units, each), func(b *testing.B) {
 				for b.Loop() {
-					s.drawEach(src, times)
+					d.draw(src)
 				}
 			})
-			b.Run(fmt.Sprintf("units=%d/each=%d/by halves", units, each), func(b *testing.B) {
+			b.Run(fmt.Sprintf("units=%d/each=%d/one by one", units, each), func(b *testing.B) {
 				for b.Loop() {
-					divide(src, times)
+					clear(d.times)
+					for range d.kindOf {
+						d.times[d.kindOf[src.Below(len(d.kindOf))]]++
+					}
 				}
 			})
 		}

@@ -68,15 +68,13 @@ func (s *sample) resample(b Bootstrap, figures int, measure func(totals, out []f
 	}
 	r := &resampled{Bootstrap: b, columns: make([]float64, figures*b.Resamples)}
 	family := rng.NewFamily(b.Seed, "fair bootstrap")
-	draw := s.drawer()
+	drawer := s.drawer()
 	var src rng.Stream
-	times := make([]int, len(s.copies))
 	totals := make([]float64, s.groups*s.kinds.width)
 	out := make([]float64, figures)
 	for i := range b.Resamples {
 		src.Key(&family, i, 0)
-		draw(&src, times)
-		s.totals(times, totals)
+		s.totals(drawer.draw(&src), totals)
 		measure(totals, out)
 		for f, v := range out {
 			r.columns[f*b.Resamples+i] = v
@@ -106,58 +104,70 @@ func (r *resampled) interval(figure int) (low, high float64, undefined int, ok b
 	return column[rank-1], column[undefined+len(column)-rank], undefined, true
 }
 
-// fewKinds is how many times more units than kinds there must be for dividing
-// the draws among kinds to beat drawing them one by one (BenchmarkDraw).
-const fewKinds = 16
+// Draws are divided among halves of the kinds while that is cheaper than drawing
+// one by one: while there are many units to a kind, or more units than a fast
+// cache holds (BenchmarkDraw).
+const (
+	manyToAKind = 12
+	blockUnits  = 1 << 12
+)
 
-// drawer gives the way to draw that suits the sample. Both ways have the same
-// distribution: multinomial, all units equally likely.
-func (s *sample) drawer() func(*rng.Stream, []int) {
-	if s.units >= fewKinds*len(s.copies) {
-		return s.divider()
-	}
-	return s.drawEach
+// drawer draws as many units as there are, all equally likely, with replacement.
+type drawer struct {
+	kindOf []int32
+	before []int // units of earlier kinds
+	times  []int32
 }
 
-// drawEach draws unit by unit, two of them from every 64 random bits.
-func (s *sample) drawEach(src *rng.Stream, times []int) {
-	clear(times)
-	n := uint32(s.units)
+func (s *sample) drawer() *drawer {
+	d := &drawer{kindOf: s.kindOf, before: make([]int, len(s.copies)+1), times: make([]int32, len(s.copies))}
+	for kind, n := range s.copies {
+		d.before[kind+1] = d.before[kind] + int(n)
+	}
+	return d
+}
+
+// draw gives how often each kind was drawn, until the next call.
+func (d *drawer) draw(src *rng.Stream) []int32 {
+	d.divide(src, 0, len(d.times), len(d.kindOf))
+	return d.times
+}
+
+// divide spreads draws over the kinds from..to-1. How many of them fall on the
+// first half is binomial.
+func (d *drawer) divide(src *rng.Stream, from, to, draws int) {
+	units := d.before[to] - d.before[from]
+	switch {
+	case to-from == 1:
+		d.times[from] = int32(draws)
+	case units <= blockUnits && units < manyToAKind*(to-from):
+		d.drawEach(src, from, to, draws)
+	default:
+		middle := (from + to) / 2
+		low := binomial(src, draws, uint64(d.before[middle]-d.before[from]), uint64(units))
+		d.divide(src, from, middle, low)
+		d.divide(src, middle, to, draws-low)
+	}
+}
+
+// drawEach draws unit by unit, four of them from every 64 random bits.
+func (d *drawer) drawEach(src *rng.Stream, from, to, draws int) {
+	clear(d.times[from:to])
+	kindOf := d.kindOf[d.before[from]:d.before[to]]
+	n := uint32(len(kindOf))
 	// Lemire 2019: reject the few low products that would favour small values.
-	limit := -n % n
-	for left := s.units; left > 0; {
+	limit := (1 << 16) % n
+	for draws > 0 {
 		word := src.Uint64()
-		for _, half := range [2]uint64{word >> 32, word & math.MaxUint32} {
-			product := half * uint64(n)
-			if uint32(product) >= limit && left > 0 {
-				times[s.kindOf[product>>32]]++
-				left--
+		for range 4 {
+			product := uint32(uint16(word)) * n
+			word >>= 16
+			if product&math.MaxUint16 >= limit && draws > 0 {
+				d.times[kindOf[product>>16]]++
+				draws--
 			}
 		}
 	}
-}
-
-// divider divides the draws among the kinds by halves: how many fall on the
-// first half of the kinds is binomial, and so on down to one kind.
-func (s *sample) divider() func(*rng.Stream, []int) {
-	before := make([]int, len(s.copies)+1) // units of earlier kinds
-	for kind, n := range s.copies {
-		before[kind+1] = before[kind] + n
-	}
-	var divide func(src *rng.Stream, times []int, from, draws int)
-	divide = func(src *rng.Stream, times []int, from, draws int) {
-		if len(times) == 1 || draws == 0 {
-			clear(times)
-			times[0] = draws
-			return
-		}
-		half := len(times) / 2
-		middle, to := from+half, from+len(times)
-		low := binomial(src, draws, uint64(before[middle]-before[from]), uint64(before[to]-before[from]))
-		divide(src, times[:half], from, low)
-		divide(src, times[half:], middle, draws-low)
-	}
-	return func(src *rng.Stream, times []int) { divide(src, times, 0, s.units) }
 }
 
 // binomial is the number of successes in so many trials, each with the

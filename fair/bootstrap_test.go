@@ -16,7 +16,7 @@ import (
 const falseAlarm = 1e-6
 
 // unitsOfKinds has units of the kinds given, so many copies of each.
-func unitsOfKinds(copies ...int) *sample {
+func unitsOfKinds(copies ...int32) *sample {
 	s := &sample{groups: 1, copies: copies}
 	for kind, n := range copies {
 		for range n {
@@ -29,18 +29,16 @@ func unitsOfKinds(copies ...int) *sample {
 
 // drawsLookRight draws many times and checks that times is multinomial: how often
 // each kind is drawn (chi-square), and how much that varies between draws.
-func drawsLookRight(s *sample, draw func(*rng.Stream, []int)) bool {
+func drawsLookRight(s *sample, draw func(*rng.Stream) []int32) bool {
 	const draws = 4000
 	family := rng.NewFamily(7, "test draws")
 	kinds := len(s.copies)
 	total, squares := make([]float64, kinds), make([]float64, kinds)
-	times := make([]int, kinds)
 	n := float64(s.units)
 	for i := range draws {
-		draw(family.Stream(i, 0), times)
 		sum := 0
-		for kind, count := range times {
-			sum += count
+		for kind, count := range draw(family.Stream(i, 0)) {
+			sum += int(count)
 			mean := float64(s.copies[kind])
 			total[kind] += float64(count)
 			squares[kind] += (float64(count) - mean) * (float64(count) - mean)
@@ -53,6 +51,9 @@ func drawsLookRight(s *sample, draw func(*rng.Stream, []int)) bool {
 	for kind := range kinds {
 		expected := float64(s.copies[kind]) * draws
 		chi += (total[kind] - expected) * (total[kind] - expected) / expected
+	}
+	if kinds == 1 {
+		return true // all draws fall on it
 	}
 	if (distuv.ChiSquared{K: float64(kinds - 1)}).Survival(chi) < falseAlarm/2 {
 		return false
@@ -70,35 +71,63 @@ func drawsLookRight(s *sample, draw func(*rng.Stream, []int)) bool {
 }
 
 func TestDraws(t *testing.T) {
-	for _, s := range []*sample{unitsOfKinds(40, 1, 300, 7, 52), unitsOfKinds(13, 11), unitsOfKinds(1, 1, 1, 1, 1, 1, 1), unitsOfKinds(200, 100, 3)} {
-		if !drawsLookRight(s, s.drawEach) {
-			t.Errorf("one by one: wrong distribution over %v", s.copies)
+	alone := make([]int32, 2*blockUnits+100) // more than a block, all different
+	for i := range alone {
+		alone[i] = 1
+	}
+	for _, s := range []*sample{
+		unitsOfKinds(40, 1, 300, 7, 52), unitsOfKinds(13, 11), unitsOfKinds(1, 1, 1, 1, 1, 1, 1),
+		unitsOfKinds(200, 100, 3), unitsOfKinds(900, 1, 1, 2, 1), unitsOfKinds(5),
+	} {
+		if !drawsLookRight(s, s.drawer().draw) {
+			t.Errorf("wrong distribution over %v", s.copies)
 		}
-		if !drawsLookRight(s, s.divider()) {
-			t.Errorf("by halves: wrong distribution over %v", s.copies)
+	}
+	if s := unitsOfKinds(alone...); !drawsLookRight(pooled(s)) {
+		t.Errorf("wrong distribution over %d units", s.units)
+	}
+}
+
+// pooled watches many kinds by the hundred.
+func pooled(s *sample) (*sample, func(*rng.Stream) []int32) {
+	const size = 100
+	pools := make([]int32, (len(s.copies)+size-1)/size)
+	for kind, n := range s.copies {
+		pools[kind/size] += n
+	}
+	drawer, times := s.drawer(), make([]int32, len(pools))
+	return unitsOfKinds(pools...), func(src *rng.Stream) []int32 {
+		clear(times)
+		for kind, n := range drawer.draw(src) {
+			times[kind/size] += n
 		}
+		return times
 	}
 }
 
 func TestPlantedDrawsAreCaught(t *testing.T) {
 	s := unitsOfKinds(40, 1, 300, 7, 52)
-	for name, draw := range map[string]func(*rng.Stream, []int){
-		"every unit once": func(_ *rng.Stream, times []int) { copy(times, s.copies) },
-		"kinds equally likely": func(src *rng.Stream, times []int) {
+	times := make([]int32, len(s.copies))
+	for name, draw := range map[string]func(*rng.Stream) []int32{
+		"every unit once": func(*rng.Stream) []int32 { return s.copies },
+		"kinds equally likely": func(src *rng.Stream) []int32 {
 			clear(times)
 			for range s.units {
 				times[src.Below(len(times))]++
 			}
+			return times
 		},
-		"the last unit is never drawn": func(src *rng.Stream, times []int) {
+		"the last unit is never drawn": func(src *rng.Stream) []int32 {
 			clear(times)
 			for range s.units {
 				times[s.kindOf[src.Below(s.units-1)]]++
 			}
+			return times
 		},
-		"one draw too few": func(src *rng.Stream, times []int) {
-			s.drawEach(src, times)
+		"one draw too few": func(src *rng.Stream) []int32 {
+			copy(times, s.drawer().draw(src))
 			times[2]--
+			return times
 		},
 	} {
 		if drawsLookRight(s, draw) {

@@ -43,9 +43,9 @@ func newComparer(s *sample, models []ModelLoss, names []string) *comparer {
 			for j, v := range cell {
 				overall[j] += v
 			}
-			c.clients[g] = append(c.clients[g], standing{means(cell), n})
+			c.clients[g] = append(c.clients[g], standing{means(cell), int(n)})
 		}
-		c.clients[len(names)] = append(c.clients[len(names)], standing{means(overall), n})
+		c.clients[len(names)] = append(c.clients[len(names)], standing{means(overall), int(n)})
 	}
 	return c
 }

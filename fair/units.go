@@ -71,7 +71,7 @@ func counting(n int) []int32 {
 type sample struct {
 	rows, units, groups int
 	kinds               cells
-	copies              []int
+	copies              []int32
 	kindOf              []int32 // the kind of each unit, kinds in order
 }
 
@@ -98,13 +98,10 @@ func newSample(groupOf []int32, groups int, cluster []int, width int, add func(r
 }
 
 // totals sums the kinds up by group, each as often as times says.
-func (s *sample) totals(times []int, out []float64) {
+func (s *sample) totals(times []int32, out []float64) {
 	clear(out)
 	width := s.kinds.width
 	for kind, n := range times {
-		if n == 0 {
-			continue
-		}
 		weight := float64(n)
 		for cell := s.kinds.first[kind]; cell < s.kinds.first[kind+1]; cell++ {
 			sums := s.kinds.sums[int(cell)*width:][:width]
@@ -126,7 +123,8 @@ type support struct {
 // support counts; has says whether a cell with these sums has rows of the sort.
 func (s *sample) support(has func(sums []float64) bool) support {
 	c := support{within: make([]int, s.groups), outside: make([]int, s.groups)}
-	for kind, n := range s.copies {
+	for kind, copies := range s.copies {
+		n := int(copies)
 		group, sums := s.kinds.unit(int32(kind))
 		last, found := int32(0), 0
 		for i, g := range group {

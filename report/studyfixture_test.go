@@ -64,7 +64,7 @@ func hospitalStudy() Study {
 			row := Row{Section: "Table 1: median budget", Label: label, Metric: "median epsilon", Settings: settings, Unit: "epsilon",
 				Paper: number(p), Measured: number(o), Low: number(0.88 * o), High: number(1.11 * o), Verdict: Agrees}
 			if o/p > 1.25 || p/o > 1.25 {
-				row.Verdict, row.Note = Differs, fmt.Sprintf("Ours is %.1f times the paper’s: training stops later, so clients are asked more often.", o/p)
+				row.Verdict, row.Note = Differs, fmt.Sprintf("Ours is %.1f times the paper’s: a run’s length decides how often a client is asked.", o/p)
 			}
 			s.Rows = append(s.Rows, row)
 			ours.Points, theirs.Points = append(ours.Points, Point{X: nu, Y: o}), append(theirs.Points, Point{X: nu, Y: p})

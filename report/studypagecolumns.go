@@ -32,7 +32,7 @@ func (c *canvas) columns(traces []trace, ax, ay axis) []legendEntry {
 		}
 		switch {
 		case t.Paper:
-			c.path("curve theirs "+t.colour(), outline(t, ax, ay, base, shift, w))
+			c.path("curve theirs "+outlineColour(t, traces), outline(t, ax, ay, base, shift, w))
 		case stepped:
 			c.path("steps "+t.colour()+" "+dashClass(t.look), outline(t, ax, ay, base, 0, full))
 		default:
@@ -90,6 +90,20 @@ func columnWidth(traces []trace, ax axis) float64 {
 	return min(gap, (plotRight-plotLeft)/2)
 }
 
+// outlineColour is ink for a lone series of the paper: it lies across our bars.
+func outlineColour(t trace, traces []trace) string {
+	theirs := 0
+	for _, other := range traces {
+		if other.Paper {
+			theirs++
+		}
+	}
+	if theirs == 1 {
+		return "ink"
+	}
+	return t.colour()
+}
+
 // outline goes around bars that stand side by side, and down where one is missing.
 func outline(t trace, ax, ay axis, base, shift, width float64) string {
 	var d strings.Builder
@@ -115,7 +129,7 @@ func columnLegend(traces []trace, marked, stepped bool) []legendEntry {
 		var c canvas
 		switch {
 		case t.Paper:
-			c.path("curve theirs "+t.colour(), "M7 16V3H23V16")
+			c.path("curve theirs "+outlineColour(t, traces), "M7 16V3H23V16")
 		case stepped:
 			c.path("steps "+t.colour()+" "+dashClass(t.look), "M2 16V9H12V4H20V11H28V16")
 		default:

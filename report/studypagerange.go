@@ -120,7 +120,7 @@ func barNote(rows []Row, scales map[scaleKey]barScale) string {
 			text += " " + key.unit
 		}
 		if s.kind == logAxis {
-			text += ", logarithmic"
+			text += " (logarithmic)"
 		}
 		if key.metric != "" && len(scales) > 1 {
 			text = key.metric + " " + text

@@ -135,7 +135,7 @@ func TestSyntheticFigures(t *testing.T) {
 		{"balanced, best round", "validation RMSE", 0, 0.62},
 		{"balanced, best round", "seeds near both optima", 0.9, 1},
 		{"balanced, best round", "maximum leakage", 2.4, 2.4},
-		{"C = 0.5*0.97^t, 10 epochs", "seeds near both optima", 0.6, 1},
+		{"C = 0.8*0.945^t, 10 epochs, 14 clients", "seeds near both optima", 0.6, 1},
 		{"largest rise of the loss over its bound", "ratio", 0, 1},
 	} {
 		if got := find(c.label, c.metric); got < c.low || got > c.high {

@@ -39,9 +39,10 @@ func patience(n int) func(*config.Run) {
 	return func(r *config.Run) { r.Algorithm.Stop.Patience = n }
 }
 
-func soundRadius(c, decay float64, epochs int) func(*config.Run) {
+func soundRadius(c, decay float64, epochs, clients, rounds int) func(*config.Run) {
 	return func(r *config.Run) {
 		balanced(r)
+		r.Algorithm.ClientsPerRound, r.Algorithm.Rounds = clients, rounds
 		r.Privacy.Radius, r.Privacy.RadiusDecay, r.Algorithm.Local.Epochs = c, decay, epochs
 	}
 }
@@ -58,11 +59,11 @@ var variants = []variant{
 	{"What matters", "balanced, best round", "group-private", "paper", map[string]any{"k": 2, "nu": 5, "sampling": "balanced", "rounds": 85}, balanced, nil, nil, "the same leakage, three times as many rounds; validators unprotected"},
 	{"What matters", "balanced, last round", "group-private", "paper", map[string]any{"k": 2, "nu": 5, "sampling": "balanced", "rounds": 85, "return": "last"},
 		func(r *config.Run) { balanced(r); r.Algorithm.Stop.Return = "last" }, nil, nil, "without looking at validators"},
-	{"Sound mode: public radius, 85 rounds, last model", "C = 0.2, 3 epochs", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.2, "decay": 1, "epochs": 3}, soundRadius(0.2, 1, 3), nil, nil, ""},
-	{"Sound mode: public radius, 85 rounds, last model", "C = 0.3*0.985^t, 3 epochs", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.3, "decay": 0.985, "epochs": 3}, soundRadius(0.3, 0.985, 3), nil, nil, ""},
-	{"Sound mode: public radius, 85 rounds, last model", "C = 0.5*0.97^t, 10 epochs", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.5, "decay": 0.97, "epochs": 10}, soundRadius(0.5, 0.97, 10), nil, nil, ""},
-	{"Sound mode: public radius, 85 rounds, last model", "the same, best round", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.5, "decay": 0.97, "epochs": 10, "return": "best"},
-		func(r *config.Run) { soundRadius(0.5, 0.97, 10)(r); r.Algorithm.Stop.Return = "best" }, nil, nil, "validators unprotected"},
+	{"Sound mode: public radius, fixed rounds, last model", "C = 0.2, 3 epochs", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.2, "decay": 1, "epochs": 3}, soundRadius(0.2, 1, 3, 7, 85), nil, nil, ""},
+	{"Sound mode: public radius, fixed rounds, last model", "C = 0.3*0.985^t, 3 epochs", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.3, "decay": 0.985, "epochs": 3}, soundRadius(0.3, 0.985, 3, 7, 85), nil, nil, ""},
+	{"Sound mode: public radius, fixed rounds, last model", "C = 0.8*0.945^t, 10 epochs, 14 clients", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.8, "decay": 0.945, "epochs": 10, "clients": 14, "rounds": 42}, soundRadius(0.8, 0.945, 10, 14, 42), nil, nil, ""},
+	{"Sound mode: public radius, fixed rounds, last model", "the same, best round", "group-private", "sound", map[string]any{"k": 2, "nu": 5, "C": 0.8, "decay": 0.945, "epochs": 10, "clients": 14, "rounds": 42, "return": "best"},
+		func(r *config.Run) { soundRadius(0.8, 0.945, 10, 14, 42)(r); r.Algorithm.Stop.Return = "best" }, nil, nil, "validators unprotected"},
 }
 
 func runSynthetic(l *lab) (report.Study, error) {

@@ -152,18 +152,17 @@ func TestSameBytesForAnyWorkers(t *testing.T) {
 	}
 }
 
-// longRun lasts about a second and leaves a checkpoint every few rounds.
+// longRun lasts a second or more and leaves a checkpoint every few rounds.
 var longRun = []string{"--set", "data.users=2000", "--set", "data.validation_users=200", "--set", "algorithm.clients_per_round=200",
-	"--set", "algorithm.rounds=1500", "--set", "algorithm.stop.patience=0", "--set", "algorithm.sampling=balanced",
+	"--set", "algorithm.rounds=6000", "--set", "algorithm.stop.patience=0", "--set", "algorithm.sampling=balanced",
 	"--set", "run.checkpoint_seconds=0.01"}
 
-// TestKillAndResume kills the program at random moments, again and again, until a
-// resume comes through: the models must be those of a run in one piece.
+// TestKillAndResume kills the program three times at random moments of its first
+// quarter second, then lets a resume come through: the models must be those of a
+// run in one piece.
 func TestKillAndResume(t *testing.T) {
-	began := time.Now()
 	whole := runJSON(t, append([]string{"run", example("group-private.yaml"), "--out", filepath.Join(t.TempDir(), "whole")}, longRun...)...)
-	lasts := time.Since(began)
-	runs := 6
+	runs := 4
 	if *soak {
 		runs = 60
 	}
@@ -171,32 +170,32 @@ func TestKillAndResume(t *testing.T) {
 	kills := 0
 	for range runs {
 		dir := filepath.Join(t.TempDir(), "run")
-		args := append([]string{"run", example("group-private.yaml"), "--out", dir}, longRun...)
+		fresh := append([]string{"run", example("group-private.yaml"), "--out", dir, "--output", "json"}, longRun...)
 		for try := 0; ; try++ {
-			killed, out := killAfter(t, time.Duration(random.Float64()*0.8*float64(lasts)), append(args, "--output", "json")...)
-			if killed {
-				kills++
-			}
+			args := []string{"run", "--resume", dir, "--output", "json"}
 			if _, err := os.Stat(filepath.Join(dir, "run.yaml")); err != nil {
 				if _, err := os.Stat(dir); err == nil {
 					t.Fatalf("%s is there without its run file", dir)
 				}
-				continue // killed before the directory existed: there is nothing to resume
+				args = fresh // killed before the directory existed: there is nothing to resume
 			}
-			if !killed {
-				var res map[string]any
-				if err := json.Unmarshal(out, &res); err != nil {
-					t.Fatalf("%s: %v", out, err)
-				}
-				if res["model_sha256"] != whole["model_sha256"] {
-					t.Fatalf("after %d kills the models are %v, in one piece %v", try, res["model_sha256"], whole["model_sha256"])
-				}
-				break
+			wait := time.Duration(random.Float64() * float64(250*time.Millisecond))
+			if try >= 3 {
+				wait = time.Hour
 			}
-			args = []string{"run", "--resume", dir}
-			if try >= 6 { // now let it come through
-				lasts *= 4
+			killed, out := killAfter(t, wait, args...)
+			if killed {
+				kills++
+				continue
 			}
+			var res map[string]any
+			if err := json.Unmarshal(out, &res); err != nil {
+				t.Fatalf("%s: %v", out, err)
+			}
+			if res["model_sha256"] != whole["model_sha256"] {
+				t.Fatalf("after %d kills the models are %v, in one piece %v", try, res["model_sha256"], whole["model_sha256"])
+			}
+			break
 		}
 	}
 	t.Logf("%d kills in %d runs", kills, runs)

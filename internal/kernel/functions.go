@@ -7,17 +7,18 @@ import (
 
 // The assembly's errors, measured over the whole range of arguments by the
 // tests, which hold them to these bounds. One unit is the spacing of numbers at
-// the result (ulp); subnormal results are counted in the smallest spacing.
+// the result (ulp), for float32 and float64 alike; subnormal results are counted
+// in the smallest spacing.
 //
-//	           float32      float64
-//	Exp        2 ulp        2 ulp
-//	Log        2 ulp        2 ulp
-//	Tanh       4 ulp        4 ulp
-//	Sigmoid    3 ulp        3 ulp
-//	Gelu       8+4|2u| ulp  8+4|2u| ulp    2u: the argument of the sigmoid
-//	SoftmaxRows 6+|x-max| ulp              of the largest input of the row
+//	Exp          2
+//	Log          2
+//	Tanh         4
+//	Sigmoid      3
+//	Gelu         8 + 4|v|    v = 2u, the argument of its sigmoid
+//	SoftmaxRows  6 + |x-m|   m = the row's largest input
 //
-// The twin rounds package math's float64 results and stays within them.
+// The twin rounds package math's float64 results and stays within them, but for
+// Exp in float64: 3 ulp, because math.Exp is that far off on amd64.
 
 // functionChunk is chunk for kernels that take about a nanosecond a value.
 const functionChunk = 1024

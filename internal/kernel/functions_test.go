@@ -105,6 +105,10 @@ func testFunctionsAreAccurate[F Float](t *testing.T) {
 				} else {
 					f.run(y, x)
 				}
+				slack := 1.0
+				if f.name == "Exp" && !isSingle[F]() && set != "avx2" {
+					slack = 1.5 // math.Exp itself
+				}
 				worst, where := 0.0, F(0)
 				for i, v := range x {
 					if !inDomain(f.name, float64(v)) {
@@ -115,7 +119,7 @@ func testFunctionsAreAccurate[F Float](t *testing.T) {
 					}
 				}
 				t.Logf("worst error %.3f of the bound, at %v", worst, where)
-				if worst > 1 {
+				if worst > slack {
 					t.Errorf("error %.3f of the bound at %v", worst, where)
 				}
 				for v, want := range f.odd {

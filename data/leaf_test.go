@@ -1,0 +1,152 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// leafPicture is paper but for the given values at its start.
+func leafPicture(values ...string) string {
+	cells := slices.Repeat([]string{"1.0"}, 784)
+	copy(cells, values)
+	return "[" + strings.Join(cells, ", ") + "]"
+}
+
+func leafFile(users, samples, data string) string {
+	return fmt.Sprintf(`{"users": %s, "num_samples": %s, "user_data": %s}`, users, samples, data)
+}
+
+func TestReadLEAF(t *testing.T) {
+	a := `{"x": [` + leafPicture("0.0", "0.5019607843137255") + `, ` + leafPicture("1", "0") + `], "y": [61, 0]}`
+	b := `{"y": [10], "x": [` + leafPicture("0.25") + `]}`
+	files := map[string]string{
+		"LEAF's order": leafFile(`["f0_1", "f0_2"]`, `[2, 1]`, `{"f0_1": `+a+`, "f0_2": `+b+`}`),
+		"another":      `{"user_data": {"f0_2": ` + b + `, "f0_1": ` + a + `}, "hierarchies": [null, {"a": [1]}], "num_samples": [2,1], "users": ["f0_1","f0_2"]}`,
+	}
+	for name, body := range files {
+		w, err := ReadLEAF("l.json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		first, second := w.Writers[0], w.Writers[1]
+		if first.Name != "f0_1" || len(first.Index) != 2 || second.Name != "f0_2" || len(second.Index) != 1 || w.Classes != 62 {
+			t.Fatalf("%s: %+v", name, w.Writers)
+		}
+		// Background 1 becomes 0, ink 0 becomes 255; 0.502 is level 128 of 255.
+		at := func(i, pixel int) byte { return w.Images.Pixels[784*i+pixel] }
+		if i := first.Index[0]; at(i, 0) != 255 || at(i, 1) != 127 || at(i, 2) != 0 || w.Images.Labels[i] != 61 {
+			t.Errorf("%s: %v, label %d", name, w.Images.Pixels[784*i:784*i+3], w.Images.Labels[i])
+		}
+		if i := first.Index[1]; at(i, 0) != 0 || at(i, 1) != 255 || w.Images.Labels[i] != 0 {
+			t.Errorf("%s: %v", name, w.Images.Pixels[784*i:784*i+3])
+		}
+		if i := second.Index[0]; at(i, 0) != 191 || w.Images.Labels[i] != 10 {
+			t.Errorf("%s: %v", name, w.Images.Pixels[784*i:784*i+3])
+		}
+		// 0.25 is no multiple of 1/255, and the report says so.
+		if len(w.Report.Notes) != 1 || !strings.HasPrefix(w.Report.Notes[0], "1 pixels") {
+			t.Error(name, w.Report.Notes)
+		}
+	}
+}
+
+// LEAF's split by sample leaves users in user_data that have nothing.
+func TestLEAFUsersWithoutPictures(t *testing.T) {
+	one := `{"x": [` + leafPicture() + `], "y": [3]}`
+	w, err := ReadLEAF("l.json", strings.NewReader(leafFile(`["a", "c"]`, `[1, 0]`,
+		`{"b": {"x": [], "y": []}, "a": `+one+`, "c": {"x": [], "y": []}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Writers) != 1 || w.Report.Count("user without a picture") != 2 {
+		t.Errorf("%+v %s", w.Writers, &w.Report)
+	}
+}
+
+func TestReadLEAFRefuses(t *testing.T) {
+	one := `{"x": [` + leafPicture() + `], "y": [3]}`
+	with := func(x, y string) string {
+		return leafFile(`["a"]`, `[1]`, `{"a": {"x": `+x+`, "y": `+y+`}}`)
+	}
+	good := leafFile(`["a"]`, `[1]`, `{"a": `+one+`}`)
+	if _, err := ReadLEAF("l.json", strings.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, body, what string }{
+		{"nothing", "", "EOF"},
+		{"a list", "[]", "where { must be"},
+		{"no users", `{"num_samples": [1], "user_data": {"a": ` + one + `}}`, "must all be there"},
+		{"another key", `{"user": []}`, `unknown key "user"`},
+		{"users twice", `{"users": ["a"], "users": ["a"]}`, `"users" is there twice`},
+		{"a null user", leafFile(`[null]`, `[1]`, `{"a": `+one+`}`), "null"},
+		{"a number for a user", leafFile(`[1]`, `[1]`, `{"a": `+one+`}`), "users"},
+		{"the same user twice", leafFile(`["a", "a"]`, `[1, 1]`, `{"a": `+one+`}`), `user "a" is there twice`},
+		{"a user's data twice", leafFile(`["a"]`, `[1]`, `{"a": `+one+`, "a": `+one+`}`), `"a" is there twice`},
+		{"a count less", leafFile(`["a"]`, `[]`, `{"a": `+one+`}`), "1 users and 0"},
+		{"another count", leafFile(`["a"]`, `[2]`, `{"a": `+one+`}`), "num_samples says 2"},
+		{"a null count", leafFile(`["a"]`, `[null]`, `{"a": `+one+`}`), "number of samples 0"},
+		{"a user without data", leafFile(`["a", "b"]`, `[1, 1]`, `{"a": `+one+`}`), `"b" has no user_data`},
+		{"data without a user", leafFile(`[]`, `[]`, `{"a": `+one+`}`), "not among users"},
+		{"nobody", leafFile(`[]`, `[]`, `{}`), "no writer"},
+		{"a label out of range", with("["+leafPicture()+"]", "[62]"), "label 0"},
+		{"a negative label", with("["+leafPicture()+"]", "[-1]"), "label 0"},
+		{"half a label", with("["+leafPicture()+"]", "[1.5]"), "label 0"},
+		{"a null label", with("["+leafPicture()+"]", "[null]"), "label 0"},
+		{"two labels", with("["+leafPicture()+"]", "[1, 2]"), "1 pictures in x and 2 labels"},
+		{"x and z", leafFile(`["a"]`, `[1]`, `{"a": {"z": []}}`), `unknown key "z"`},
+		{"a short picture", with("[[1.0, 1.0]]", "[1]"), "2 pixels"},
+		{"a long picture", with("["+strings.Replace(leafPicture(), "[", "[0.0, ", 1)+"]", "[1]"), "785 pixels"},
+		{"a bright pixel", with("["+leafPicture("1.0", "1.01")+"]", "[1]"), "picture 0: pixel 1 is"},
+		{"a dark pixel", with("["+leafPicture("-0.1")+"]", "[1]"), "pixel 0 is"},
+		{"bytes for shares", with("["+leafPicture("127")+"]", "[1]"), "0 to 1"},
+		{"a null pixel", with("["+leafPicture("null")+"]", "[1]"), "pixel 0 is"},
+		{"Python's NaN", with("["+leafPicture("NaN")+"]", "[1]"), "invalid character"},
+		{"text for a pixel", with("["+leafPicture(`"1,0"`)+"]", "[1]"), "pixel 0 is"},
+		{"a list for a pixel", with("["+leafPicture("[1.0]")+"]", "[1]"), "pixel 0 is"},
+		{"a number for a picture", with("[3]", "[1]"), "not a list"},
+		{"a cut file", good[:len(good)/2], "unexpected EOF"},
+		{"a cut end", good[:len(good)-1], "EOF"},
+		{"two objects", good + good, "more after the end"},
+	} {
+		_, err := ReadLEAF("l.json", strings.NewReader(c.body))
+		wantError(t, c.name, err, "l.json", c.what)
+	}
+	// A fault inside names the user.
+	_, err := ReadLEAF("l.json", strings.NewReader(with("["+leafPicture("7")+"]", "[1]")))
+	wantError(t, "a fault", err, `user "a"`, "byte")
+}
+
+func TestLoadLEAF(t *testing.T) {
+	folder := t.TempDir()
+	one := `{"x": [` + leafPicture() + `], "y": [3]}`
+	put(t, folder, "all_data_0.json", []byte(leafFile(`["a"]`, `[1]`, `{"a": `+one+`}`)))
+	second := put(t, folder, "all_data_1.json.gz", gz(t, []byte(leafFile(`["b"]`, `[1]`, `{"b": `+one+`}`))))
+	put(t, folder, "README", []byte("no data"))
+	w, err := LoadLEAF(folder)
+	if err != nil || len(w.Writers) != 2 || w.Writers[1].Name != "b" || w.Images.Len() != 2 {
+		t.Fatal(w, err)
+	}
+	if w, err = LoadLEAF(second); err != nil || len(w.Writers) != 1 {
+		t.Fatal(w, err)
+	}
+	_, err = LoadLEAF(folder, second)
+	wantError(t, "a file twice", err, `user "b" is there twice`)
+	_, err = LoadLEAF(t.TempDir())
+	wantError(t, "an empty folder", err, "no .json")
+	_, err = LoadLEAF(folder + "/nothing.json")
+	wantError(t, "a missing file", err, "nothing.json")
+}
+
+func FuzzReadLEAF(f *testing.F) {
+	one := `{"x": [` + leafPicture("0.0") + `], "y": [3]}`
+	f.Add(leafFile(`["a"]`, `[1]`, `{"a": `+one+`}`))
+	f.Add(leafFile(`["a"]`, `[0]`, `{"a": {"x": [[]], "y": []}}`))
+	f.Fuzz(func(t *testing.T, body string) {
+		w, err := ReadLEAF("l.json", strings.NewReader(body))
+		if err == nil && (len(w.Images.Pixels) != 784*w.Images.Len() || len(w.Writers) == 0) {
+			t.Fatalf("%d pixels, %d pictures, %d writers", len(w.Images.Pixels), w.Images.Len(), len(w.Writers))
+		}
+	})
+}
