@@ -84,7 +84,8 @@ type Algorithm struct {
 type Local struct {
 	Epochs int     `yaml:"epochs" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"passes over the client's data"`
 	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
-	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"rows in a batch; 0: all"`
+	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"examples in a batch; 0: all"`
+	Limit  int     `yaml:"limit" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"pictures that a client trains on in a round, drawn afresh; 0: all"`
 	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=rmse,enum=cross-entropy" jsonschema_description:"whose gradient is followed"`
 }
 
@@ -92,6 +93,7 @@ type Local struct {
 type Stop struct {
 	Patience          int    `yaml:"patience" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"validations without improvement before training stops; 0: never"`
 	Return            string `yaml:"return" jsonschema:"enum=best,enum=last" jsonschema_description:"which models are returned"`
+	Every             int    `yaml:"every" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"validate after every so many rounds"`
 	ValidationClients int    `yaml:"validation_clients" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"held-out clients asked in every round; 0: all"`
 }
 
@@ -129,7 +131,7 @@ func Default(algorithm, mode string) Run {
 			Kind: algorithm, Mode: mode, Hypotheses: 2, Rounds: 500, ClientsPerRound: 7,
 			Sampling: "uniform", Empty: "relocate", IdleRounds: 3,
 			Local: Local{Epochs: 1, Step: 0.1, Loss: "squared-error"},
-			Stop:  Stop{Patience: 6, Return: "best"},
+			Stop:  Stop{Patience: 6, Return: "best", Every: 1},
 		},
 		Privacy: Privacy{
 			RadiusDecay: 1, RadiusFloor: 1e-6, Accounting: mode, Noise: "simulated",
@@ -145,7 +147,7 @@ func Default(algorithm, mode string) Run {
 	if mode == "sound" {
 		// Stopping on raw validation losses is an unpaid release of the validators.
 		r.Algorithm.Rounds = 85
-		r.Algorithm.Stop = Stop{Return: "last"}
+		r.Algorithm.Stop = Stop{Return: "last", Every: 1}
 		r.Privacy.Radius = 0.3
 	}
 	return r

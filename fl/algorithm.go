@@ -60,5 +60,7 @@ type Worker struct {
 	noise   rng.Stream
 	batches rng.Stream
 	learner model.Learner
+	index   []int       // pictures drawn for a round
+	some    data.Client // what they make up
 	exact   exactScratch
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/rng"
@@ -91,14 +92,12 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 	if w.learner == nil {
 		w.learner = g.model.Learner()
 	}
-	_, choice := model.Best(w.learner, n, b.Hypotheses, p.Data)
+	mine := g.draw(w, b, p)
+	_, choice := model.Best(w.learner, n, b.Hypotheses, mine)
 	base := b.Hypotheses[choice*n : (choice+1)*n]
 
 	w.theta = append(w.theta[:0], base...)
-	if g.descent.Batch > 0 && g.descent.Batch < p.Data.Len() {
-		w.batches.Key(&g.batches, b.Round, p.ID)
-	}
-	w.learner.Train(g.descent, w.theta, p.Data, &w.batches)
+	w.learner.Train(g.descent, w.theta, mine, &w.batches)
 
 	if g.privacy.NoiseMultiplier == 0 {
 		return g.respondBare(w, b, p, out)
@@ -130,6 +129,23 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
 	}
 	return true, nil
+}
+
+// draw is what the client chooses by and trains on in a round: all it has, or a
+// limited number of pictures.
+func (g *Group) draw(w *Worker, b Broadcast, p *Participant) *data.Client {
+	limit, all := g.cfg.Local.Limit, p.Data.Len()
+	some := limit > 0 && limit < all && p.Data.Images != nil
+	if some || (g.descent.Batch > 0 && g.descent.Batch < all) {
+		w.batches.Key(&g.batches, b.Round, p.ID)
+	}
+	if !some {
+		return p.Data
+	}
+	w.index = append(w.index[:0], p.Data.Index...)
+	w.batches.Shuffle(w.index)
+	w.some = data.Client{Pictures: data.Pictures{Images: p.Data.Images, Index: w.index[:limit]}}
+	return &w.some
 }
 
 func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {

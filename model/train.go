@@ -38,7 +38,7 @@ type Shuffler interface{ Shuffle([]int) }
 type Descent struct {
 	Step   float64
 	Epochs int
-	Batch  int // 0: all rows
+	Batch  int // 0: all examples
 	Loss   Loss
 }
 

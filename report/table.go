@@ -13,7 +13,7 @@ import (
 
 // Table prints runs side by side for a terminal.
 func Table(w io.Writer, runs []sim.Summary) error {
-	rows := [][]string{{"method", "rounds", "validation RMSE", "worst distance", "median eps", "max eps", "declined", "claim"}}
+	rows := [][]string{{"method", "rounds", "validation loss", "worst distance", "median eps", "max eps", "declined", "claim"}}
 	for _, r := range runs {
 		name := r.Algorithm
 		if r.Mode == "sound" && r.Privacy.NoiseMultiplier > 0 {

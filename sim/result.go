@@ -33,10 +33,14 @@ type Summary struct {
 }
 
 // Metrics are of the returned models: mean over clients of the root mean squared
-// error under each client's best hypothesis. They are known in simulation only.
+// error (for pictures the cross entropy) under each client's best hypothesis. They
+// are known in simulation only.
 type Metrics struct {
 	ValidationLoss event.Number `json:"validation_loss"`
 	TrainLoss      event.Number `json:"train_loss"`
+	// Accuracy is the share of the validation clients' pictures that are classified
+	// right, each client under its best model; null for rows.
+	Accuracy *event.Number `json:"accuracy"`
 	// HonestLoss scores every validation row under the model that fits the client's
 	// other rows best; null for pictures.
 	HonestLoss *event.Number `json:"honest_loss"`

@@ -109,7 +109,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	}
 	s.examples = max(1, s.examples/len(s.participants))
 	s.progress = progress{
-		BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
+		Loss: math.Inf(1), BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
 		Declined: make([]bool, len(s.participants)), Cluster: slices.Repeat([]int{-1}, len(s.participants)),
 	}
 	s.record = newRecorder(a.Hypotheses, s.parameters, len(s.participants), s.state.Hypotheses)
@@ -162,8 +162,11 @@ func (s *Simulation) Step() (bool, error) {
 	for i, c := range releases.Clients {
 		s.progress.Cluster[c] = outcome.Assigned[i]
 	}
-	s.progress.Loss = s.validationLoss(s.state.Hypotheses)
-	s.settle(len(releases.Clients))
+	validated := s.state.Round%s.run.Algorithm.Stop.Every == 0 || s.state.Round >= s.run.Algorithm.Rounds
+	if validated {
+		s.progress.Loss = s.validationLoss(s.state.Hypotheses)
+	}
+	s.settle(len(releases.Clients), validated)
 	s.record.add(s, releases, outcome)
 	return s.progress.Stopped == "", nil
 }
@@ -215,8 +218,16 @@ func (s *Simulation) validate(worker, i int) {
 	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, &s.federation.Validation[client])
 }
 
+// trainPictures is how many of a client's pictures its training loss is taken of:
+// all of them would cost more than the training.
+const trainPictures = 20
+
 func (s *Simulation) trainLoss(worker, i int) {
-	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, s.participants[i].Data)
+	c := s.participants[i].Data
+	if c.Images != nil && len(c.Index) > trainPictures {
+		c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:trainPictures]}}
+	}
+	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, c)
 }
 
 // mean adds in order, so that it does not depend on the workers.
@@ -229,12 +240,14 @@ func mean(values []float64) float64 {
 }
 
 // settle keeps the best models and decides whether the run ends.
-func (s *Simulation) settle(released int) {
+func (s *Simulation) settle(released int, validated bool) {
 	p, stop := &s.progress, s.run.Algorithm.Stop
-	if p.Loss < p.BestLoss {
+	switch {
+	case !validated:
+	case p.Loss < p.BestLoss:
 		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.state.Round, 0
 		copy(p.Best, s.state.Hypotheses)
-	} else {
+	default:
 		p.Stalled++
 	}
 	switch {
@@ -297,7 +310,7 @@ func (s *Simulation) Result() (Result, error) {
 			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.parameters,
 			Metrics: Metrics{
 				ValidationLoss: event.Number(validation), TrainLoss: event.Number(train),
-				HonestLoss: s.honestLoss(returned), WorstDistance: s.worstDistance(returned),
+				Accuracy: s.accuracy(returned), HonestLoss: s.honestLoss(returned), WorstDistance: s.worstDistance(returned),
 			},
 			Privacy: fl.StatePrivacy(s.run, s.participants, s.parameters, len(declined), s.progress.Requests),
 			Kernel:  model.Kernel(),
@@ -312,6 +325,27 @@ func (s *Simulation) Result() (Result, error) {
 		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
 	}
 	return res, nil
+}
+
+// accuracy counts pictures over all validation clients, in client order.
+func (s *Simulation) accuracy(hypotheses []float64) *event.Number {
+	if s.federation.Validation[0].Images == nil {
+		return nil
+	}
+	s.broadcast.Hypotheses = hypotheses
+	s.each(len(s.federation.Validation), func(worker, i int) {
+		c, l := &s.federation.Validation[i], s.learners[worker].(*model.PictureLearner)
+		_, best := model.Best(l, s.parameters, hypotheses, c)
+		s.losses[i] = float64(l.Right(hypotheses[best*s.parameters:(best+1)*s.parameters], c))
+	})
+	var right float64
+	pictures := 0
+	for i := range s.federation.Validation {
+		right += s.losses[i]
+		pictures += s.federation.Validation[i].Len()
+	}
+	n := event.Number(right / float64(pictures))
+	return &n
 }
 
 // honestLoss is the mean over the validation clients that have other rows to

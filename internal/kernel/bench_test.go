@@ -13,8 +13,10 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// Benchmarks report the best round, and its share of the fused multiply-add
-// peak that is measured right before: machines are shared, ratios are not.
+// Benchmarks report the best round, which others on the machine can only make
+// longer, and its share of the best fused multiply-add peak seen so far.
+// (Processor time would be the better clock, but virtual machines were seen to
+// count too little of it.)
 
 // measure times f and reports GFLOP/s.
 func measure[F Float](b *testing.B, flops float64, f func()) {

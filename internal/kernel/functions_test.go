@@ -91,7 +91,7 @@ func TestFunctionsAreAccurate(t *testing.T) {
 }
 
 func testFunctionsAreAccurate[F Float](t *testing.T) {
-	n := 2000
+	n := 1200
 	if *soak {
 		n = 300_000
 	}

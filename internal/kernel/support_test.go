@@ -18,7 +18,7 @@ var soak = flag.Bool("soak", false, "run the long tests as well")
 // their number; flags override both.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	for name, value := range map[string]string{"rapid.seed": "20261115", "rapid.nofailfile": "true", "rapid.checks": "250"} {
+	for name, value := range map[string]string{"rapid.seed": "20261115", "rapid.nofailfile": "true", "rapid.checks": "200"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := flag.Set(name, value); err != nil {
 				fmt.Fprintln(os.Stderr, err)

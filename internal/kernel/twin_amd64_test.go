@@ -14,7 +14,7 @@ func withTwin(f func()) {
 
 // peakFlops measures what fused multiply-adds alone reach.
 func peakFlops[F Float]() float64 {
-	const rounds = 4000
+	const rounds = 20_000
 	perRound := 12 * 16.0 // twelve vectors of eight, two operations each
 	run := fmaPeakF32
 	if !isSingle[F]() {
