@@ -73,7 +73,7 @@ func assess(rows Rows, b *Bootstrap) (*Report, error) {
 	l := layout{len(names)}
 	w := &writer{layout: l, names: names, value: make([]float64, l.size())}
 	confusion := make([]float64, len(names)*confusionWidth)
-	s.totals(s.copies, confusion)
+	s.columns().totals(s.copies, confusion)
 	l.measure(confusion, w.value)
 	for sort, has := range sorts {
 		w.support[sort] = s.support(has.in)

@@ -68,13 +68,13 @@ func (s *sample) resample(b Bootstrap, figures int, measure func(totals, out []f
 	}
 	r := &resampled{Bootstrap: b, columns: make([]float64, figures*b.Resamples)}
 	family := rng.NewFamily(b.Seed, "fair bootstrap")
-	drawer := s.drawer()
+	drawer, columns := s.drawer(), s.columns()
 	var src rng.Stream
 	totals := make([]float64, s.groups*s.kinds.width)
 	out := make([]float64, figures)
 	for i := range b.Resamples {
 		src.Key(&family, i, 0)
-		s.totals(drawer.draw(&src), totals)
+		columns.totals(drawer.draw(&src), totals)
 		measure(totals, out)
 		for f, v := range out {
 			r.columns[f*b.Resamples+i] = v

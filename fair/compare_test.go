@@ -141,6 +141,15 @@ func TestCompareAgreesWithDefinitions(t *testing.T) {
 			}
 			shares := 0.0
 			for m, model := range p.Models {
+				best := 0.0
+				for _, s := range sums {
+					if s[m] < s[(m+1)%3] && s[m] < s[(m+2)%3] {
+						best++
+					}
+				}
+				if err := same("best", model.Best.Value, best/float64(len(sums))); err != nil {
+					t.Fatal(err)
+				}
 				if err := same("mean", model.MeanLoss.Value, total[m]/float64(rows)); err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +194,7 @@ func simulatedLosses(family rng.Family, population, clients, size int, gain floa
 // TestPairedCoverage: the interval of the difference holds the truth, and is not
 // widened by what both models share. False alarms: plausible's 1e-6.
 func TestPairedCoverage(t *testing.T) {
-	const populations, gain = 300, 0.5
+	const populations, gain = 200, 0.5
 	count := func(change func(*Losses)) (hits int, width float64) {
 		family := rng.NewFamily(13, "test pairs")
 		for p := range populations {

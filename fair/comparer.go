@@ -25,7 +25,7 @@ func newComparer(s *sample, models []ModelLoss, names []string) *comparer {
 	width := s.kinds.width
 	c := &comparer{sample: s, models: models, names: names, overall: make([]float64, width)}
 	totals := make([]float64, s.groups*width)
-	s.totals(s.copies, totals)
+	s.columns().totals(s.copies, totals)
 	c.value = make([]float64, c.size())
 	c.measure(totals, c.value)
 	for g := range names {

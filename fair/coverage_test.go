@@ -89,7 +89,7 @@ func plausible(hits, populations int) bool {
 }
 
 func TestCoverage(t *testing.T) {
-	const populations = 500
+	const populations = 400
 	for name, hits := range covered(t, populations, 60, 20, 199, func(*Rows) {}) {
 		if !plausible(hits, populations) {
 			t.Errorf("%s: %d of %d intervals at 95 %% hold the truth", name, hits, populations)
@@ -100,7 +100,7 @@ func TestCoverage(t *testing.T) {
 // TestPlantedCoverageIsCaught: rows taken for independent make intervals half as
 // wide as they should be.
 func TestPlantedCoverageIsCaught(t *testing.T) {
-	const populations = 500
+	const populations = 200
 	hits := covered(t, populations, 60, 20, 199, func(r *Rows) { r.Cluster = nil })
 	for _, name := range []string{"parity difference", "parity gap", "selection rate"} {
 		if plausible(hits[name], populations) {
@@ -112,7 +112,7 @@ func TestPlantedCoverageIsCaught(t *testing.T) {
 // TestDifferencesNearZero holds what the documentation warns of: where groups are
 // equal, a difference's interval misses 0, and a gap's interval does not.
 func TestDifferencesNearZero(t *testing.T) {
-	const populations = 300
+	const populations = 200
 	family := rng.NewFamily(12, "test null")
 	above, gap := 0, 0
 	for p := range populations {

@@ -3,6 +3,8 @@ package fair
 import (
 	"cmp"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // cells are sums of rows by unit and group: unit u has the cells first[u] to
@@ -97,18 +99,51 @@ func newSample(groupOf []int32, groups int, cluster []int, width int, add func(r
 	return s
 }
 
-// totals sums the kinds up by group, each as often as times says.
-func (s *sample) totals(times []int32, out []float64) {
-	clear(out)
-	width := s.kinds.width
-	for kind, n := range times {
-		weight := float64(n)
-		for cell := s.kinds.first[kind]; cell < s.kinds.first[kind+1]; cell++ {
-			sums := s.kinds.sums[int(cell)*width:][:width]
-			total := out[int(s.kinds.group[cell])*width:][:width]
-			for i, v := range sums {
-				total[i] += weight * v
+// columns are the cells of a sample ordered by group, each sum in a column of its
+// own: so the sums of a resample are dot products with the kinds' numbers of draws.
+type columns struct {
+	first   []int   // group g has the cells first[g] to first[g+1]
+	kind    []int32 // the kind of each cell
+	values  [][]float64
+	weights []float64
+}
+
+func (s *sample) columns() *columns {
+	count := len(s.kinds.group)
+	c := &columns{first: make([]int, s.groups+1), kind: make([]int32, count), weights: make([]float64, count)}
+	for _, g := range s.kinds.group {
+		c.first[g+1]++
+	}
+	for g := range s.groups {
+		c.first[g+1] += c.first[g]
+	}
+	for range s.kinds.width {
+		c.values = append(c.values, make([]float64, count))
+	}
+	next := slices.Clone(c.first)
+	for kind := range s.copies {
+		group, sums := s.kinds.unit(int32(kind))
+		for i, g := range group {
+			at := next[g]
+			next[g]++
+			c.kind[at] = int32(kind)
+			for j, column := range c.values {
+				column[at] = sums[i*s.kinds.width+j]
 			}
+		}
+	}
+	return c
+}
+
+// totals sums the cells up by group, those of each kind as often as times says.
+func (c *columns) totals(times []int32, out []float64) {
+	for cell, kind := range c.kind {
+		c.weights[cell] = float64(times[kind])
+	}
+	for g := range len(c.first) - 1 {
+		from, to := c.first[g], c.first[g+1]
+		for i, column := range c.values {
+			out[g*len(c.values)+i] = floats.Dot(c.weights[from:to], column[from:to])
 		}
 	}
 }
