@@ -60,6 +60,11 @@ func (m Linear) Parameters() int {
 	return m.Features
 }
 
+// Predict is the value for row i.
+func (m Linear) Predict(theta []float64, rows data.Rows, i int) float64 {
+	return m.residual(theta, rows, i) + rows.Y[i]
+}
+
 // residual is the prediction less y for row i.
 func (m Linear) residual(theta []float64, rows data.Rows, i int) float64 {
 	x := rows.X[i*m.Features : (i+1)*m.Features]

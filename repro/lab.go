@@ -80,25 +80,34 @@ func (l *lab) grid(runs []config.Run) ([][]cell, error) {
 	return out, l.all(jobs)
 }
 
-// simulate makes one run in memory.
-func (l *lab) simulate(run config.Run) (cell, error) {
+// finish makes one run in memory, to its end. The caller closes it.
+func (l *lab) finish(run config.Run) (*sim.Simulation, error) {
 	s, err := sim.New(run, l.folder)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		more, err := s.Step()
+		if err == nil {
+			err = l.ctx.Err()
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		if !more {
+			return s, nil
+		}
+	}
+}
+
+// simulate boils one run down.
+func (l *lab) simulate(run config.Run) (cell, error) {
+	s, err := l.finish(run)
 	if err != nil {
 		return cell{}, err
 	}
 	defer s.Close()
-	for {
-		if err := l.ctx.Err(); err != nil {
-			return cell{}, err
-		}
-		more, err := s.Step()
-		if err != nil {
-			return cell{}, err
-		}
-		if !more {
-			break
-		}
-	}
 	res, err := s.Result()
 	if err != nil {
 		return cell{}, err

@@ -84,3 +84,10 @@ func share(cells []cell, ok func(cell) bool) float64 {
 	}
 	return float64(n) / float64(len(cells))
 }
+
+func pointer(x *float64) *event.Number {
+	if x == nil {
+		return nil
+	}
+	return number(*x)
+}

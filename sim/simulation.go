@@ -120,6 +120,9 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 // Run is the run file.
 func (s *Simulation) Run() config.Run { return s.run }
 
+// Federation is the data that the run is made on.
+func (s *Simulation) Federation() *data.Federation { return s.federation }
+
 // Close ends the simulation's goroutines.
 func (s *Simulation) Close() { s.pool.Close() }
 
