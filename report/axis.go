@@ -182,7 +182,8 @@ func (a axis) at(v float64) float64 {
 	}
 	share := (v - a.lo) / a.span()
 	if a.kind == logAxis {
-		share = math.Log(v/a.lo) / math.Log(a.hi/a.lo)
+		// Logs are subtracted: a quotient of huge and tiny would overflow.
+		share = (math.Log(v) - math.Log(a.lo)) / (math.Log(a.hi) - math.Log(a.lo))
 	}
 	return a.from + share*(a.to-a.from)
 }

@@ -86,7 +86,8 @@ type Strip struct {
 
 // Picture is grey, 0 black and 255 white.
 type Picture struct {
-	Caption       string `json:"caption"`
-	Height, Width int
-	Pixels        []byte `json:"pixels"`
+	Caption string `json:"caption"`
+	Height  int    `json:"height"`
+	Width   int    `json:"width"`
+	Pixels  []byte `json:"pixels"`
 }

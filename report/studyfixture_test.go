@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -111,19 +112,29 @@ func trainingCurve() Chart {
 	return c
 }
 
-// digit is a grey 28 x 28 picture of a written 3.
+// strokes are how near each pixel of a 28 x 28 picture is to a written 3.
+var strokes = sync.OnceValue(func() []float64 {
+	out := make([]float64, 28*28)
+	for i := range out {
+		x, y := float64(i%28)-14, float64(i/28)-14
+		nearest := math.Inf(1)
+		for step := range 60 {
+			a := -2.4 + 4.2*float64(step)/59
+			upper := math.Hypot(x-5*math.Cos(a), y+5-4.6*math.Sin(a))
+			lower := math.Hypot(x-5.4*math.Cos(a-0.5*math.Pi+1.1), y-4.4-4.9*math.Sin(a-0.2))
+			nearest = min(nearest, upper, lower)
+		}
+		out[i] = 255 * math.Exp(-nearest*nearest/2.2)
+	}
+	return out
+})
+
+// digit is the written 3 in grey, under noise.
 func digit(noise float64) []byte {
 	random := rand.New(rand.NewPCG(9, uint64(1000*noise)))
 	pixels := make([]byte, 28*28)
-	for i := range pixels {
-		x, y := float64(i%28)-14, float64(i/28)-14
-		distance := math.Inf(1)
-		for step := range 60 {
-			a := -2.4 + 4.2*float64(step)/59
-			distance = min(distance, math.Hypot(x-5*math.Cos(a), y+5-4.6*math.Sin(a)), math.Hypot(x-5.4*math.Cos(a-0.5*math.Pi+1.1), y-4.4-4.9*math.Sin(a-0.2)))
-		}
-		v := 255*math.Exp(-distance*distance/2.2) + 90*noise*random.NormFloat64()
-		pixels[i] = byte(min(255, max(0, v)))
+	for i, v := range strokes() {
+		pixels[i] = byte(min(255, max(0, v+90*noise*random.NormFloat64())))
 	}
 	return pixels
 }

@@ -69,7 +69,7 @@ func newStudyPage(s Study) (studyPage, error) {
 		Title: s.Title, Paper: s.Paper, Style: template.CSS(styleText), Intro: s.Intro,
 		Caveats: s.Caveats, CaveatIcon: icon(iconHeuristic),
 		Summary: summarySentence(s.Rows), Tallies: talliesOf(s.Rows),
-		Sections: sectionsOf(s.Rows), Command: s.Command,
+		Sections: sectionsOf(seeded(s)), Command: s.Command,
 		Facts: []fact{
 			{"Scale", s.Scale, false}, {"Seeds", count(s.Seeds), false},
 			{"Took", duration(s.Seconds), false}, {"Experiment", s.ID, true},

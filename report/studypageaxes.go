@@ -76,7 +76,7 @@ func positive(values []float64) domain {
 func xPadded(xs []float64, c Chart) domain {
 	if c.LogX {
 		d := positive(xs)
-		pad := 0.05 * math.Log(d.hi/d.lo)
+		pad := 0.05 * logSpan(d)
 		if c.Bars {
 			pad = smallestGap(xs, math.Log) / 2
 		}
@@ -101,7 +101,7 @@ func xPadded(xs []float64, c Chart) domain {
 func yPadded(ys []float64, c Chart) domain {
 	if c.LogY {
 		d := positive(ys)
-		return widened(d, 0.07*math.Log(d.hi/d.lo))
+		return widened(d, 0.07*logSpan(d))
 	}
 	d := domain{ys[0], ys[len(ys)-1]}
 	switch {
@@ -125,6 +125,8 @@ func widened(d domain, pad float64) domain {
 	}
 	return domain{max(1e-299, d.lo*math.Exp(-pad)), min(1e301, d.hi*math.Exp(pad))}
 }
+
+func logSpan(d domain) float64 { return math.Log(d.hi) - math.Log(d.lo) }
 
 // smallestGap is the least distance of neighbours; zero has its own place on a
 // log axis and no neighbours.

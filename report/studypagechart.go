@@ -110,7 +110,7 @@ func newStudyChart(id string, c Chart, l looks) studyChart {
 	var out canvas
 	out.frame(ax, ay, axisTitle(c.XTitle, c.LogX), axisTitle(c.YTitle, c.LogY))
 	out.breaks(ax, ay)
-	if c.Bars {
+	if c.Bars && !slices.ContainsFunc(drawn, tooDense) {
 		view.Legend = out.columns(drawn, ax, ay)
 	} else {
 		view.Legend = out.curves(drawn, ax, ay)
@@ -122,6 +122,9 @@ func newStudyChart(id string, c Chart, l looks) studyChart {
 	view.Chart = out.svg(id, title, describeTraces(c, drawn))
 	return view
 }
+
+// tooDense says that bars would be thinner than a pixel: a curve shows the same.
+func tooDense(t trace) bool { return len(t.Points) > curveColumns }
 
 // axisTitle cuts what the width cannot hold; the description has it whole.
 func axisTitle(title string, log bool) string {

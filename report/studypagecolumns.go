@@ -1,6 +1,10 @@
 package report
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // thinnestColumn is the width below which bars beside one another are drawn as
 // steps instead.
@@ -38,38 +42,44 @@ func (c *canvas) columns(traces []trace, ax, ay axis) []legendEntry {
 		default:
 			gap := min(1.2, 0.08*w)
 			for _, p := range t.Points {
-				x, y := ax.at(p.X)+shift-w/2, ay.at(p.Y)
-				c.rect("column "+t.colour(), x+gap, min(y, base), w-2*gap, max(y, base)-min(y, base))
+				middle, y := ax.at(p.X)+shift, ay.at(p.Y)
+				left, right := inPlot(middle-w/2+gap), inPlot(middle+w/2-gap)
+				c.rect("column "+t.colour(), left, min(y, base), max(1, right-left), max(y, base)-min(y, base))
 			}
 		}
 		if len(t.Points) <= mostMarked {
 			c.path("whisker", whiskers(t, ax, ay, shift))
 		}
 		if len(slots) > 1 && !t.Paper {
-			c.columnMarks(t, ax, ay, shift, stepped)
+			c.columnMarks(t, ax, ay, base, shift, stepped)
 		}
 	}
 	return append(columnLegend(traces, len(slots) > 1, stepped), intervalLegend(traces, false)...)
 }
 
-// columnMarks puts a series' shape on its bars, or on the highest of its steps:
+// columnMarks puts a series' shape into its bars, or on the highest of its steps:
 // colour alone would not tell series apart.
-func (c *canvas) columnMarks(t trace, ax, ay axis, shift float64, stepped bool) {
-	points := t.Points
+func (c *canvas) columnMarks(t trace, ax, ay axis, base, shift float64, stepped bool) {
+	const size, depth = 3.2, 9
+	var inside, outside strings.Builder
 	if stepped {
-		highest := points[0]
-		for _, p := range points {
-			if p.Y > highest.Y {
-				highest = p
+		highest := slices.MaxFunc(t.Points, func(a, b Point) int { return cmp.Compare(a.Y, b.Y) })
+		markPath(&outside, t.look, ax.at(highest.X), ay.at(highest.Y), size)
+	} else {
+		for _, p := range t.Points {
+			x, y := ax.at(p.X)+shift, ay.at(p.Y)
+			switch {
+			case base-y > 2*depth:
+				markPath(&inside, t.look, x, base-depth, size)
+			case y-base > 2*depth:
+				markPath(&inside, t.look, x, base+depth, size)
+			default: // too short to hold it
+				markPath(&outside, t.look, x, min(y, base)-depth, size)
 			}
 		}
-		points = []Point{highest}
 	}
-	var d strings.Builder
-	for _, p := range points {
-		markPath(&d, t.look, ax.at(p.X)+shift, ay.at(p.Y), 3.4)
-	}
-	c.path("mark "+t.colour(), d.String())
+	c.path("in-bar", inside.String())
+	c.path("mark "+t.colour(), outside.String())
 }
 
 // columnWidth is the room of one bar: the least distance between two.
@@ -85,10 +95,13 @@ func columnWidth(traces []trace, ax axis) float64 {
 		gap = (plotRight - plotLeft) / 4
 	}
 	if ax.apart {
-		gap = min(gap, 2*zeroPlace)
+		gap = min(gap, 2*(zeroPlace-4)) // clear of the corner and of the break
 	}
 	return min(gap, (plotRight-plotLeft)/2)
 }
+
+// inPlot cuts a bar at the sides of the chart.
+func inPlot(x float64) float64 { return min(max(x, plotLeft), plotRight) }
 
 // outlineColour is ink for a lone series of the paper: it lies across our bars.
 func outlineColour(t trace, traces []trace) string {
@@ -108,14 +121,14 @@ func outlineColour(t trace, traces []trace) string {
 func outline(t trace, ax, ay axis, base, shift, width float64) string {
 	var d strings.Builder
 	for i, p := range t.Points {
-		left := ax.at(p.X) + shift - width/2
+		left, right := inPlot(ax.at(p.X)+shift-width/2), inPlot(ax.at(p.X)+shift+width/2)
 		joined := i > 0 && ax.at(p.X)-ax.at(t.Points[i-1].X) < width+0.6
 		if joined {
 			d.WriteString("V" + coordinate(ay.at(p.Y)))
 		} else {
 			d.WriteString("M" + coordinate(left) + " " + coordinate(base) + "V" + coordinate(ay.at(p.Y)))
 		}
-		d.WriteString("H" + coordinate(left+width))
+		d.WriteString("H" + coordinate(right))
 		if i == len(t.Points)-1 || ax.at(t.Points[i+1].X)-ax.at(p.X) >= width+0.6 {
 			d.WriteString("V" + coordinate(base))
 		}
@@ -136,9 +149,13 @@ func columnLegend(traces []trace, marked, stepped bool) []legendEntry {
 			c.rect("column "+t.colour(), 8, 4, 14, 12)
 		}
 		if marked && !t.Paper {
+			class := "in-bar"
+			if stepped {
+				class = "mark " + t.colour()
+			}
 			var d strings.Builder
-			markPath(&d, t.look, 15, 5, 3.4)
-			c.path("mark "+t.colour(), d.String())
+			markPath(&d, t.look, 15, 10, 3.2)
+			c.path(class, d.String())
 		}
 		out = append(out, legendEntry{c.key(), t.named()})
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strings"
 )
@@ -166,7 +165,7 @@ func whiskers(t trace, ax, ay axis, shift float64) string {
 		x := ax.at(p.X) + shift
 		d.WriteString("M" + coordinate(x) + " " + coordinate(low) + "V" + coordinate(high))
 		for _, end := range [][2]float64{{p.Low, low}, {p.High, high}} {
-			if drawable(end[0]) && !math.IsInf(end[0], 0) {
+			if drawable(end[0]) {
 				d.WriteString("M" + coordinate(x-half) + " " + coordinate(end[1]) + "h" + coordinate(2*half))
 			}
 		}

@@ -52,7 +52,7 @@ func digitsOf(n *event.Number, digits int) string {
 }
 
 // spreadDecimals are the decimals that show a spread's width with two digits and
-// our figure with at least one; ok is false where powers of ten read better.
+// our figure with at least two; ok is false where powers of ten read better.
 func spreadDecimals(r Row) (decimals int, ok bool) {
 	if r.Low == nil || r.High == nil || r.Measured == nil {
 		return 0, false
@@ -68,7 +68,7 @@ func spreadDecimals(r Row) (decimals int, ok bool) {
 	}
 	decimals = 1 - exponentOf(width)
 	if ours != 0 {
-		decimals = max(decimals, -exponentOf(ours))
+		decimals = max(decimals, 1-exponentOf(ours))
 	}
 	return min(max(0, decimals), max(0, 5-exponentOf(largest))), true
 }

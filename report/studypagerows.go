@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // studySection is a table.
 type studySection struct {
 	ID, Title, Tally string
+	Unit, Note       string // of all rows
 	Rows             []studyRow
 	HasUnit, HasNote bool
 	HasSpread        bool
@@ -101,6 +103,41 @@ func sectionTally(rows []Row) string {
 	return joined(parts)
 }
 
+// longUnit is the length from which a unit that all rows share is told once.
+const longUnit = 12
+
+// commons are the note and the long unit that all rows of a section share. They
+// are told once above the table; said in every row nobody would read them.
+func commons(rows []Row) (unit, note string) {
+	if len(rows) < 2 {
+		return "", ""
+	}
+	unit, note = rows[0].Unit, rows[0].Note
+	for _, r := range rows {
+		if r.Unit != unit {
+			unit = ""
+		}
+		if r.Note != note {
+			note = ""
+		}
+	}
+	if utf8.RuneCountInString(unit) <= longUnit {
+		unit = ""
+	}
+	return unit, note
+}
+
+// seeded drops spreads that say nothing: one seed has none.
+func seeded(s Study) []Row {
+	rows := slices.Clone(s.Rows)
+	for i, r := range rows {
+		if s.Seeds == 1 && r.Low != nil && r.High != nil && *r.Low == *r.High {
+			rows[i].Low, rows[i].High = nil, nil
+		}
+	}
+	return rows
+}
+
 // bySection gathers rows in the order in which their sections first appear.
 func bySection(rows []Row) (names []string, sections map[string][]Row) {
 	sections = map[string][]Row{}
@@ -126,6 +163,7 @@ func sectionsOf(rows []Row) []studySection {
 	for i, name := range names {
 		rows := gathered[name]
 		s := studySection{ID: fmt.Sprintf("section-%d", i+1), Title: sectionTitle(name), Tally: sectionTally(rows)}
+		s.Unit, s.Note = commons(rows)
 		details, scales := rowDetails(rows), barScales(rows)
 		for j, r := range rows {
 			f := figuresOf(r)
@@ -133,8 +171,8 @@ func sectionsOf(rows []Row) []studySection {
 				Label: r.Label, Detail: details[j], Paper: f.paper, Ours: f.ours, Spread: f.spread,
 				Unit: r.Unit, Note: r.Note, Verdict: verdictBadge(r.Verdict), Bar: rangeBar(r, scales[scaleOf(r)]),
 			}
-			s.HasUnit = s.HasUnit || r.Unit != ""
-			s.HasNote = s.HasNote || r.Note != ""
+			s.HasUnit = s.HasUnit || r.Unit != s.Unit
+			s.HasNote = s.HasNote || r.Note != s.Note
 			s.HasSpread = s.HasSpread || f.spread != ""
 			s.HasBars = s.HasBars || row.Bar != ""
 			s.Rows = append(s.Rows, row)

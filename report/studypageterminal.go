@@ -12,7 +12,8 @@ import (
 const (
 	terminalWidth = 120
 	widestLabel   = 44
-	widestUnit    = 16
+	widestUnit    = 18
+	widestVerdict = 20
 )
 
 // StudyTable prints a study for a terminal, at most 120 columns wide: what to
@@ -26,14 +27,24 @@ func StudyTable(w io.Writer, s Study) error {
 	for _, c := range s.Caveats {
 		paragraph(&b, "! ", c)
 	}
-	names, sections := bySection(s.Rows)
+	names, sections := bySection(seeded(s))
 	widths := terminalWidths(names, sections)
 	for _, name := range names {
 		b.WriteByte('\n')
 		paragraph(&b, "", sectionTitle(name))
+		rows := sections[name]
+		unit, note := commons(rows)
+		if unit != "" {
+			paragraph(&b, "    ", "in "+unit)
+		}
+		paragraph(&b, "    ", note)
 		writeLine(&b, []string{"", "paper", "ours", "spread", "unit", "verdict"}, widths)
-		details := rowDetails(sections[name])
-		for i, r := range sections[name] {
+		details := rowDetails(rows)
+		for i, r := range rows {
+			r = without(r, unit, note)
+			if i+1 < len(rows) && rows[i+1].Label == r.Label && rows[i+1].Note == r.Note {
+				r.Note = "" // follows the last row of the same label
+			}
 			writeRow(&b, r, details[i], widths)
 		}
 	}
@@ -52,6 +63,17 @@ func orNone(s string) string {
 	return s
 }
 
+// without drops what was told above the table.
+func without(r Row, unit, note string) Row {
+	if unit != "" {
+		r.Unit = ""
+	}
+	if note != "" {
+		r.Note = ""
+	}
+	return r
+}
+
 // terminalCells are a row's columns: label, paper, ours, spread, unit, verdict.
 func terminalCells(r Row, detail string) []string {
 	label := oneLine(r.Label)
@@ -60,21 +82,23 @@ func terminalCells(r Row, detail string) []string {
 	}
 	f := figuresOf(r)
 	return []string{label, plainInfinity(f.paper), plainInfinity(f.ours), plainInfinity(f.spread),
-		cut(oneLine(r.Unit), widestUnit), cut(oneLine(verdictBadge(r.Verdict).Word), len(NoFigure)+2)}
+		oneLine(r.Unit), oneLine(verdictBadge(r.Verdict).Word)}
 }
 
 // terminalWidths are the same for all sections, so that columns stand below one
-// another. Figures are never cut; labels take what is left.
+// another. Nothing is cut: words wrap, and labels take the room that is left.
 func terminalWidths(names []string, sections map[string][]Row) []int {
 	widths := []int{8, len("paper"), len("ours"), len("spread"), len("unit"), len("verdict")}
 	for _, name := range names {
 		details := rowDetails(sections[name])
+		unit, note := commons(sections[name])
 		for i, r := range sections[name] {
-			for j, cell := range terminalCells(r, details[i]) {
+			for j, cell := range terminalCells(without(r, unit, note), details[i]) {
 				widths[j] = max(widths[j], utf8.RuneCountInString(cell))
 			}
 		}
 	}
+	widths[4], widths[5] = min(widths[4], widestUnit), min(widths[5], widestVerdict)
 	rest := terminalWidth - 2*(len(widths)-1)
 	for _, n := range widths[1:] {
 		rest -= n
@@ -85,11 +109,23 @@ func terminalWidths(names []string, sections map[string][]Row) []int {
 
 func writeRow(b *strings.Builder, r Row, detail string, widths []int) {
 	cells := terminalCells(r, detail)
-	lines := wrapped(cells[0], widths[0])
-	cells[0] = lines[0]
-	writeLine(b, cells, widths)
-	for _, l := range lines[1:] {
-		b.WriteString(l + "\n")
+	lines := make([][]string, len(cells))
+	most := 1
+	for i, cell := range cells {
+		lines[i] = []string{cell}
+		if i == 0 || i >= 4 {
+			lines[i] = wrapped(cell, widths[i])
+		}
+		most = max(most, len(lines[i]))
+	}
+	for n := range most {
+		for i := range cells {
+			cells[i] = ""
+			if n < len(lines[i]) {
+				cells[i] = lines[i][n]
+			}
+		}
+		writeLine(b, cells, widths)
 	}
 	if note := oneLine(r.Note); note != "" {
 		paragraph(b, "    ", note)
@@ -158,13 +194,6 @@ func oneLine(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Join(strings.Fields(clean), " ")
-}
-
-func cut(s string, width int) string {
-	if r := []rune(s); len(r) > width {
-		return string(r[:width-1]) + "…"
-	}
-	return s
 }
 
 // plainInfinity is how the other tables write it.

@@ -138,7 +138,7 @@ func claim(mode string) string {
 func lossChart(cells [][]cell) report.Chart {
 	c := report.Chart{
 		Title: "Validation RMSE of every variant", XTitle: "variant, in the order of the tables", YTitle: "validation RMSE, in units of y",
-		Note: "median and the middle 80 % of seeds", Series: []report.Series{{Name: "measured"}},
+		Note: "median and the middle 80 % of seeds", Bars: true, Series: []report.Series{{Name: "measured"}},
 	}
 	for i := range variants {
 		q := quantiles(pick(cells[i], validation))
