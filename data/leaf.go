@@ -1,8 +1,7 @@
 package data
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -70,7 +69,7 @@ func ReadLEAF(name string, r io.Reader) (*WriterImages, error) {
 	return l.finish(name)
 }
 
-// leaf gathers LEAF files. Only one picture at a time is held as text.
+// leaf gathers LEAF files.
 type leaf struct {
 	images  Images
 	writers []Writer
@@ -79,7 +78,7 @@ type leaf struct {
 	seen    map[string]bool // users of all files
 	// Of the current file:
 	name string
-	dec  *json.Decoder
+	in   *jsonScanner
 	user string
 }
 
@@ -102,46 +101,48 @@ func (l *leaf) finish(source string) (*WriterImages, error) {
 	return w, nil
 }
 
-func (l *leaf) errorf(format string, args ...any) error {
-	where := fmt.Sprintf("%s, byte %d", l.name, l.dec.InputOffset())
-	if l.user != "" {
-		where += fmt.Sprintf(", user %q", l.user)
-	}
-	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
-}
-
 // read reads one file: {"users": […], "num_samples": […], "user_data": {user:
 // {"x": [[784 values]], "y": […]}}}, its keys in any order, and perhaps
 // "hierarchies", which is not needed.
 func (l *leaf) read(name string, r io.Reader) error {
-	l.name, l.dec, l.user = name, json.NewDecoder(r), ""
+	l.name, l.in, l.user = name, newJSONScanner(r), ""
+	if err := l.readObject(); err != nil {
+		where := fmt.Sprintf("%s, byte %d", name, l.in.offset)
+		if l.user != "" {
+			where += fmt.Sprintf(", user %q", l.user)
+		}
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
+}
+
+func (l *leaf) readObject() error {
 	var users []string
 	var samples []int
 	var found map[string][]int
-	err := l.object([]string{"users", "num_samples", "user_data", "hierarchies"}, func(key string) error {
-		var err error
+	err := l.in.object(func(key string) (err error) {
 		switch key {
 		case "users":
-			users, err = l.strings()
+			users, err = l.users()
 		case "num_samples":
 			samples, err = l.integers("number of samples", maxIDX)
 		case "user_data":
 			found, err = l.userData()
+		case "hierarchies":
+			err = l.in.skip()
 		default:
-			if err = l.dec.Decode(new(json.RawMessage)); err != nil {
-				err = l.errorf("%s: %w", key, err)
-			}
+			err = fmt.Errorf("unknown key %q; known: users, num_samples, user_data, hierarchies", key)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := l.dec.Token(); err != io.EOF {
-		return l.errorf("there is more after the end of the object")
+	if err := l.in.end(); err != nil {
+		return err
 	}
 	if users == nil || samples == nil || found == nil {
-		return l.errorf("users, num_samples and user_data must all be there")
+		return errors.New("users, num_samples and user_data must all be there")
 	}
 	return l.match(users, samples, found)
 }
@@ -149,17 +150,17 @@ func (l *leaf) read(name string, r io.Reader) error {
 // match makes writers of the file's users, in the order of its list.
 func (l *leaf) match(users []string, samples []int, found map[string][]int) error {
 	if len(users) != len(samples) {
-		return l.errorf("%d users and %d num_samples", len(users), len(samples))
+		return fmt.Errorf("%d users and %d num_samples", len(users), len(samples))
 	}
 	for i, u := range users {
 		index, ok := found[u]
 		switch {
 		case l.seen[u]:
-			return l.errorf("user %q is there twice", u)
+			return fmt.Errorf("user %q is there twice", u)
 		case !ok:
-			return l.errorf("user %q has no user_data", u)
+			return fmt.Errorf("user %q has no user_data", u)
 		case len(index) != samples[i]:
-			return l.errorf("user %q has %d pictures, num_samples says %d", u, len(index), samples[i])
+			return fmt.Errorf("user %q has %d pictures, num_samples says %d", u, len(index), samples[i])
 		}
 		l.seen[u] = true
 		delete(found, u)
@@ -173,7 +174,7 @@ func (l *leaf) match(users []string, samples []int, found map[string][]int) erro
 	var rest []string
 	for u, index := range found {
 		if len(index) > 0 {
-			return l.errorf("user %q has %d pictures, but is not among users", u, len(index))
+			return fmt.Errorf("user %q has %d pictures, but is not among users", u, len(index))
 		}
 		rest = append(rest, u)
 	}
@@ -187,15 +188,23 @@ func (l *leaf) match(users []string, samples []int, found map[string][]int) erro
 // userData reads the pictures of all users.
 func (l *leaf) userData() (map[string][]int, error) {
 	found := map[string][]int{}
-	err := l.object(nil, func(user string) error {
+	err := l.in.object(func(user string) error {
 		l.user = user
-		from, labels := l.images.Len(), []int(nil)
-		pictures := 0
-		err := l.object([]string{"x", "y"}, func(key string) (err error) {
-			if key == "x" {
-				pictures, err = l.pictures()
-			} else {
+		from, labels, pictures := l.images.Len(), []int(nil), 0
+		err := l.in.object(func(key string) (err error) {
+			switch key {
+			case "x":
+				err = l.in.items('[', ']', func() error {
+					if err := l.picture(); err != nil {
+						return fmt.Errorf("picture %d: %w", pictures, err)
+					}
+					pictures++
+					return nil
+				})
+			case "y":
 				labels, err = l.integers("label", unipenClasses-1)
+			default:
+				err = fmt.Errorf("unknown key %q; known: x, y", key)
 			}
 			return err
 		})
@@ -203,7 +212,7 @@ func (l *leaf) userData() (map[string][]int, error) {
 			return err
 		}
 		if pictures != len(labels) {
-			return l.errorf("%d pictures in x and %d labels in y", pictures, len(labels))
+			return fmt.Errorf("%d pictures in x and %d labels in y", pictures, len(labels))
 		}
 		l.images.Labels = append(l.images.Labels, labels...)
 		index := make([]int, pictures)
@@ -217,38 +226,17 @@ func (l *leaf) userData() (map[string][]int, error) {
 	return found, err
 }
 
-// pictures reads x.
-func (l *leaf) pictures() (int, error) {
-	if err := l.delimiter('['); err != nil {
-		return 0, err
-	}
-	n := 0
-	var raw json.RawMessage
-	for ; l.dec.More(); n++ {
-		if err := l.dec.Decode(&raw); err != nil {
-			return 0, l.errorf("picture %d: %w", n, err)
-		}
-		if err := l.picture(raw); err != nil {
-			return 0, l.errorf("picture %d: %w", n, err)
-		}
-	}
-	return n, l.delimiter(']')
-}
-
 // picture appends one picture. LEAF's background is 1 and its ink 0; ours are 0
 // and 255.
-func (l *leaf) picture(raw []byte) error {
+func (l *leaf) picture() error {
 	count := 0
-	err := eachItem(raw, func(item []byte) error {
-		var v float64
-		switch string(item) {
-		case "1.0": // most of a picture is paper: spare it the parsing
-			v = 1
-		default:
-			var ok bool
-			if v, ok = parseDecimal(string(item)); !ok || v < 0 || v > 1 {
-				return fmt.Errorf("pixel %d is %s; allowed: a number from 0 to 1", count, shorten(string(item)))
-			}
+	err := l.in.numbers(func(item []byte) error {
+		v, ok := 1.0, true
+		if string(item) != "1.0" { // most of a picture is paper: spare it the parsing
+			v, ok = parseDecimal(string(item))
+		}
+		if !ok || v < 0 || v > 1 {
+			return fmt.Errorf("pixel %d is %s; allowed: a number from 0 to 1", count, shorten(string(item)))
 		}
 		level := math.Round(255 * v)
 		if math.Abs(255*v-level) > 1e-3 { // LEAF's own values differ by rounding only
@@ -264,14 +252,10 @@ func (l *leaf) picture(raw []byte) error {
 	return err
 }
 
-// integers reads an array of whole numbers from 0 to high.
+// integers reads a list of whole numbers from 0 to high.
 func (l *leaf) integers(what string, high int) ([]int, error) {
-	var raw json.RawMessage
-	if err := l.dec.Decode(&raw); err != nil {
-		return nil, l.errorf("a list of %ss: %w", what, err)
-	}
 	out := []int{}
-	err := eachItem(raw, func(item []byte) error {
+	err := l.in.numbers(func(item []byte) error {
 		v, err := strconv.Atoi(string(item))
 		if err != nil || v < 0 || v > high {
 			return fmt.Errorf("%s %d is %s; allowed: 0 to %d", what, len(out), shorten(string(item)), high)
@@ -279,87 +263,19 @@ func (l *leaf) integers(what string, high int) ([]int, error) {
 		out = append(out, v)
 		return nil
 	})
-	if err != nil {
-		return nil, l.errorf("%w", err)
-	}
-	return out, nil
+	return out, err
 }
 
-// strings reads an array of strings.
-func (l *leaf) strings() ([]string, error) {
-	var list []*string // null must not pass as ""
-	if err := l.dec.Decode(&list); err != nil {
-		return nil, l.errorf("users: %w", err)
-	}
-	out := make([]string, len(list))
-	for i, s := range list {
-		if s == nil {
-			return nil, l.errorf("users: number %d is null", i)
-		}
-		out[i] = *s
-	}
-	return out, nil
-}
-
-// eachItem walks the items of a JSON array of numbers. What is no number arrives
-// as a piece that no number parser takes.
-func eachItem(raw []byte, visit func(item []byte) error) error {
-	if len(raw) < 2 || raw[0] != '[' {
-		return fmt.Errorf("%s is not a list of numbers", shorten(string(raw)))
-	}
-	raw = bytes.TrimSpace(raw[1 : len(raw)-1])
-	for len(raw) > 0 {
-		item, rest, more := bytes.Cut(raw, []byte(","))
-		if err := visit(bytes.TrimSpace(item)); err != nil {
-			return err
-		}
-		if raw = rest; !more {
-			break
-		}
-	}
-	return nil
-}
-
-// object walks an object; keys must be among the allowed ones (nil: any) and
-// come once.
-func (l *leaf) object(allowed []string, visit func(key string) error) error {
-	if err := l.delimiter('{'); err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	for l.dec.More() {
-		token, err := l.dec.Token()
+// users reads a list of names.
+func (l *leaf) users() ([]string, error) {
+	out := []string{}
+	err := l.in.items('[', ']', func() error {
+		name, err := l.in.text()
 		if err != nil {
-			return l.errorf("%w", err)
+			return fmt.Errorf("users: %w", err)
 		}
-		key, ok := token.(string)
-		switch {
-		case !ok:
-			return l.errorf("%v where a key must be", token)
-		case seen[key]:
-			return l.errorf("key %q is there twice", key)
-		case allowed != nil && !slices.Contains(allowed, key):
-			return l.errorf("unknown key %q; known: %v", key, allowed)
-		}
-		seen[key] = true
-		if err := visit(key); err != nil {
-			return err
-		}
-	}
-	return l.delimiter('}')
-}
-
-// delimiter reads one bracket.
-func (l *leaf) delimiter(want json.Delim) error {
-	token, err := l.dec.Token()
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return l.errorf("%w where %v must be", err, want)
-	}
-	if token != want {
-		return l.errorf("%v where %v must be", token, want)
-	}
-	return nil
+		out = append(out, name)
+		return nil
+	})
+	return out, err
 }

@@ -1,8 +1,10 @@
 package data
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -76,11 +78,11 @@ func TestReadLEAFRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ name, body, what string }{
 		{"nothing", "", "EOF"},
-		{"a list", "[]", "where { must be"},
+		{"a list", "[]", "'[' where '{' must be"},
 		{"no users", `{"num_samples": [1], "user_data": {"a": ` + one + `}}`, "must all be there"},
 		{"another key", `{"user": []}`, `unknown key "user"`},
 		{"users twice", `{"users": ["a"], "users": ["a"]}`, `"users" is there twice`},
-		{"a null user", leafFile(`[null]`, `[1]`, `{"a": `+one+`}`), "null"},
+		{"a null user", leafFile(`[null]`, `[1]`, `{"a": `+one+`}`), "users"},
 		{"a number for a user", leafFile(`[1]`, `[1]`, `{"a": `+one+`}`), "users"},
 		{"the same user twice", leafFile(`["a", "a"]`, `[1, 1]`, `{"a": `+one+`}`), `user "a" is there twice`},
 		{"a user's data twice", leafFile(`["a"]`, `[1]`, `{"a": `+one+`, "a": `+one+`}`), `"a" is there twice`},
@@ -102,13 +104,20 @@ func TestReadLEAFRefuses(t *testing.T) {
 		{"a dark pixel", with("["+leafPicture("-0.1")+"]", "[1]"), "pixel 0 is"},
 		{"bytes for shares", with("["+leafPicture("127")+"]", "[1]"), "0 to 1"},
 		{"a null pixel", with("["+leafPicture("null")+"]", "[1]"), "pixel 0 is"},
-		{"Python's NaN", with("["+leafPicture("NaN")+"]", "[1]"), "invalid character"},
+		{"Python's NaN", with("["+leafPicture("NaN")+"]", "[1]"), "pixel 0 is"},
 		{"text for a pixel", with("["+leafPicture(`"1,0"`)+"]", "[1]"), "pixel 0 is"},
 		{"a list for a pixel", with("["+leafPicture("[1.0]")+"]", "[1]"), "pixel 0 is"},
-		{"a number for a picture", with("[3]", "[1]"), "not a list"},
+		{"a number for a picture", with("[3]", "[1]"), "picture 0: '3' where '[' must be"},
 		{"a cut file", good[:len(good)/2], "unexpected EOF"},
 		{"a cut end", good[:len(good)-1], "EOF"},
-		{"two objects", good + good, "more after the end"},
+		{"a comma more", strings.Replace(good, "[3]", "[3,]", 1), "label 1"},
+		{"a comma less", strings.Replace(good, "1.0, 1.0", "1.0 1.0", 1), "a comma must be"},
+		{"no colon", strings.Replace(good, ":", " ", 1), "':' must be"},
+		{"a number without end", with("[["+strings.Repeat("1", 100), "[1]"), "more than 64"},
+		{"an open string", `{"users`, "EOF"},
+		{"a bad escape", `{"us\qers": 1}`, "the string"},
+		{"open hierarchies", `{"hierarchies": [{"a": 1`, "EOF"},
+		{"two objects", good + good, "after the end"},
 	} {
 		_, err := ReadLEAF("l.json", strings.NewReader(c.body))
 		wantError(t, c.name, err, "l.json", c.what)
@@ -137,6 +146,56 @@ func TestLoadLEAF(t *testing.T) {
 	wantError(t, "an empty folder", err, "no .json")
 	_, err = LoadLEAF(folder + "/nothing.json")
 	wantError(t, "a missing file", err, "nothing.json")
+}
+
+// Hierarchies are passed over whatever they are, and what follows is still read.
+func TestLEAFHierarchies(t *testing.T) {
+	one := `{"x": [` + leafPicture() + `], "y": [3]}`
+	for _, h := range []string{"null", "3", `"a]}"`, "[]", "{}", `[[1, {"b": "\\\"]"}], null]`, " [ ] ", `{"a": {"b": [1, 2]}}`} {
+		body := `{"hierarchies": ` + h + `, "users": ["a"], "num_samples": [1], "user_data": {"a": ` + one + `}}`
+		if _, err := ReadLEAF("l.json", strings.NewReader(body)); err != nil {
+			t.Errorf("%s: %v", h, err)
+		}
+	}
+}
+
+// leafOf200 is a file of 200 pictures of which a quarter is ink.
+func leafOf200() string {
+	cells := make([]string, 784)
+	for i := range cells {
+		if cells[i] = "1.0"; i%4 == 0 {
+			cells[i] = strconv.FormatFloat(float64(i%255)/255, 'g', -1, 64)
+		}
+	}
+	x := strings.Repeat(leafPicture(cells...)+", ", 199) + leafPicture(cells...)
+	return leafFile(`["a"]`, `[200]`, `{"a": {"x": [`+x+`], "y": [`+strings.Repeat("1, ", 199)+`1]}}`)
+}
+
+// BenchmarkReadLEAF compares the scanner with encoding/json on the same bytes.
+func BenchmarkReadLEAF(b *testing.B) {
+	body := leafOf200()
+	b.Run("scanner", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			if _, err := ReadLEAF("l.json", strings.NewReader(body)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			var file struct {
+				Data map[string]struct {
+					X [][]float64 `json:"x"`
+					Y []int       `json:"y"`
+				} `json:"user_data"`
+			}
+			if err := json.NewDecoder(strings.NewReader(body)).Decode(&file); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func FuzzReadLEAF(f *testing.F) {

@@ -14,7 +14,7 @@ func splitKeyed(seed uint64, purpose string, n int, share float64) (train, rest 
 	if !(share > 0 && share <= 1) {
 		return nil, nil, fmt.Errorf("a training share of %v; allowed: above 0, at most 1", share)
 	}
-	// 0.7*10 is 6.999…: the small addend undoes rounding, never a whole client.
+	// (1-0.9)*10 is 0.999…: the small addend undoes rounding, and adds no client.
 	count := int(share*float64(n) + 1e-9)
 	if count == 0 {
 		return nil, nil, fmt.Errorf("a share of %v of %d clients is nobody: take a larger share or more clients", share, n)

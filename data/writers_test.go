@@ -111,6 +111,10 @@ func TestWriterFederation(t *testing.T) {
 	if err != nil || len(plain.Train) != 20 || &plain.Train[0].Images.Pixels[0] != &w.Images.Pixels[0] {
 		t.Error("a plain federation copies the pictures", err)
 	}
+	// 1-0.9 is a little less than 0.1: 2 of 20 must train all the same.
+	if few, err := w.Federation(WriterOptions{HeldOut: 0.9}); err != nil || len(few.Train) != 2 {
+		t.Error("a tenth of 20 writers is not 2", err)
+	}
 	for name, o := range map[string]WriterOptions{
 		"all held out": {HeldOut: 1}, "NaN held out": {HeldOut: math.NaN()}, "-1 held out": {HeldOut: -1},
 		"NaN rotated": {Rotated: math.NaN()}, "2 rotated": {Rotated: 2}, "nobody left": {HeldOut: 0.99},
