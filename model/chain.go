@@ -49,9 +49,13 @@ func (c *chain[F]) initialise(theta []F, src rand.Source) {
 	}
 }
 
-func (c *chain[F]) prepare(theta []F) {
+func (c *chain[F]) prepare(theta []F, examples int) {
 	for i, l := range c.layers {
-		l.prepare(c.part(theta, i))
+		if i == 0 {
+			l.prepare(c.part(theta, i), 1) // gradients rarely go back through the first
+			continue
+		}
+		l.prepare(c.part(theta, i), examples)
 	}
 }
 

@@ -38,7 +38,7 @@ func (c *conv[F]) parameters() int {
 
 func (c *conv[F]) initialise(theta []F, src rand.Source) { uniformFan(theta, c.fan, src) }
 
-func (c *conv[F]) prepare(theta []F) {
+func (c *conv[F]) prepare(theta []F, _ int) {
 	if c.rotated == nil {
 		c.rotated = make([]F, c.geometry.FilterLen())
 	}

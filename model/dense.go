@@ -11,7 +11,8 @@ import (
 type dense[F Float] struct {
 	in, out    int
 	bias, relu bool
-	transposed []F // weights as [output][input], for the way back
+	transposed []F // weights as [output][input], for the way back of large batches
+	turned     bool
 }
 
 func (d *dense[F]) output() Shape { return Shape{1, 1, d.out} }
@@ -26,7 +27,14 @@ func (d *dense[F]) views() []View {
 
 func (d *dense[F]) initialise(theta []F, src rand.Source) { uniformFan(theta, d.in, src) }
 
-func (d *dense[F]) prepare(theta []F) {
+// largeBatch is from where on turning the weights once a step pays.
+const largeBatch = 64
+
+func (d *dense[F]) prepare(theta []F, examples int) {
+	d.turned = examples >= largeBatch
+	if !d.turned {
+		return
+	}
 	if d.transposed == nil {
 		d.transposed = make([]F, d.in*d.out)
 	}
@@ -64,7 +72,11 @@ func (d *denseCell[F]) backward(p pass[F]) {
 		kernel.ReluGrad(p.dOut, p.out, p.dOut)
 	}
 	if p.dIn != nil {
-		kernel.Gemm(1, kernel.Dense(p.dOut, p.g, d.out), kernel.Dense(d.transposed, d.out, d.in), 0, kernel.Dense(p.dIn, p.g, d.in), &d.work)
+		back := kernel.Dense(p.theta[:d.in*d.out], d.in, d.out).T()
+		if d.turned {
+			back = kernel.Dense(d.transposed, d.out, d.in)
+		}
+		kernel.Gemm(1, kernel.Dense(p.dOut, p.g, d.out), back, 0, kernel.Dense(p.dIn, p.g, d.in), &d.work)
 	}
 	switch {
 	case p.acc != nil:

@@ -39,7 +39,8 @@ type Engine[F Float] struct {
 	runner    Runner
 	chunk     int
 	work      []*workspace[F]
-	sums      [][]F
+	sums      [][]F // lanes but the first
+	used      [][]F
 	losses    []float64 // of every example in the batch
 	faults    []error   // by lane
 }
@@ -68,14 +69,15 @@ func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], er
 	return e, nil
 }
 
-// chunkSize is a power of two between 8 and 128.
+// chunkSize is a power of two between 16 and 256: fewer would waste products,
+// more would leave lanes empty.
 func chunkSize[F Float](n *Network[F]) int {
 	values := n.Input().Len()
 	for _, l := range n.chain.layers {
 		values += l.output().Len()
 	}
-	size := 128
-	for size > 8 && size*values > chunkValues {
+	size := 256
+	for size > 16 && size*values > chunkValues {
 		size /= 2
 	}
 	return size
@@ -113,7 +115,7 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 	if err := e.check(theta, ex, order); err != nil {
 		return err
 	}
-	e.network.chain.prepare(theta)
+	e.network.chain.prepare(theta, len(order))
 	e.losses = append(e.losses[:0], make([]float64, len(order))...)
 	chunks := (len(order) + e.chunk - 1) / e.chunk
 	e.runner.Each(min(lanes, chunks), func(worker, lane int) {
@@ -168,7 +170,7 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 	}
 	var at int
 	w := e.work[0]
-	e.network.chain.prepare(theta)
+	e.network.chain.prepare(theta, len(order))
 	in := e.network.Input().Len()
 	for from := 0; from < len(order); from += e.chunk {
 		g := min(e.chunk, len(order)-from)
@@ -193,38 +195,45 @@ func (e *Engine[F]) Gradient(dst, theta []F, ex Examples[F], order []int) (float
 		e.objective = squaredError[F]{}
 		defer func() { e.objective = objective }()
 	}
-	if e.sums == nil {
-		for range lanes {
-			e.sums = append(e.sums, make([]F, e.network.Parameters()))
-		}
-	}
-	used := e.sums[:min(lanes, (len(order)+e.chunk-1)/e.chunk)]
-	for _, s := range used {
-		clear(s)
-	}
+	chunks := (len(order) + e.chunk - 1) / e.chunk
+	sums := e.laneSums(dst, min(lanes, chunks))
+	out, share := e.network.Output().Len(), F(1/float64(len(order)))
 	err := e.each(theta, ex, order, func(w *workspace[F], lane, g int) error {
-		w.cell.backward(theta, w.d[:g*e.network.Output().Len()], e.sums[lane], nil, g, false)
+		d := w.d[:g*out]
+		kernel.Scale(d, share, d) // of few values, instead of all parameters afterwards
+		w.cell.backward(theta, d, sums[lane], nil, g, false)
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	loss := mean(e.losses)
-	scale := 1 / float64(len(order))
-	if root {
-		loss = math.Sqrt(loss)
-		if loss == 0 {
-			scale = 0
-		} else {
-			scale /= 2 * loss
-		}
-	}
-	copy(dst, used[0])
-	for _, s := range used[1:] {
+	for _, s := range sums[1:] {
 		kernel.Axpy(1, s, dst)
 	}
-	kernel.Scale(dst, F(scale), dst)
+	loss := mean(e.losses)
+	if root {
+		loss = math.Sqrt(loss)
+		scale := 0.0
+		if loss > 0 {
+			scale = 1 / (2 * loss)
+		}
+		kernel.Scale(dst, F(scale), dst)
+	}
 	return loss, nil
+}
+
+// laneSums are empty sums, the first of them the result's own memory.
+func (e *Engine[F]) laneSums(dst []F, n int) [][]F {
+	for len(e.sums) < n-1 {
+		e.sums = append(e.sums, make([]F, e.network.Parameters()))
+	}
+	sums := append(e.used[:0], dst)
+	sums = append(sums, e.sums[:n-1]...)
+	for _, s := range sums {
+		clear(s)
+	}
+	e.used = sums
+	return sums
 }
 
 // ClippedSum adds every row's gradient, clipped to the sum's bound, to sum, and

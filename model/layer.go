@@ -42,8 +42,9 @@ type layer[F Float] interface {
 	output() Shape
 	views() []View // offsets count from the layer's own first parameter
 	initialise(theta []F, src rand.Source)
-	// prepare derives what all workers read from new parameters.
-	prepare(theta []F)
+	// prepare derives what all workers read from new parameters, for a batch of so
+	// many examples.
+	prepare(theta []F, examples int)
 	cell(examples int) cell[F]
 	// inPlace says that output may overwrite input; needsOutput that the backward
 	// pass reads the output.
@@ -79,7 +80,7 @@ type bare[F Float] struct{ shape Shape }
 func (b bare[F]) output() Shape             { return b.shape }
 func (bare[F]) views() []View               { return nil }
 func (bare[F]) initialise([]F, rand.Source) {}
-func (bare[F]) prepare([]F)                 {}
+func (bare[F]) prepare([]F, int)            {}
 func (bare[F]) inPlace() bool               { return false }
 func (bare[F]) needsOutput() bool           { return false }
 func (bare[F]) add([]F, []F, []F, int)      {}

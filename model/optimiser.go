@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"math"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // Optimiser moves parameters against a gradient.
@@ -19,21 +21,16 @@ type SGD[F Float] struct {
 
 // Apply takes one step.
 func (s *SGD[F]) Apply(theta, grad []F) {
-	step := F(s.Step)
 	if s.Momentum == 0 {
-		for i, g := range grad {
-			theta[i] -= step * g
-		}
+		kernel.Axpy(-F(s.Step), grad, theta)
 		return
 	}
 	if s.velocity == nil {
 		s.velocity = make([]F, len(theta))
 	}
-	m := F(s.Momentum)
-	for i, g := range grad {
-		s.velocity[i] = m*s.velocity[i] + g
-		theta[i] -= step * s.velocity[i]
-	}
+	kernel.Scale(s.velocity, F(s.Momentum), s.velocity)
+	kernel.Axpy(1, grad, s.velocity)
+	kernel.Axpy(-F(s.Step), s.velocity, theta)
 }
 
 // Adam is Kingma and Ba's (2015), with their bias correction.

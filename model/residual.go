@@ -12,7 +12,7 @@ type residual[F Float] struct{ inner *chain[F] }
 func (r *residual[F]) output() Shape                         { return r.inner.output() }
 func (r *residual[F]) views() []View                         { return r.inner.views() }
 func (r *residual[F]) initialise(theta []F, src rand.Source) { r.inner.initialise(theta, src) }
-func (r *residual[F]) prepare(theta []F)                     { r.inner.prepare(theta) }
+func (r *residual[F]) prepare(theta []F, examples int)       { r.inner.prepare(theta, examples) }
 func (r *residual[F]) inPlace() bool                         { return false }
 func (r *residual[F]) needsOutput() bool                     { return false }
 
