@@ -70,10 +70,10 @@ type chainCell[F Float] struct {
 
 func (c *chain[F]) newCell(examples int) *chainCell[F] {
 	cc := &chainCell[F]{chain: c, values: make([][]F, len(c.layers)+1)}
-	largest, shape := c.input.Len(), c.input
+	largest := c.input.Len()
 	for i, l := range c.layers {
 		cc.cells = append(cc.cells, l.cell(examples))
-		shape = l.output()
+		shape := l.output()
 		largest = max(largest, shape.Len())
 		if c.overwrites(i) {
 			continue // its output lies where its input lies

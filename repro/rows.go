@@ -72,7 +72,6 @@ func validation(c cell) float64 { return float64(c.Validation) }
 func worst(c cell) float64      { return float64(*c.Worst) }
 func largest(c cell) float64    { return float64(c.Max) }
 func median(c cell) float64     { return float64(c.Median) }
-func rounds(c cell) float64     { return float64(c.Rounds) }
 
 // share is the part of cells for which ok holds.
 func share(cells []cell, ok func(cell) bool) float64 {
