@@ -38,6 +38,7 @@ type lab struct {
 type cell struct {
 	Seconds    float64       `json:"seconds"`
 	Validation event.Number  `json:"validation"`
+	Accuracy   *event.Number `json:"accuracy"`
 	Honest     *event.Number `json:"honest"`
 	Worst      *event.Number `json:"worst"`
 	Median     event.Number  `json:"median_epsilon"`
@@ -114,7 +115,7 @@ func (l *lab) simulate(run config.Run) (cell, error) {
 	}
 	p := res.Privacy
 	return cell{
-		Validation: res.Metrics.ValidationLoss, Honest: res.Metrics.HonestLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
+		Validation: res.Metrics.ValidationLoss, Accuracy: res.Metrics.Accuracy, Honest: res.Metrics.HonestLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
 		Median: p.MedianEpsilon, Max: p.MaxEpsilon, AnyUpdate: p.EpsilonAnyUpdate, Switch: p.EpsilonSwitch,
 		Budgets: countBudgets(res.History.Budgets),
 	}, nil
