@@ -367,6 +367,32 @@ func TestDeclinedClientsShow(t *testing.T) {
 	}
 }
 
+func TestReproduce(t *testing.T) {
+	list := runJSON(t, "reproduce")["experiments"].([]any)
+	if len(list) < 4 {
+		t.Errorf("%d experiments", len(list))
+	}
+	out := filepath.Join(t.TempDir(), "study")
+	study := runJSON(t, "reproduce", "synthetic", "--scale", "smoke", "--out", out)
+	for _, key := range []string{"id", "paper", "scale", "seeds", "seconds", "rows", "report"} {
+		if study[key] == nil {
+			t.Errorf("%s is not printed", key)
+		}
+	}
+	row := study["rows"].([]any)[0].(map[string]any)
+	for _, key := range []string{"label", "metric", "settings", "paper", "measured", "low", "high", "unit", "verdict", "note"} {
+		if _, ok := row[key]; !ok {
+			t.Errorf("a row has no %s", key)
+		}
+	}
+	if text, _, code := coterie(t, "reproduce", "synthetic", "--scale", "smoke", "--out", out); code != 0 || !strings.Contains(text, "IFCA") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+	if _, stderr, code := coterie(t, "reproduce", "nothing"); code != exitUsage {
+		t.Errorf("an unknown experiment: exit %d, %s", code, stderr)
+	}
+}
+
 // TestDocumentedKeys holds docs/json.md against what is printed.
 func TestDocumentedKeys(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))

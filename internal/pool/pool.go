@@ -2,6 +2,7 @@
 package pool
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -9,9 +10,12 @@ import (
 // Pool runs jobs on a fixed number of workers. Which worker does what must never
 // show in a result: every job writes to its own place.
 type Pool struct {
-	workers int
-	wake    []chan struct{}
+	workers []worker
+	spin    int // how often to look for work before going to sleep
 	done    sync.WaitGroup
+	busy    atomic.Int64 // workers that have not finished the current call
+	call    atomic.Int64 // number of the current call
+	closed  atomic.Bool
 
 	next  atomic.Int64
 	items int64
@@ -19,40 +23,83 @@ type Pool struct {
 	job   func(worker, i int)
 }
 
+type worker struct {
+	asleep atomic.Bool
+	wake   chan struct{}
+}
+
+// spinning is about 30 microseconds: calls follow one another faster than the
+// system wakes a thread.
+const spinning = 10_000
+
 // New starts the workers but one: the caller of Each is worker 0.
 func New(workers int) *Pool {
-	p := &Pool{workers: max(1, workers), wake: make([]chan struct{}, max(1, workers))}
-	for i := 1; i < p.workers; i++ {
-		p.wake[i] = make(chan struct{})
-		go func() {
-			for range p.wake[i] {
-				p.drain(i)
-				p.done.Done()
-			}
-		}()
+	p := &Pool{workers: make([]worker, max(1, workers))}
+	if len(p.workers) <= runtime.GOMAXPROCS(0) {
+		p.spin = spinning // on its own core a waiting worker is in nobody's way
+	}
+	for i := 1; i < len(p.workers); i++ {
+		p.workers[i].wake = make(chan struct{}, 1)
+		go p.serve(i)
 	}
 	return p
 }
 
 // Workers is how many jobs run at the same time.
-func (p *Pool) Workers() int { return p.workers }
+func (p *Pool) Workers() int { return len(p.workers) }
 
 // Each calls job for 0..n-1 and returns when all are done. It must not be called
 // from within a job.
 func (p *Pool) Each(n int, job func(worker, i int)) {
-	if p.workers == 1 || n < 2 {
+	if len(p.workers) == 1 || n < 2 {
 		p.Serial(n, job)
 		return
 	}
+	others := len(p.workers) - 1
 	p.next.Store(0)
 	p.items, p.job = int64(n), job
-	p.chunk = max(1, int64(n)/int64(16*p.workers)) // fetching one by one would cost more than tiny jobs
-	p.done.Add(p.workers - 1)
-	for _, c := range p.wake[1:] {
-		c <- struct{}{}
-	}
+	p.chunk = max(1, int64(n)/int64(16*len(p.workers))) // fetching one by one would cost more than tiny jobs
+	p.done.Add(others)
+	p.busy.Store(int64(others))
+	p.call.Add(1)
+	p.wakeAll()
 	p.drain(0)
+	for i := 0; i < p.spin && p.busy.Load() > 0; i++ {
+	}
 	p.done.Wait()
+}
+
+func (p *Pool) wakeAll() {
+	for i := 1; i < len(p.workers); i++ {
+		if w := &p.workers[i]; w.asleep.CompareAndSwap(true, false) {
+			w.wake <- struct{}{}
+		}
+	}
+}
+
+// serve works on every call in turn: it looks for the next one for a while, then
+// sleeps until it is woken.
+func (p *Pool) serve(i int) {
+	w := &p.workers[i]
+	for seen := int64(0); ; {
+		for k := 0; k < p.spin && p.call.Load() == seen; k++ {
+		}
+		if p.call.Load() == seen {
+			w.asleep.Store(true)
+			// The call may have come in between: whoever turns asleep off decides
+			// whether there is a token to wait for.
+			if p.call.Load() == seen || !w.asleep.CompareAndSwap(true, false) {
+				<-w.wake
+			}
+		}
+		if p.closed.Load() {
+			return
+		}
+		seen++
+		p.drain(i)
+		p.busy.Add(-1)
+		p.done.Done()
+	}
 }
 
 // Serial is Each on the caller alone: for jobs so cheap that waking a goroutine
@@ -75,9 +122,9 @@ func (p *Pool) drain(worker int) {
 	}
 }
 
-// Close ends the workers.
+// Close ends the workers. No call may be under way.
 func (p *Pool) Close() {
-	for _, c := range p.wake[1:] {
-		close(c)
-	}
+	p.closed.Store(true)
+	p.call.Add(1)
+	p.wakeAll()
 }
