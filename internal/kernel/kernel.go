@@ -21,7 +21,7 @@ import (
 	"unsafe"
 )
 
-//go:generate go run -modfile=../../tools.mod -tags avo ./gen -dir .
+//go:generate go run -C gen . -dir ..
 
 // Float is the type of the values.
 type Float interface{ float32 | float64 }

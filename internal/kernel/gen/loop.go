@@ -1,5 +1,3 @@
-//go:build avo
-
 package main
 
 import (

@@ -1,5 +1,3 @@
-//go:build avo
-
 // Command gen writes the AVX2 and FMA assembly of package kernel.
 package main
 
