@@ -9,7 +9,7 @@ import (
 
 // inversionClaims is what the papers say of DLG, as bands for our figures: most
 // pictures recovered, a similarity that lets one recognise something (the control
-// has less), none recovered.
+// has about 0.1), a similarity that does not.
 type inversionClaims struct {
 	Source string `json:"source"`
 	Claims []struct {

@@ -102,7 +102,7 @@ func TestInversionVerdicts(t *testing.T) {
 	}{
 		{0, 40, 1, report.Agrees}, {0.001, 40, 1, report.Agrees}, {0.001, 20, 0.8, report.Differs},
 		{0.1, 15, 0.5, report.Agrees}, {0.1, 5, 0.1, report.Differs}, {0.01, 5, 0.1, report.Differs},
-		{1, 5, 0.1, report.Agrees}, {1, 30, 0.9, report.Differs}, {15, 5, 0.1, report.Agrees}, {100, 5, 0.1, report.NoFigure},
+		{1, 5, 0.1, report.Agrees}, {1, 30, 0.9, report.Differs}, {1, 9, 0.5, report.Differs}, {15, 5, 0.1, report.Agrees}, {100, 5, 0.1, report.NoFigure},
 	} {
 		if got := verdict(c.nu, c.psnr, c.ssim); got != c.want {
 			t.Errorf("nu %v, %v dB, SSIM %v: %s, want %s", c.nu, c.psnr, c.ssim, got, c.want)
