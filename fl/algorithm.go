@@ -63,4 +63,5 @@ type Worker struct {
 	index   []int       // pictures drawn for a round
 	some    data.Client // what they make up
 	exact   exactScratch
+	_       [128]byte // the next worker's fields lie on other cache lines
 }

@@ -91,6 +91,8 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 	n := g.clusters.n
 	if w.learner == nil {
 		w.learner = g.model.Learner()
+		// Two workers' small vectors must not share a cache line.
+		w.theta, w.delta = make([]float64, 0, max(n, 32)), make([]float64, 0, max(n, 32))
 	}
 	mine := g.draw(w, b, p)
 	_, choice := model.Best(w.learner, n, b.Hypotheses, mine)

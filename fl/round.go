@@ -18,7 +18,9 @@ type Round struct {
 	open    bool
 }
 
-type answer uint8
+// answer is as wide as a word: workers that settle neighbours must not fight for a
+// cache line more than need be.
+type answer uint64
 
 const (
 	waiting answer = iota

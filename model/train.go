@@ -48,6 +48,10 @@ func NewDescent(l config.Local) (Descent, error) {
 	return Descent{Step: l.Step, Epochs: l.Epochs, Batch: l.Batch, Loss: loss}, err
 }
 
+// apart is how many values a worker's buffer holds at least: smaller ones would
+// share cache lines with other workers' and make them wait for each other.
+const apart = 32
+
 // Scratch is memory that one worker reuses.
 type Scratch struct {
 	gradient []float64
@@ -62,7 +66,7 @@ type rowModel interface {
 // train moves theta downhill, in place.
 func (d Descent) train(m rowModel, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
 	if cap(s.gradient) < len(theta) {
-		s.gradient = make([]float64, len(theta))
+		s.gradient = make([]float64, max(len(theta), apart))
 	}
 	grad := s.gradient[:len(theta)]
 	whole := d.Batch == 0 || d.Batch >= rows.Len()
