@@ -137,11 +137,8 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 }
 
 func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []int, losses []float64) {
-	in, out := e.network.Input().Len(), e.network.Output().Len()
-	for k, i := range order {
-		copy(w.x[k*in:(k+1)*in], ex.X[i*in:])
-	}
-	y := w.cell.forward(theta, w.x[:len(order)*in], len(order))
+	out := e.network.Output().Len()
+	y := w.cell.forward(theta, e.gather(w, ex, order), len(order))
 	for k, i := range order {
 		label := 0
 		var target []F
@@ -152,6 +149,23 @@ func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []
 		}
 		losses[k] = e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
 	}
+}
+
+// gather lays the rows of a chunk one after another; rows that lie so already are
+// read where they are.
+func (e *Engine[F]) gather(w *workspace[F], ex Examples[F], order []int) []F {
+	in := e.network.Input().Len()
+	run := 1
+	for run < len(order) && order[run] == order[0]+run {
+		run++
+	}
+	if run == len(order) {
+		return ex.X[order[0]*in : (order[0]+run)*in]
+	}
+	for k, i := range order {
+		copy(w.x[k*in:(k+1)*in], ex.X[i*in:])
+	}
+	return w.x[:len(order)*in]
 }
 
 // Losses sets dst to the loss of every row in order.
@@ -171,13 +185,9 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 	var at int
 	w := e.work[0]
 	e.network.chain.prepare(theta, len(order))
-	in := e.network.Input().Len()
 	for from := 0; from < len(order); from += e.chunk {
 		g := min(e.chunk, len(order)-from)
-		for k, i := range order[from : from+g] {
-			copy(w.x[k*in:(k+1)*in], ex.X[i*in:])
-		}
-		at += copy(dst[at:], w.cell.forward(theta, w.x[:g*in], g))
+		at += copy(dst[at:], w.cell.forward(theta, e.gather(w, ex, order[from:from+g]), g))
 	}
 	return nil
 }

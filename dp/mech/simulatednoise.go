@@ -31,8 +31,12 @@ func addNormals[F float32 | float64](dst []F, deviation float64, src rand.Source
 		need := kernel.NormalWords32(n)
 		draw(words[:need])
 		kernel.Normals32(values[:n], float32(deviation), words[:need])
-		for i, v := range values[:n] {
-			dst[i] += F(v)
+		if single, ok := any(dst).([]float32); ok {
+			kernel.Axpy(1, values[:n], single[:n])
+		} else {
+			for i, v := range values[:n] {
+				dst[i] += F(v)
+			}
 		}
 		dst = dst[n:]
 	}
