@@ -22,7 +22,7 @@ type Demo struct {
 
 // demoNotes say which settings the demo uses, and why.
 var demoNotes = []string{
-	"Balanced sampling (shuffle the clients, take 7 at a time) for 85 rounds: nobody releases more than 6 vectors, so the largest total is 6*2/5 = 2.4, as in the paper's figure 2.",
+	"Balanced sampling (shuffle the clients, take 7 at a time) for 85 rounds: nobody releases more than 6 vectors, so the largest total is 6*2/5 = 2.4, the figure that thesis 001 gives in section 2.5.1.",
 	"The papers' own stopping rule (uniform sampling, patience 6) ends near both optima in about one seed of three: coterie run examples/group-private.yaml shows it.",
 	"The sound run clips to the public radius 0.8*0.945^t and asks 14 clients in each of 42 rounds: again 6 releases a client at most.",
 	"FedAvg, IFCA and group-private return the round that was best on the held-out clients, whose losses nobody pays for. The sound run returns its last round.",
