@@ -10,7 +10,7 @@ import (
 var handwriting = Experiment{
 	ID: "handwriting", Title: "Handwriting by writer, half of it rotated: accuracy under noise",
 	Paper: "paper 000, table 2, appendix B.3",
-	Needs: []string{"unipen-by-writer"}, Quick: "4 min (one nu and loss: 2 min)", Full: "hours",
+	Needs: []string{"unipen-by-writer"}, Quick: "3 min", Full: "hours",
 	seeds:  map[string]int{Smoke: 1, Quick: 1, Full: 3},
 	launch: runHandwriting,
 }
