@@ -43,6 +43,9 @@ func (c *clusters) run(vectors, centroids []float64) {
 func (c *clusters) assignAll(vectors, centroids []float64) (changed bool) {
 	clear(c.size)
 	clear(c.sums)
+	if c.n == 2 && c.k == 2 {
+		return c.assignPair(vectors, centroids)
+	}
 	if c.n == 2 {
 		return c.assignPlane(vectors, centroids)
 	}
@@ -81,6 +84,33 @@ func (c *clusters) assignPlane(vectors, centroids []float64) (changed bool) {
 		c.sums[2*best+1] += y
 	}
 	return changed
+}
+
+// assignPair is assignPlane for two centroids, the papers' case, without a branch
+// that half of the vectors would take: factors of 0 and 1 give the same sums.
+func (c *clusters) assignPair(vectors, centroids []float64) bool {
+	ax, ay, bx, by := centroids[0], centroids[1], centroids[2], centroids[3]
+	var sax, say, sbx, sby float64
+	second, moved := 0, 0
+	for i, old := range c.assign {
+		x, y := vectors[2*i], vectors[2*i+1]
+		da := (x-ax)*(x-ax) + (y-ay)*(y-ay)
+		db := (x-bx)*(x-bx) + (y-by)*(y-by)
+		j := 0
+		if db < da {
+			j = 1
+		}
+		inB := float64(j)
+		inA := 1 - inB
+		sax, say = sax+inA*x, say+inA*y
+		sbx, sby = sbx+inB*x, sby+inB*y
+		second += j
+		moved |= j ^ old
+		c.assign[i] = j
+	}
+	c.size[0], c.size[1] = len(c.assign)-second, second
+	c.sums[0], c.sums[1], c.sums[2], c.sums[3] = sax, say, sbx, sby
+	return moved != 0
 }
 
 func nearest(v, centroids []float64) int {

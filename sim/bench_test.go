@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/coterie-fl/coterie/config"
 )
@@ -47,4 +49,49 @@ func BenchmarkRound(b *testing.B) {
 	exact := thousand(0)
 	exact.Privacy.Noise = "exact"
 	bench("linear-1000-exact", exact)
+}
+
+// BenchmarkScaling compares, block by block in one run, rounds with one worker, with
+// two, and on two simulations side by side that share nothing: what the machine
+// itself allows at that moment. Medians of the blocks' ratios, for the host's speed
+// changes from one second to the next.
+func BenchmarkScaling(b *testing.B) {
+	open := func(workers int) *Simulation {
+		s, err := New(thousand(workers), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return s
+	}
+	one, two, left, right := open(1), open(2), open(1), open(1)
+	rounds := func(s *Simulation) {
+		for range 25 {
+			if _, err := s.Step(); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	timed := func(f func()) float64 {
+		start := time.Now()
+		f()
+		return time.Since(start).Seconds()
+	}
+	var workers, machine []float64
+	for b.Loop() {
+		alone := timed(func() { rounds(one) })
+		workers = append(workers, alone/timed(func() { rounds(two) }))
+		machine = append(machine, 2*alone/timed(func() {
+			done := make(chan struct{})
+			go func() { rounds(right); close(done) }()
+			rounds(left)
+			<-done
+		}))
+	}
+	for _, s := range []*Simulation{one, two, left, right} {
+		s.Close()
+	}
+	slices.Sort(workers)
+	slices.Sort(machine)
+	b.ReportMetric(workers[len(workers)/2], "speedup")
+	b.ReportMetric(machine[len(machine)/2], "machine-speedup")
 }

@@ -41,8 +41,9 @@ func newRecorder(k, n, clients int, start []float64) recorder {
 	}
 }
 
-func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
-	round := s.state.Round // already the next one: counted from 1
+// tally counts a round's releases, client by client. Of the recorder's work this is
+// the part that grows with the clients, so it runs beside the validation.
+func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
 	clear(r.size)
 	for i, c := range releases.Clients {
 		j := outcome.Assigned[i]
@@ -52,6 +53,11 @@ func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) 
 		r.Top[j] = max(r.Top[j], total)
 		r.count(int(a.Releases), total)
 	}
+}
+
+// add keeps the round that was tallied.
+func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
+	round := s.state.Round // already the next one: counted from 1
 	r.keepReleases(round, releases, outcome)
 	if (round-1)%r.Stride != 0 && s.progress.Stopped == "" {
 		return

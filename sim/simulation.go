@@ -34,10 +34,12 @@ type Simulation struct {
 	round     fl.Round
 	broadcast fl.Broadcast
 	asked     []int
+	releases  fl.Releases
+	outcome   fl.Outcome
 	losses    []float64
 	errs      []error
 	// Method values are made once: a closure a round would be garbage a round.
-	respondOne, validateOne, trainLossOne func(worker, i int)
+	respondOne, validateOne, tallyOrValidateOne, trainLossOne func(worker, i int)
 }
 
 // progress is what decides when to stop and what to return.
@@ -113,6 +115,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	}
 	s.record = newRecorder(a.Hypotheses, s.parameters, len(s.participants), s.state.Hypotheses)
 	s.respondOne, s.validateOne, s.trainLossOne = s.respond, s.validate, s.trainLoss
+	s.tallyOrValidateOne = s.tallyOrValidate
 	return s, nil
 }
 
@@ -156,20 +159,20 @@ func (s *Simulation) Step() (bool, error) {
 		}
 	}
 	s.noteDeclined()
-	releases, err := s.round.Close()
-	if err != nil {
+	if s.releases, err = s.round.Close(); err != nil {
 		return false, err
 	}
-	outcome := s.algorithm.Aggregate(s.state, releases)
-	for i, c := range releases.Clients {
-		s.progress.Cluster[c] = outcome.Assigned[i]
-	}
+	s.outcome = s.algorithm.Aggregate(s.state, s.releases)
 	validated := s.state.Round%s.run.Algorithm.Stop.Every == 0 || s.state.Round >= s.run.Algorithm.Rounds
 	if validated {
-		s.progress.Loss = s.validationLoss(s.state.Hypotheses)
+		n := s.askValidators(s.state.Hypotheses)
+		s.each(n+1, s.tallyOrValidateOne)
+		s.progress.Loss = mean(s.losses[:n])
+	} else {
+		s.tally()
 	}
-	s.settle(len(releases.Clients), validated)
-	s.record.add(s, releases, outcome)
+	s.settle(len(s.releases.Clients), validated)
+	s.record.add(s, s.releases, s.outcome)
 	return s.progress.Stopped == "", nil
 }
 
@@ -198,18 +201,40 @@ func (s *Simulation) noteDeclined() {
 	}
 }
 
+// tally notes where the round's releases fell and what they cost.
+func (s *Simulation) tally() {
+	for i, c := range s.releases.Clients {
+		s.progress.Cluster[c] = s.outcome.Assigned[i]
+	}
+	s.record.tally(s, s.releases, s.outcome)
+}
+
+// tallyOrValidate is the tally as the first job, and then the validators: neither
+// needs anything of the other.
+func (s *Simulation) tallyOrValidate(worker, i int) {
+	if i == 0 {
+		s.tally()
+		return
+	}
+	s.validate(worker, i-1)
+}
+
 // validationLoss is the mean over the round's validation clients. A real
 // federation would have to pay for these losses.
 func (s *Simulation) validationLoss(hypotheses []float64) float64 {
-	s.broadcast.Hypotheses = hypotheses
-	n := len(s.federation.Validation)
-	s.asked = nil
-	if s.validators != nil {
-		s.asked = s.validators.Sample(s.state.Round)
-		n = len(s.asked)
-	}
+	n := s.askValidators(hypotheses)
 	s.each(n, s.validateOne)
 	return mean(s.losses[:n])
+}
+
+// askValidators draws the round's validation clients and says how many they are.
+func (s *Simulation) askValidators(hypotheses []float64) int {
+	s.broadcast.Hypotheses, s.asked = hypotheses, nil
+	if s.validators == nil {
+		return len(s.federation.Validation)
+	}
+	s.asked = s.validators.Sample(s.state.Round)
+	return len(s.asked)
 }
 
 func (s *Simulation) validate(worker, i int) {
