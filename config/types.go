@@ -105,7 +105,7 @@ type Privacy struct {
 	RadiusFloor     float64  `yaml:"radius_floor" jsonschema:"exclusiveMinimum=0" jsonschema_description:"paper mode: the smallest radius, so that an update of length 0 is noised too"`
 	Ceiling         *float64 `yaml:"ceiling" jsonschema:"oneof_type=number;null,exclusiveMinimum=0" jsonschema_description:"a client declines a release that would take its total above this; null: none"`
 	Accounting      string   `yaml:"accounting" jsonschema:"enum=paper,enum=sound" jsonschema_description:"follows algorithm.mode; setting either sets both"`
-	Noise           string   `yaml:"noise" jsonschema:"enum=simulated,enum=exact" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice"`
+	Noise           string   `yaml:"noise" jsonschema:"enum=simulated,enum=exact,enum=exact-seeded" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice; exact-seeded: the same lattice from the seed, to compare a simulation with a federation"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.

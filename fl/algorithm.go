@@ -1,8 +1,11 @@
 package fl
 
 import (
+	"errors"
+
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -12,6 +15,11 @@ import (
 type Algorithm interface {
 	// Start is the server's state before the first round.
 	Start() *State
+	// ReleaseLength is how many values a release has.
+	ReleaseLength() int
+	// Prepare settles what follows from a participant's own size and target. It is
+	// called before the participant's first round.
+	Prepare(p *Participant) error
 	// Broadcast is what every participant of the round is sent.
 	Broadcast(s *State) (Broadcast, error)
 	// Respond is the participant's half: it writes its release to out, or reports
@@ -26,14 +34,16 @@ type State struct {
 	Round      int
 	Hypotheses []float64 // one after another
 	Idle       []int     // rounds since each hypothesis last had an update
+	Memory     []float64 // what else the method keeps, in a layout of its own
 }
 
 // Broadcast is public: every participant of the round sees it.
 type Broadcast struct {
 	Round      int
 	Hypotheses []float64
-	Radius     float64 // public radius of the round; 0 in paper mode
-	Spread     float64 // largest distance between two hypotheses
+	Radius     float64   // public radius of the round; 0 in paper mode
+	Spread     float64   // largest distance between two hypotheses
+	Memory     []float64 // what else the method sends, in a layout of its own
 }
 
 // Outcome is what the server learned from a round's releases.
@@ -50,6 +60,31 @@ type Participant struct {
 	// Switch is what the releases lose if the client's choice of hypothesis
 	// changed as well: the sum of epsilon_t*(2*C_t + spread_t). Sound mode only.
 	Switch float64
+	// Personal is what the method keeps at the participant between rounds: its own
+	// model, first of all. It is never sent.
+	Personal []float64
+	// Purse pays for releases. Nil in simulation, where the account is enough.
+	Purse Purse
+}
+
+// Purse is a durable record of what a participant may still release.
+type Purse interface {
+	// Reserve pays for a release of a round. It is called after the update is
+	// clipped and before any noise is drawn. An error that wraps ErrRefused means
+	// that the participant declines; any other one ends the round for it.
+	Reserve(round int, r event.Release) error
+}
+
+// pay reserves a release if there is a purse, and says whether it may be made.
+func (p *Participant) pay(round int, r event.Release) (bool, error) {
+	if p.Purse == nil {
+		return true, nil
+	}
+	err := p.Purse.Reserve(round, r)
+	if errors.Is(err, ErrRefused) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Worker is the memory and the streams that one goroutine reuses, for one

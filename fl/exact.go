@@ -15,8 +15,12 @@ type exactScratch struct {
 	sum     []int64
 }
 
+// NoiseSeeded is exact noise that whoever knows the seed can subtract: it shows that
+// a simulation and a federation do the same, and protects nobody.
+const NoiseSeeded = "exact-seeded"
+
 func (g *Group) exact() bool {
-	return g.privacy.Noise == "exact" && g.privacy.NoiseMultiplier > 0
+	return g.privacy.Noise != "simulated" && g.privacy.NoiseMultiplier > 0
 }
 
 // lattice is the public grid of a round. It follows from public settings alone:
@@ -65,8 +69,9 @@ func (g *Group) ontoLattice(hypotheses []float64, radius float64) error {
 	return nil
 }
 
-// releaseExact is Simulate's twin with system entropy on the lattice.
-func (g *Group) releaseExact(w *Worker, b Broadcast, out, base []float64, update mech.Clipped) error {
+// releaseExact is Simulate's twin on the lattice, with system entropy, or seeded so
+// that a run can be repeated byte by byte.
+func (g *Group) releaseExact(w *Worker, b Broadcast, p *Participant, out, base []float64, update mech.Clipped) error {
 	l, err := g.lattice(b.Radius)
 	if err != nil {
 		return err
@@ -75,6 +80,10 @@ func (g *Group) releaseExact(w *Worker, b Broadcast, out, base []float64, update
 	if x.entropy == nil {
 		x.entropy = mech.SystemEntropy()
 		x.base, x.sum = make([]int64, len(base)), make([]int64, len(base))
+	}
+	if g.privacy.Noise == NoiseSeeded {
+		w.noise.Key(&g.noise, b.Round, p.ID)
+		x.entropy.Reset(&w.noise)
 	}
 	if err := l.Truncate(x.base, base); err != nil {
 		return err

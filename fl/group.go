@@ -61,6 +61,12 @@ func (g *Group) Start() *State {
 	return s
 }
 
+// ReleaseLength is that of one hypothesis.
+func (g *Group) ReleaseLength() int { return g.clusters.n }
+
+// Prepare has nothing to settle: the noise follows from the update.
+func (g *Group) Prepare(*Participant) error { return nil }
+
 // sound says that noise is scaled to a public radius.
 func (g *Group) sound() bool { return g.cfg.Mode == "sound" }
 
@@ -113,16 +119,19 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		return false, g.diverged(b, p, err)
 	}
 	e := g.laplace.Event(update)
-	slack, err := g.slack(e, b)
-	if err != nil {
+	if e.Slack, err = g.slack(e, b); err != nil {
 		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
 	}
-	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, slack, *c) {
+	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, *c) {
 		return false, nil
 	}
-	g.charge(p, b, e, slack) // before any noise is drawn
+	paid, err := g.pay(p, b.Round, e)
+	if err != nil || !paid {
+		return false, err
+	}
+	g.charge(p, b, e) // before any noise is drawn
 	if g.exact() {
-		err = g.releaseExact(w, b, out, base, update)
+		err = g.releaseExact(w, b, p, out, base, update)
 	} else {
 		w.noise.Key(&g.noise, b.Round, p.ID)
 		_, err = g.laplace.Simulate(out, base, update, &w.noise)
@@ -157,6 +166,13 @@ func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out []float6
 	if _, err := mech.Norm(w.theta); err != nil {
 		return false, g.diverged(b, p, err)
 	}
+	paid, err := p.pay(b.Round, event.Release{
+		Unit: event.UnitClient, Relation: event.ReplaceOne, Claim: event.ClaimNone, Trust: event.TrustNobody,
+		What: event.Unprotected{},
+	})
+	if err != nil || !paid {
+		return false, err
+	}
 	p.Account.AddUnprotected()
 	copy(out, w.theta)
 	return true, nil
@@ -170,10 +186,24 @@ func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
 	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
 }
 
-func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace, slack float64) {
-	p.Account.Add(e, slack)
+// pay reserves one release on the run's terms.
+func (g *Group) pay(p *Participant, round int, e event.MetricLaplace) (bool, error) {
+	if p.Purse == nil {
+		return true, nil // and nothing is put on the heap
+	}
+	r := event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal, What: e,
+	}
 	if g.sound() {
-		p.Switch += e.Epsilon()*(2*b.Radius+b.Spread) + slack
+		r.Claim = event.ClaimMetric
+	}
+	return p.pay(round, r)
+}
+
+func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace) {
+	p.Account.Add(e)
+	if g.sound() {
+		p.Switch += e.Epsilon()*(2*b.Radius+b.Spread) + e.Slack
 	}
 }
 

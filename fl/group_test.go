@@ -285,7 +285,7 @@ func TestStatementsSayWhatTheyAre(t *testing.T) {
 		t.Error("best-so-far in sound mode is not labelled")
 	}
 	parts := []Participant{{}, {}}
-	parts[1].Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3}, 0)
+	parts[1].Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3})
 	p := StatePrivacy(config.Default("group-private", "sound"), parts, 2, 0, 0)
 	if p.MaxEpsilon != 0.4 || p.MedianEpsilon != 0.2 || *p.EpsilonAnyUpdate != 0.8 || p.EpsilonPerRelease != 0.4 {
 		t.Errorf("%+v", p)

@@ -57,6 +57,9 @@ func stateTerms(run config.Run) event.Statement {
 	if p.NoiseMultiplier > 0 && p.Noise == "simulated" {
 		s.NotCovered = append(s.NotCovered, "arithmetic: seeded float noise, for simulation only")
 	}
+	if p.NoiseMultiplier > 0 && p.Noise == NoiseSeeded {
+		s.NotCovered = append(s.NotCovered, "everything, against whoever knows the seed: the noise is exact but repeatable")
+	}
 	if p.NoiseMultiplier > 0 && p.Noise == "exact" {
 		s.NotCovered = append(s.NotCovered, "timing: how long a release takes depends on its noise")
 	}

@@ -107,6 +107,9 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	for i := range s.participants {
 		s.examples += federation.Train[i].Len()
 		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i]}
+		if err := group.Prepare(&s.participants[i]); err != nil {
+			return nil, err
+		}
 	}
 	s.examples = max(1, s.examples/len(s.participants))
 	s.progress = progress{
@@ -143,7 +146,7 @@ func (s *Simulation) Step() (bool, error) {
 	if s.progress.Stopped != "" {
 		return false, nil
 	}
-	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.parameters); err != nil {
+	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.algorithm.ReleaseLength()); err != nil {
 		return false, err
 	}
 	var err error
@@ -295,7 +298,7 @@ func (s *Simulation) anyoneLeft() bool {
 	}
 	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
 	for i, declined := range s.progress.Declined {
-		if !declined && s.participants[i].Account.Allows(next, 0, *s.run.Privacy.Ceiling) {
+		if !declined && s.participants[i].Account.Allows(next, *s.run.Privacy.Ceiling) {
 			return true
 		}
 	}

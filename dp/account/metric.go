@@ -28,9 +28,8 @@ func (m *Metric) AddUnprotected() {
 	m.Bare++
 }
 
-// Add records a release. Slack is what rounding to a lattice adds to its loss; 0
-// for continuous noise.
-func (m *Metric) Add(e event.MetricLaplace, slack float64) {
+// Add records a release.
+func (m *Metric) Add(e event.MetricLaplace) {
 	if e.Dimension != m.Dimension || e.NoiseMultiplier != m.Multiplier {
 		m.Closed += m.run()
 		m.Dimension, m.Multiplier, m.Same = e.Dimension, e.NoiseMultiplier, 0
@@ -38,7 +37,7 @@ func (m *Metric) Add(e event.MetricLaplace, slack float64) {
 	m.Same++
 	m.Releases++
 	m.Distance += e.Epsilon()
-	m.Slack += slack
+	m.Slack += e.Slack
 }
 
 // Epsilon is the sum of epsilon_t*r_t, the papers' number: the loss if in every
@@ -68,7 +67,7 @@ func (m Metric) At(distance float64) float64 {
 
 // Allows says whether a further release keeps the loss within the ceiling, but
 // for a rounding error of 1e-12 relative.
-func (m Metric) Allows(e event.MetricLaplace, slack, ceiling float64) bool {
-	m.Add(e, slack)
+func (m Metric) Allows(e event.MetricLaplace, ceiling float64) bool {
+	m.Add(e)
 	return m.Epsilon() <= ceiling*(1+1e-12)
 }

@@ -91,6 +91,8 @@ type MetricLaplace struct {
 	Dimension       int     `json:"dimension"`
 	NoiseMultiplier float64 `json:"noise_multiplier"`
 	Radius          float64 `json:"radius"`
+	// Slack is what rounding to the lattice of exact noise adds to the loss.
+	Slack float64 `json:"slack,omitempty"`
 }
 
 // Epsilon is the loss per unit of distance.

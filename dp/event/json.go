@@ -115,7 +115,11 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 	case DiscreteGaussian{}.kind():
 		return readLeaf[DiscreteGaussian](data, fields, "sigma", "bound")
 	case MetricLaplace{}.kind():
-		return readLeaf[MetricLaplace](data, fields, "dimension", "noise_multiplier", "radius")
+		keys := []string{"dimension", "noise_multiplier", "radius"}
+		if _, ok := fields["slack"]; ok {
+			keys = append(keys, "slack")
+		}
+		return readLeaf[MetricLaplace](data, fields, keys...)
 	case Selection{}.kind():
 		return readLeaf[Selection](data, fields, "mechanism", "epsilon")
 	case NodeGaussian{}.kind():

@@ -26,7 +26,7 @@ func drawEvent(t *rapid.T, depth int) Event {
 	case 2:
 		return DiscreteGaussian{scale.Draw(t, "sigma"), rapid.Int64Range(1, 1<<40).Draw(t, "bound")}
 	case 3:
-		return MetricLaplace{rapid.IntRange(1, 1<<30).Draw(t, "dimension"), scale.Draw(t, "noise"), scale.Draw(t, "radius")}
+		return MetricLaplace{rapid.IntRange(1, 1<<30).Draw(t, "dimension"), scale.Draw(t, "noise"), scale.Draw(t, "radius"), rapid.SampledFrom([]float64{0, 1e-9, 0.5}).Draw(t, "slack")}
 	case 4:
 		mechanism := rapid.SampledFrom([]string{Exponential, PermuteAndFlip, NoisyMax}).Draw(t, "mechanism")
 		return Selection{mechanism, scale.Draw(t, "epsilon")}
@@ -213,7 +213,7 @@ func TestReleaseRefusesAndKeepsItsValue(t *testing.T) {
 func TestMarshalRefusesWhatValidateRefuses(t *testing.T) {
 	for _, e := range []Event{
 		nil, Gaussian{math.NaN()}, Gaussian{math.Inf(1)}, Laplace{0}, Composed{}, Composed{[]Event{nil}},
-		Repeated{1, nil}, DiscreteGaussian{1, 0}, MetricLaplace{0, 1, 1}, Selection{"best", 1},
+		Repeated{1, nil}, DiscreteGaussian{1, 0}, MetricLaplace{0, 1, 1, 0}, MetricLaplace{1, 1, 1, -1}, MetricLaplace{1, 1, 1, math.NaN()}, Selection{"best", 1},
 		NodeGaussian{10, 11, 1, 1, Theorem}, Tuning{Distribution: "geometric", Of: Gaussian{1}},
 		Sampled{Sampling: FullBatch, Rate: 0.5, Of: Gaussian{1}},
 	} {

@@ -69,6 +69,7 @@ func validateKind(e Event, depth int) error {
 			atLeast("dimension", int64(e.Dimension), 1),
 			positive("noise_multiplier", e.NoiseMultiplier),
 			positive("radius", e.Radius),
+			within("slack", e.Slack, 0, math.MaxFloat64),
 		)
 	case Selection:
 		return errors.Join(
