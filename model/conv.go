@@ -80,6 +80,13 @@ func (c *convCell[F]) backward(p pass[F]) {
 		kernel.ReluGrad(p.dOut, p.out, p.dOut)
 	}
 	switch {
+	case p.dIn == nil:
+	case c.transposed:
+		kernel.ConvForward(c.geometry, p.dOut, p.theta[:c.geometry.FilterLen()], p.dIn, &c.work)
+	default:
+		kernel.ConvInputGrad(c.geometry, p.dOut, c.rotated, p.dIn, &c.work)
+	}
+	switch { // after dIn: the sum may be the parameters themselves
 	case p.acc != nil:
 		c.gradient(p.acc, p.in, p.dOut, true)
 	case p.norms != nil:
@@ -89,14 +96,6 @@ func (c *convCell[F]) backward(p pass[F]) {
 			c.gradient(own, p.in[i*in:(i+1)*in], p.dOut[i*out:(i+1)*out], false)
 			p.norms[i] += kernel.SquaredNorm(own)
 		}
-	}
-	if p.dIn == nil {
-		return
-	}
-	if c.transposed {
-		kernel.ConvForward(c.geometry, p.dOut, p.theta[:c.geometry.FilterLen()], p.dIn, &c.work)
-	} else {
-		kernel.ConvInputGrad(c.geometry, p.dOut, c.rotated, p.dIn, &c.work)
 	}
 }
 

@@ -40,6 +40,7 @@ type Engine[F Float] struct {
 	chunk     int
 	work      []*workspace[F]
 	sums      [][]F // lanes but the first
+	gradient  []F   // of a step in several chunks
 	used      [][]F
 	losses    []float64 // of every example in the batch
 	faults    []error   // by lane
@@ -223,11 +224,7 @@ func (e *Engine[F]) Gradient(dst, theta []F, ex Examples[F], order []int) (float
 	loss := mean(e.losses)
 	if root {
 		loss = math.Sqrt(loss)
-		scale := 0.0
-		if loss > 0 {
-			scale = 1 / (2 * loss)
-		}
-		kernel.Scale(dst, F(scale), dst)
+		kernel.Scale(dst, F(rootShare(loss)), dst)
 	}
 	return loss, nil
 }

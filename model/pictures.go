@@ -60,11 +60,11 @@ func (p *pictureModel) Learner() Learner {
 // PictureLearner trains and judges on one client's pictures.
 type PictureLearner struct {
 	*pictureModel
-	engine      *Engine[float32]
-	theta, grad []float32
-	ex          Examples[float32]
-	order       []int
-	outputs     []float32
+	engine  *Engine[float32]
+	theta   []float32
+	ex      Examples[float32]
+	order   []int
+	outputs []float32
 }
 
 // load lays the client's pictures and targets out for an objective.
@@ -139,10 +139,6 @@ func (l *PictureLearner) Right(theta []float64, c *data.Client) int {
 // Train is plain descent in single precision.
 func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
 	l.load(theta, c, d.Loss)
-	if cap(l.grad) < len(l.theta) {
-		l.grad = make([]float32, len(l.theta))
-	}
-	grad, opt := l.grad[:len(l.theta)], SGD[float32]{Step: d.Step}
 	size := d.Batch
 	if size == 0 || size > len(l.order) {
 		size = len(l.order)
@@ -154,10 +150,9 @@ func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuff
 		for rest := l.order; len(rest) > 0; {
 			batch := rest[:min(size, len(rest))]
 			rest = rest[len(batch):]
-			if _, err := l.engine.Gradient(grad, l.theta, l.ex, batch); err != nil {
+			if _, err := l.engine.Descend(l.theta, l.ex, batch, d.Step); err != nil {
 				panic("model: " + err.Error())
 			}
-			opt.Apply(l.theta, grad)
 		}
 	}
 	for i, v := range l.theta {
