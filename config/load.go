@@ -51,8 +51,7 @@ func Load(text []byte, settings ...Setting) (*File, error) {
 	w := &walker{positions: map[string]position{"": {1, 1}}, unread: map[string]bool{}}
 	overrides := w.parseSettings(settings)
 
-	algorithm, mode := w.peek(root, overrides)
-	run := Default(algorithm, mode)
+	run := defaults(w.peek(root, overrides))
 	v := reflect.ValueOf(&run).Elem()
 	if root != nil {
 		w.fill(v, root, "", "")

@@ -16,23 +16,35 @@ type Run struct {
 // Data describes the clients: the synthetic linear federation, y = x·theta_g +
 // shift_g + u, or real data. Keys of other kinds than the one named are ignored.
 type Data struct {
-	Kind            string       `yaml:"kind" jsonschema:"enum=synthetic,enum=hospital,enum=writers" jsonschema_description:"synthetic: drawn from the seed; hospital and writers: real data from the folder that --data or COTERIE_DATA names"`
-	Users           int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
-	ValidationUsers int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"held-out clients"`
-	Samples         int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds"`
-	Groups          int          `yaml:"groups" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"groups of clients; 0: as many as parameters has rows"`
-	Dimension       int          `yaml:"dimension" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"features; 0: as parameters says"`
-	Parameters      [][]float64  `yaml:"parameters" jsonschema_description:"theta of every group; empty: the papers' two for 2 groups in 2 dimensions, otherwise drawn from N(0, 25)"`
-	Shares          []float64    `yaml:"shares" jsonschema_description:"share of the clients in every group, adding up to 1; empty: equal"`
-	Shift           []float64    `yaml:"shift" jsonschema_description:"constant added to y in every group; empty: none"`
-	X               Distribution `yaml:"x" jsonschema_description:"how every feature is drawn"`
-	Noise           Distribution `yaml:"noise" jsonschema_description:"how u is drawn"`
-	Year            int          `yaml:"year" jsonschema:"minimum=2011,maximum=2016" jsonschema_description:"hospital: fiscal year of the file, 2011 (six states) or 2016"`
-	DRGs            []int        `yaml:"drgs" jsonschema_description:"hospital: the conditions, in the order of their index"`
-	Index           string       `yaml:"index" jsonschema:"enum=listing,enum=code" jsonschema_description:"hospital: number the conditions as listed or by their code"`
-	Set             string       `yaml:"set" jsonschema:"enum=unipen,enum=mnist" jsonschema_description:"writers: whose handwriting"`
-	Rotated         float64      `yaml:"rotated" jsonschema:"minimum=0,maximum=1" jsonschema_description:"writers: probability that a writer's pictures are rotated by 90 degrees"`
-	TrainShare      float64      `yaml:"train_share" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"hospital and writers: share of the clients that train; the others validate"`
+	Kind              string       `yaml:"kind" jsonschema:"enum=synthetic,enum=hospital,enum=writers,enum=adult,enum=compas,enum=school,enum=vehicle,enum=gleam,enum=adni,enum=rotated-mnist,enum=cifar10-silos" jsonschema_description:"synthetic: drawn from the seed; the others: real data from the folder that --data or COTERIE_DATA names; school and what follows: silos that hold out part of their own examples"`
+	Users             int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
+	ValidationUsers   int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"held-out clients"`
+	Samples           int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds"`
+	Groups            int          `yaml:"groups" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"groups of clients; 0: as many as parameters has rows"`
+	Dimension         int          `yaml:"dimension" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"features; 0: as parameters says"`
+	Parameters        [][]float64  `yaml:"parameters" jsonschema_description:"theta of every group; empty: the papers' two for 2 groups in 2 dimensions, otherwise drawn from N(0, 25)"`
+	Shares            []float64    `yaml:"shares" jsonschema_description:"share of the clients in every group, adding up to 1; empty: equal"`
+	Shift             []float64    `yaml:"shift" jsonschema_description:"constant added to y in every group; empty: none"`
+	X                 Distribution `yaml:"x" jsonschema_description:"how every feature is drawn"`
+	Noise             Distribution `yaml:"noise" jsonschema_description:"how u is drawn"`
+	Year              int          `yaml:"year" jsonschema:"minimum=2011,maximum=2016" jsonschema_description:"hospital: fiscal year of the file, 2011 (six states) or 2016"`
+	DRGs              []int        `yaml:"drgs" jsonschema_description:"hospital: the conditions, in the order of their index"`
+	Index             string       `yaml:"index" jsonschema:"enum=listing,enum=code" jsonschema_description:"hospital: number the conditions as listed or by their code"`
+	Set               string       `yaml:"set" jsonschema:"enum=unipen,enum=mnist" jsonschema_description:"writers: whose handwriting"`
+	Rotated           float64      `yaml:"rotated" jsonschema:"minimum=0,maximum=1" jsonschema_description:"writers: probability that a writer's pictures are rotated by 90 degrees"`
+	TrainShare        float64      `yaml:"train_share" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"hospital and writers: share of the clients that train; the others validate"`
+	Ink               string       `yaml:"ink,omitempty" jsonschema:"enum=dark,enum=light" jsonschema_description:"writers: dark ink on white (the default), as LEAF has it, or light on black, as MNIST has it, which trains faster"`
+	Partition         string       `yaml:"partition,omitempty" jsonschema:"enum=random,enum=sex,enum=race" jsonschema_description:"adult and compas: clients of samples rows each, dealt out at random (the default), or so that all rows of a client have the same sex or race"`
+	SensitiveFeatures bool         `yaml:"sensitive_features,omitempty" jsonschema_description:"adult and compas: sex and race are features, too"`
+	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: share of every silo's own examples that is held out, drawn by the seed"`
+	TrainLimit        int          `yaml:"train_limit,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos: at most so many examples to train a silo, drawn by the seed; 0: all"`
+	Silos             int          `yaml:"silos,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"rotated-mnist and cifar10-silos: how many silos share the pictures"`
+	Mask              float64      `yaml:"mask,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"rotated-mnist: probability of a white patch at every place of a silo's mask; 0: no masks"`
+	MaskSize          int          `yaml:"mask_size,omitempty" jsonschema:"minimum=1,maximum=28" jsonschema_description:"rotated-mnist: side of a patch in pixels"`
+	SiloClasses       int          `yaml:"silo_classes,omitempty" jsonschema:"minimum=1,maximum=10" jsonschema_description:"cifar10-silos: classes that every silo has"`
+	Standardise       string       `yaml:"standardise,omitempty" jsonschema:"enum=silo,enum=public,enum=none" jsonschema_description:"silos of rows: with the silo's own training rows (not covered by privacy), with public constants, or not at all"`
+	Centre            []float64    `yaml:"centre,omitempty" jsonschema_description:"silos of rows, standardise public: what is subtracted from every feature; empty: the documented ranges of school"`
+	Scale             []float64    `yaml:"scale,omitempty" jsonschema_description:"silos of rows, standardise public: what every feature is then divided by; empty: the documented ranges of school"`
 }
 
 // Distribution is of a real value.
@@ -47,7 +59,7 @@ type Distribution struct {
 // Model describes what is trained.
 type Model struct {
 	Kind      string  `yaml:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"linear: y = x·theta; network: layers, or one of the papers' networks by its name"`
-	Name      string  `yaml:"name" jsonschema_description:"network: hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar or cross-silo-mnist"`
+	Name      string  `yaml:"name" jsonschema_description:"network: hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni"`
 	Layers    []Layer `yaml:"layers" jsonschema_description:"network: its layers, if it has no name"`
 	Intercept bool    `yaml:"intercept" jsonschema_description:"linear: a constant term"`
 	InitSD    float64 `yaml:"init_sd" jsonschema:"minimum=0" jsonschema_description:"linear: hypotheses start at N(0, init_sd^2); networks start as PyTorch's do"`
@@ -68,16 +80,23 @@ type Layer struct {
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.
 type Algorithm struct {
-	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private" jsonschema_description:"fedavg: one hypothesis, no noise; ifca: no noise; group-private: Algorithm 1"`
+	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private,enum=local,enum=finetune,enum=ditto,enum=mocha,enum=mr-mtl,enum=dp-fedavg" jsonschema_description:"fedavg: one hypothesis; ifca: one for every group; group-private: Algorithm 1; on silos, with a privacy target of their own: local, fedavg, finetune, ditto, mocha, ifca, mr-mtl, and dp-fedavg, which protects whole silos"`
 	Mode            string `yaml:"mode" jsonschema:"enum=paper,enum=sound" jsonschema_description:"paper: as the papers write it; sound: public radius, fixed rounds, last model"`
 	Hypotheses      int    `yaml:"hypotheses" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"models kept by the server"`
 	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds at most (sound mode: exactly)"`
-	ClientsPerRound int    `yaml:"clients_per_round" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients asked in every round"`
+	ClientsPerRound int    `yaml:"clients_per_round" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"clients asked in every round; 0: all"`
 	Sampling        string `yaml:"sampling" jsonschema:"enum=uniform,enum=balanced" jsonschema_description:"uniform: afresh every round; balanced: shuffle all clients, take the next ones"`
 	Empty           string `yaml:"empty" jsonschema:"enum=relocate,enum=keep" jsonschema_description:"a hypothesis without updates: moved to the farthest released vector, or left"`
 	IdleRounds      int    `yaml:"idle_rounds" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rounds without an update before it is moved"`
 	Local           Local  `yaml:"local" jsonschema_description:"training at the client"`
 	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`
+
+	Lambda         Lambda    `yaml:"lambda,omitempty" jsonschema:"oneof_type=string;number,pattern=^(auto|inf|[0-9.]+([eE][-+]?[0-9]+)?)$" jsonschema_description:"mr-mtl, ditto, mocha: strength of the regulariser; inf; auto (mr-mtl): set by the server from what was released already"`
+	Prox           string    `yaml:"prox,omitempty" jsonschema:"enum=outside,enum=inside,enum=server" jsonschema_description:"the regulariser's gradient is added after the noise; clipped with every example's; or (mr-mtl) silos are drawn to the mean after the round"`
+	FederatedShare float64   `yaml:"federated_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"finetune: share of the rounds that are federated; then every silo goes on alone"`
+	WarmStart      float64   `yaml:"warm_start,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"mr-mtl, fedavg, local, finetune: share of the rounds in which silos first find clusters, as ifca does; 0: none"`
+	Weights        string    `yaml:"weights,omitempty" jsonschema:"enum=counts,enum=equal" jsonschema_description:"what silos weigh in a mean: their number of examples, which is then public, or the same"`
+	Selection      Selection `yaml:"selection,omitempty" jsonschema_description:"ifca and warm_start: how a silo chooses its cluster privately"`
 }
 
 // Local is the client's own training.
@@ -99,13 +118,23 @@ type Stop struct {
 
 // Privacy says what a release may reveal.
 type Privacy struct {
-	NoiseMultiplier float64  `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"nu: a release loses n/nu at its radius; 0: no noise"`
-	Radius          float64  `yaml:"radius" jsonschema:"minimum=0" jsonschema_description:"sound mode: public radius C that every update is clipped to"`
-	RadiusDecay     float64  `yaml:"radius_decay" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"sound mode: C is multiplied by it every round"`
-	RadiusFloor     float64  `yaml:"radius_floor" jsonschema:"exclusiveMinimum=0" jsonschema_description:"paper mode: the smallest radius, so that an update of length 0 is noised too"`
-	Ceiling         *float64 `yaml:"ceiling" jsonschema:"oneof_type=number;null,exclusiveMinimum=0" jsonschema_description:"a client declines a release that would take its total above this; null: none"`
-	Accounting      string   `yaml:"accounting" jsonschema:"enum=paper,enum=sound" jsonschema_description:"follows algorithm.mode; setting either sets both"`
-	Noise           string   `yaml:"noise" jsonschema:"enum=simulated,enum=exact,enum=exact-seeded" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice; exact-seeded: the same lattice from the seed, to compare a simulation with a federation"`
+	NoiseMultiplier float64   `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"nu: a release loses n/nu at its radius; 0: no noise"`
+	Radius          float64   `yaml:"radius" jsonschema:"minimum=0" jsonschema_description:"sound mode: public radius C that every update is clipped to"`
+	RadiusDecay     float64   `yaml:"radius_decay" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"sound mode: C is multiplied by it every round"`
+	RadiusFloor     float64   `yaml:"radius_floor" jsonschema:"exclusiveMinimum=0" jsonschema_description:"paper mode: the smallest radius, so that an update of length 0 is noised too"`
+	Sanitise        string    `yaml:"sanitise" jsonschema:"enum=update,enum=layers" jsonschema_description:"update: one radius for all of an update; layers: every layer of a network has a radius and noise of its own"`
+	LayerShares     []float64 `yaml:"layer_shares,omitempty" jsonschema_description:"sound mode, sanitise layers: every layer's public radius as a share of radius, in the network's order; empty: the root of its share of the parameters"`
+	Ceiling         *float64  `yaml:"ceiling" jsonschema:"oneof_type=number;null,exclusiveMinimum=0" jsonschema_description:"a client declines a release that would take its total above this; null: none"`
+	Accounting      string    `yaml:"accounting" jsonschema:"enum=paper,enum=sound" jsonschema_description:"follows algorithm.mode; setting either sets both"`
+	Noise           string    `yaml:"noise" jsonschema:"enum=simulated,enum=exact,enum=exact-seeded" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice; exact-seeded: the same lattice from the seed, to compare a simulation with a federation"`
+
+	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"silos: every silo's target for its own examples; 0: no privacy"`
+	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: of the target"`
+	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"silos: largest norm of one example's gradient (dp-fedavg: of a silo's update)"`
+	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" jsonschema_description:"silos: who counts as a neighbour; replace-one leaves the number of examples public"`
+	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos, sound, add-remove: declared size that rate and steps follow from; 0: not declared"`
+	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"silos: records that one person may have; the target then holds for a person"`
+	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"silos that have a target of their own"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.
@@ -134,7 +163,7 @@ func Default(algorithm, mode string) Run {
 			Stop:  Stop{Patience: 6, Return: "best", Every: 1},
 		},
 		Privacy: Privacy{
-			RadiusDecay: 1, RadiusFloor: 1e-6, Accounting: mode, Noise: "simulated",
+			RadiusDecay: 1, RadiusFloor: 1e-6, Sanitise: "update", Accounting: mode, Noise: "simulated",
 		},
 		Run: Execution{CheckpointSeconds: 1},
 	}

@@ -78,9 +78,12 @@ func (w *walker) unknown(path, message string) {
 	w.fault(path, "%s", message)
 }
 
-// peek finds the two values that the defaults depend on.
-func (w *walker) peek(root ast.Node, overrides []override) (algorithm, mode string) {
-	algorithm, mode = "group-private", "paper"
+// peek finds the values that the defaults depend on.
+func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mode string) {
+	kind, algorithm, mode = "synthetic", "", "paper"
+	if s, ok := w.lookup(root, overrides, "data.kind"); ok {
+		kind = s
+	}
 	if s, ok := w.lookup(root, overrides, "privacy.accounting"); ok && s == "sound" {
 		mode = s
 	}
@@ -90,7 +93,20 @@ func (w *walker) peek(root ast.Node, overrides []override) (algorithm, mode stri
 	if s, ok := w.lookup(root, overrides, "algorithm.kind"); ok {
 		algorithm = s
 	}
-	return algorithm, mode
+	return kind, algorithm, mode
+}
+
+// defaults are those of the data's family of methods.
+func defaults(kind, algorithm, mode string) Run {
+	switch ofSilos := (Data{Kind: kind}).OfSilos(); {
+	case ofSilos && algorithm == "":
+		return DefaultSilo(kind, "mr-mtl", mode)
+	case ofSilos:
+		return DefaultSilo(kind, algorithm, mode)
+	case algorithm == "":
+		return Default("group-private", mode)
+	}
+	return Default(algorithm, mode)
 }
 
 // lookup is the text at a path, settings first, if it is a plain scalar there.
@@ -231,6 +247,12 @@ func (w *walker) fillScalar(v reflect.Value, node ast.Node, path string, tag ref
 			v.SetString(n.Value)
 		case *ast.LiteralNode:
 			v.SetString(n.Value.Value)
+		case *ast.IntegerNode, *ast.FloatNode:
+			if v.Type() != reflect.TypeFor[Lambda]() {
+				wrong()
+				return
+			}
+			v.SetString(n.String()) // a strength is a number or a word
 		default:
 			wrong()
 			return
@@ -289,7 +311,7 @@ func (w *walker) inRange(v reflect.Value, path string, tag reflect.StructTag) {
 		switch {
 		case math.IsNaN(x) || math.IsInf(x, 0):
 			w.fault(path, "is %s; %s", shown, allowed(tag, "a finite number"))
-		case x < r.min || x > r.max || (r.open && x == r.min):
+		case x < r.min || x > r.max || (r.open && x == r.min) || (r.openMax && x == r.max):
 			w.fault(path, "%s is out of range; %s", shown, allowed(tag, ""))
 		}
 	}
@@ -298,6 +320,7 @@ func (w *walker) inRange(v reflect.Value, path string, tag reflect.StructTag) {
 type limits struct {
 	min, max float64
 	open     bool // min itself is not allowed
+	openMax  bool // max itself is not allowed
 	enum     []string
 	pattern  *regexp.Regexp
 	length   int // of text, at most; 0: any
@@ -315,6 +338,8 @@ func rangeOf(tag reflect.StructTag) limits {
 			r.min, r.open = x, true
 		case "maximum":
 			r.max = x
+		case "exclusiveMaximum":
+			r.max, r.openMax = x, true
 		case "maxLength":
 			r.length = int(x)
 		case "pattern":
@@ -335,6 +360,8 @@ func allowed(tag reflect.StructTag, otherwise string) string {
 		return "allowed: " + strings.Join(r.enum, ", ")
 	case r.open && math.IsInf(r.max, 1):
 		return "allowed: more than " + num(r.min)
+	case r.open && r.openMax:
+		return fmt.Sprintf("allowed: more than %s, less than %s", num(r.min), num(r.max))
 	case r.open:
 		return fmt.Sprintf("allowed: more than %s, at most %s", num(r.min), num(r.max))
 	case math.IsInf(r.min, -1) && math.IsInf(r.max, 1):

@@ -39,6 +39,32 @@ type Federation struct {
 	Validation []Client
 	// Truth is every group's parameters, for generated data.
 	Truth [][]float64
-	// Classes is how many labels pictures can have.
+	// Classes is how many labels pictures or rows can have; 0: targets are values.
 	Classes int
+
+	// Sensitive are the sensitive attributes of the validation clients' rows, if the
+	// data have any.
+	Sensitive []SensitiveColumn
+
+	// Test is what every training client holds out of its own examples, in the same
+	// order. Only federations of silos have it.
+	Test []Client
+	// Names are those of the training clients, if they have any.
+	Names []string
+	// NotCovered lists uses of the silos' examples that no privacy accounting covers.
+	NotCovered []string
+	// Report is what the loader read and left out; nil if nothing was read.
+	Report *LoadReport
+}
+
+// SmallerThan names the training clients that hold fewer than n examples: too few
+// for one batch of that size.
+func (f *Federation) SmallerThan(n int) []string {
+	var names []string
+	for i := range f.Train {
+		if f.Train[i].Len() < n {
+			names = append(names, f.Names[i])
+		}
+	}
+	return names
 }

@@ -5,15 +5,21 @@ import (
 	"path/filepath"
 )
 
-// Images are labelled grey pictures, pixels as bytes.
+// Images are pictures with labels or, if Targets is set, with values; pixels as
+// bytes.
 type Images struct {
 	Height, Width int
+	Channels      int    // innermost; 0: grey
 	Pixels        []byte // one picture after another
 	Labels        []int
+	Targets       []float64
 }
 
 // Len is the number of pictures.
-func (im *Images) Len() int { return len(im.Labels) }
+func (im *Images) Len() int { return max(len(im.Labels), len(im.Targets)) }
+
+// Depth is the number of channels.
+func (im *Images) Depth() int { return max(1, im.Channels) }
 
 // LoadIDXImages reads part "train" or "t10k" of MNIST or Fashion-MNIST from the
 // folder of real data.

@@ -16,6 +16,9 @@ type Folder struct {
 	mu        sync.Mutex
 	hospitals map[string]*Hospital
 	writers   map[string]*WriterImages
+	tables    map[string]*Tabular
+	silos     map[string]*Silos
+	pictures  map[string]*twoParts
 }
 
 // NewFolder names a folder; an empty path is no folder.
@@ -23,7 +26,7 @@ func NewFolder(path string) *Folder {
 	if path == "" {
 		return nil
 	}
-	return &Folder{path: path, hospitals: map[string]*Hospital{}, writers: map[string]*WriterImages{}}
+	return &Folder{path: path, hospitals: map[string]*Hospital{}, writers: map[string]*WriterImages{}, tables: map[string]*Tabular{}, silos: map[string]*Silos{}, pictures: map[string]*twoParts{}}
 }
 
 // Has says what is missing of the folder's parts, and how to get it.
@@ -55,11 +58,23 @@ func (f *Folder) Load(d config.Data, seed uint64) (*Federation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}
-		fed, err := w.Federation(WriterOptions{Seed: seed, HeldOut: 1 - d.TrainShare, Rotated: d.Rotated, InkLow: true})
+		fed, err := w.Federation(WriterOptions{Seed: seed, HeldOut: 1 - d.TrainShare, Rotated: d.Rotated, InkLow: d.Ink != "light"})
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}
 		fed.Classes = w.Classes
+		return fed, nil
+	case "adult", "compas":
+		fed, err := f.tabular(d, seed)
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+		return fed, nil
+	case "school", "vehicle", "gleam", "rotated-mnist", "cifar10-silos", "adni":
+		fed, err := f.siloFederation(d, seed)
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
 		return fed, nil
 	}
 	return nil, fmt.Errorf("data.kind %q is not known", d.Kind)

@@ -72,7 +72,17 @@ func Features(d config.Data) int {
 	switch d.Kind {
 	case "hospital":
 		return 3
-	case "writers":
+	case "adult":
+		return adultSchema.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})
+	case "compas":
+		return compasSchema.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})
+	case "school":
+		return schoolFeatures
+	case "vehicle":
+		return vehicleFeatures
+	case "gleam":
+		return gleamFeatures
+	case "writers", "rotated-mnist", "cifar10-silos", "adni":
 		return 0
 	}
 	_, features := shape(d)

@@ -56,7 +56,7 @@ func New(m config.Model, features int) (Model, error) {
 	if net.Parameters() == 0 {
 		return nil, fmt.Errorf("the network has no parameters to train")
 	}
-	return networkRegression{net}, nil
+	return networkRegression{net, layers}, nil
 }
 
 // Check lists what is wrong with the model block.
@@ -77,11 +77,20 @@ func Check(run config.Run) config.Faults {
 	return c.Faults()
 }
 
-type networkRegression struct{ *Network[float64] }
+type networkRegression struct {
+	*Network[float64]
+	layers []Layer
+}
 
+// Learner has a network of its own: layers keep what they derive from the
+// parameters, and workers train different ones at the same time.
 func (n networkRegression) Learner() Learner {
+	net, err := Build[float64](n.Input(), n.layers)
+	if err != nil {
+		panic("model: a network that was built before: " + err.Error())
+	}
 	// Clients are what is spread over workers; within one there is nothing to share.
-	e, err := NewEngine(n.Network, Objective[float64](squaredError[float64]{}), pool.New(1))
+	e, err := NewEngine(net, Objective[float64](squaredError[float64]{}), pool.New(1))
 	if err != nil {
 		panic("model: squared error refuses a network: " + err.Error())
 	}

@@ -68,18 +68,21 @@ var named = map[string]Named{
 		Parameters: 1206590, Source: "paper 000, table 3, with 3x3 kernels",
 	},
 	"cross-silo-cifar": {
-		Input: Shape{32, 32, 3}, Layers: crossSilo(3), Parameters: 42442, Source: "paper 002, appendix B.1",
+		Input: Shape{32, 32, 3}, Layers: crossSilo(3, 10), Parameters: 42442, Source: "paper 002, appendix B.1",
 	},
 	"cross-silo-mnist": {
-		Input: Shape{28, 28, 1}, Layers: crossSilo(3), Parameters: 34826, Source: "paper 002, appendix B.1",
+		Input: Shape{28, 28, 1}, Layers: crossSilo(3, 10), Parameters: 34826, Source: "paper 002, appendix B.1",
+	},
+	"cross-silo-adni": {
+		Input: Shape{32, 32, 1}, Layers: crossSilo(5, 1), Parameters: 53697, Source: "paper 002, appendix B.1",
 	},
 }
 
-func crossSilo(kernel int) []Layer {
+func crossSilo(kernel, outputs int) []Layer {
 	return []Layer{
 		{Kind: "conv", Channels: 32, Kernel: kernel}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
 		{Kind: "conv", Channels: 64, Kernel: kernel}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
-		{Kind: "linear", Units: 10},
+		{Kind: "linear", Units: outputs},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // pictureModel classifies grey pictures with a network in single precision.
 type pictureModel struct {
 	net    *Network[float32]
+	layers []Layer
 	pixels int
 }
 
@@ -36,7 +37,7 @@ func NewPictures(m config.Model, im *data.Images, classes int) (Model, error) {
 	if net.Output().Len() != classes {
 		return nil, fmt.Errorf("the network ends with %d values for %d classes", net.Output().Len(), classes)
 	}
-	return &pictureModel{net: net, pixels: input.Len()}, nil
+	return &pictureModel{net: net, layers: layers, pixels: input.Len()}, nil
 }
 
 func (p *pictureModel) Parameters() int { return p.net.Parameters() }
@@ -49,8 +50,14 @@ func (p *pictureModel) Initialise(theta []float64, src rand.Source) {
 	}
 }
 
+// Learner has a network of its own: layers keep what they derive from the
+// parameters, and workers train different ones at the same time.
 func (p *pictureModel) Learner() Learner {
-	e, err := NewEngine(p.net, Objective[float32](squaredError[float32]{}), pool.New(1))
+	net, err := Build[float32](p.net.Input(), p.layers)
+	if err != nil {
+		panic("model: a network that was built before: " + err.Error())
+	}
+	e, err := NewEngine(net, Objective[float32](squaredError[float32]{}), pool.New(1))
 	if err != nil {
 		panic("model: squared error refuses a network: " + err.Error())
 	}
@@ -65,6 +72,7 @@ type PictureLearner struct {
 	ex      Examples[float32]
 	order   []int
 	outputs []float32
+	classes []int
 }
 
 // load lays the client's pictures and targets out for an objective.
@@ -112,6 +120,18 @@ func (l *PictureLearner) Loss(theta []float64, c *data.Client) float64 {
 
 // Right is how many of the client's pictures are classified right.
 func (l *PictureLearner) Right(theta []float64, c *data.Client) int {
+	right := 0
+	for k, class := range l.Classify(theta, c) {
+		if class == l.ex.Labels[k] {
+			right++
+		}
+	}
+	return right
+}
+
+// Classify gives every picture of the client its class. The result is valid until
+// the next call.
+func (l *PictureLearner) Classify(theta []float64, c *data.Client) []int {
 	l.load(theta, c, CrossEntropy)
 	classes := l.net.Output().Len()
 	if n := len(l.order) * classes; cap(l.outputs) < n {
@@ -121,19 +141,17 @@ func (l *PictureLearner) Right(theta []float64, c *data.Client) int {
 	if err := l.engine.Outputs(out, l.theta, l.ex, l.order); err != nil {
 		panic("model: " + err.Error())
 	}
-	right := 0
-	for k, label := range l.ex.Labels {
+	l.classes = l.classes[:0]
+	for k := range l.order {
 		best, row := 0, out[k*classes:(k+1)*classes]
 		for j, v := range row {
 			if v > row[best] {
 				best = j
 			}
 		}
-		if best == label {
-			right++
-		}
+		l.classes = append(l.classes, best)
 	}
-	return right
+	return l.classes
 }
 
 // Train is plain descent in single precision.

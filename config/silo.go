@@ -1,0 +1,85 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strconv"
+)
+
+// siloKinds are the data whose clients hold out part of their own examples: the
+// methods of paper 002 run on them.
+var siloKinds = []string{"school", "vehicle", "gleam", "adni", "rotated-mnist", "cifar10-silos"}
+
+// SiloMethods are the algorithm kinds for data of silos.
+var SiloMethods = []string{"local", "fedavg", "finetune", "ditto", "mocha", "ifca", "mr-mtl", "dp-fedavg"}
+
+// GroupMethods are the algorithm kinds for all other data.
+var GroupMethods = []string{"fedavg", "ifca", "group-private"}
+
+// OfSilos says whether the data's clients hold out part of their own examples.
+func (d Data) OfSilos() bool { return slices.Contains(siloKinds, d.Kind) }
+
+// Lambda is a strength of regularisation: a number, inf, or auto.
+type Lambda string
+
+// LambdaAuto is set by the server, from what was released already.
+const LambdaAuto Lambda = "auto"
+
+// Value is the number; NaN for auto.
+func (l Lambda) Value() float64 {
+	if l == "inf" {
+		return math.Inf(1)
+	}
+	x, err := strconv.ParseFloat(string(l), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
+}
+
+// Selection is how a silo chooses its cluster privately.
+type Selection struct {
+	Share        float64 `yaml:"share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"ifca: share of the rounds, from the first one, in which silos choose"`
+	EpsilonShare float64 `yaml:"epsilon_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"epsilon of one choice, as a share of the silo's whole"`
+	Score        string  `yaml:"score,omitempty" jsonschema:"enum=error,enum=loss" jsonschema_description:"error: wrong answers; loss: losses clipped example by example"`
+	Bound        float64 `yaml:"bound,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"loss: what every example's loss is clipped to"`
+}
+
+// SiloTarget is one silo's own privacy target.
+type SiloTarget struct {
+	Name             string  `yaml:"name" jsonschema_description:"the silo"`
+	Epsilon          float64 `yaml:"epsilon,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"instead of privacy.epsilon"`
+	Delta            float64 `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"instead of privacy.delta"`
+	RecordsPerPerson int     `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"instead of privacy.records_per_person"`
+}
+
+// DefaultSilo is paper 002's setting for School with one of its methods.
+func DefaultSilo(kind, algorithm, mode string) Run {
+	r := Default("fedavg", mode)
+	r.Data.Kind = kind
+	r.Model.Intercept, r.Model.InitSD = true, 0
+	a := &r.Algorithm
+	a.Kind, a.Hypotheses, a.Rounds, a.ClientsPerRound, a.Empty = algorithm, 1, 200, 0, "keep"
+	a.Local = Local{Epochs: 1, Step: 0.01, Batch: 32, Loss: "squared-error"}
+	a.Stop = Stop{Return: "last", Every: 1}
+	a.Lambda, a.Prox, a.FederatedShare, a.Weights = "1", "outside", 0.5, "counts"
+	a.Selection = Selection{Share: 0.1, EpsilonShare: 0.03, Score: "error", Bound: 0.1}
+	if kind == "school" || kind == "adni" { // their answers are values
+		a.Selection.Score = "loss"
+	}
+	p := &r.Privacy
+	p.Epsilon, p.Delta, p.Clip, p.RecordsPerPerson, p.Relation = 6, 1e-3, 1, 1, "add-remove"
+	p.NoiseMultiplier, p.Radius = 0, 0
+	if algorithm == "ifca" {
+		a.Hypotheses = 3
+	}
+	if algorithm == "dp-fedavg" {
+		a.Weights = "equal"
+	}
+	siloData(&r)
+	if mode == "sound" {
+		// Neighbours of one size leave sizes public; public constants tell of no row.
+		p.Relation, r.Data.Standardise = "replace-one", "public"
+	}
+	return r
+}

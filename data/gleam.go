@@ -1,0 +1,13 @@
+package data
+
+import "path/filepath"
+
+// gleamFeatures are head movements of wearers of Google Glass: paper 002, appendix
+// B.1 (38 wearers, 180 features, eating or not).
+const gleamFeatures = 180
+
+// LoadGLEAM reads gleam/gleam.mat as the paper's authors hand it out: the cell
+// arrays X and Y, one cell a wearer, labels -1 and 1.
+func LoadGLEAM(folder string) (*Silos, error) {
+	return loadCells(filepath.Join(folder, "gleam", "gleam.mat"), cellLayout{silo: "wearer", features: gleamFeatures, classes: 2, value: signValue})
+}

@@ -1,0 +1,185 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// Silo is one institution and all its rows, before anything is held out.
+type Silo struct {
+	Name string
+	Rows Rows
+}
+
+// Silos are institutions with rows of the same features.
+type Silos struct {
+	All      []Silo
+	Features int
+	// Classes is how many labels Y can have, from 0; 0: Y are values.
+	Classes int
+	Report  LoadReport
+	// NotCovered lists what was done to the rows before they were stored.
+	NotCovered []string
+}
+
+// Standardise says where the constants come from that features are scaled by.
+type Standardise string
+
+// The ways to standardise.
+const (
+	// BySilo takes every silo's mean and standard deviation over its own training
+	// rows, as paper 002's code does: all rows then depend on each other.
+	BySilo Standardise = "silo"
+	// ByPublic takes constants that were fixed without looking at the rows.
+	ByPublic Standardise = "public"
+	// Unscaled leaves features as they are.
+	Unscaled Standardise = "none"
+)
+
+// notStandardised is what BySilo leaves out of the accounting.
+const notStandardised = "standardisation (every silo's features are scaled by its own training rows)"
+
+// SiloOptions say how silos become a federation.
+type SiloOptions struct {
+	Seed uint64
+	// TestShare is the share of every silo's rows that is held out, rounded up to
+	// whole rows, as scikit-learn's train_test_split does.
+	TestShare float64
+	// TrainLimit is how many rows a silo trains on at most; 0: all that are left.
+	TrainLimit  int
+	Standardise Standardise
+	// Centre and Scale are ByPublic's constants: (x - Centre) / Scale.
+	Centre, Scale []float64
+}
+
+func (o SiloOptions) check(features int) error {
+	if !(o.TestShare > 0 && o.TestShare < 1) {
+		return fmt.Errorf("silos: a test share of %v; allowed: between 0 and 1", o.TestShare)
+	}
+	switch o.Standardise {
+	case BySilo, Unscaled:
+	case ByPublic:
+		if len(o.Centre) != features || len(o.Scale) != features {
+			return fmt.Errorf("silos: standardise public needs %d public constants in centre and in scale, got %d and %d: give data.centre and data.scale", features, len(o.Centre), len(o.Scale))
+		}
+		for j, s := range o.Scale {
+			if !(s > 0) || math.IsInf(s, 0) || math.IsNaN(o.Centre[j]) || math.IsInf(o.Centre[j], 0) {
+				return fmt.Errorf("silos: feature %d: centre %v and scale %v; allowed: finite, the scale positive", j, o.Centre[j], s)
+			}
+		}
+	default:
+		return fmt.Errorf("silos: standardise %q; allowed: silo, public, none", o.Standardise)
+	}
+	return nil
+}
+
+// Why silos and examples are left out.
+const (
+	leftTinySilo  = "silo with too few examples to hold any out"
+	leftOverLimit = "examples above data.train_limit"
+	leftUneven    = "examples that do not divide among the silos"
+)
+
+// Federation holds out part of every silo's rows, by a shuffle keyed by the seed
+// and the silo's place, and scales features. Silos that cannot be split are left
+// out and counted.
+func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
+	if err := o.check(s.Features); err != nil {
+		return nil, err
+	}
+	f := &Federation{Features: s.Features, Classes: s.Classes}
+	report := s.Report
+	report.LeftOut, report.Notes = slices.Clone(report.LeftOut), slices.Clone(report.Notes)
+	family := rng.NewFamily(o.Seed, "silo split")
+	for k, silo := range s.All {
+		n := silo.Rows.Len()
+		held := int(math.Ceil(o.TestShare*float64(n) - 1e-9))
+		if held < 1 || held >= n {
+			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", silo.Name, n))
+			continue
+		}
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		family.Stream(0, k).Shuffle(order)
+		test, train := order[:held], order[held:]
+		if o.TrainLimit > 0 && len(train) > o.TrainLimit {
+			report.leaveOutMany(leftOverLimit, len(train)-o.TrainLimit)
+			train = train[:o.TrainLimit]
+		}
+		slices.Sort(test)
+		slices.Sort(train)
+		a, b := silo.Rows.pick(train), silo.Rows.pick(test)
+		centre, scale := o.Centre, o.Scale
+		if o.Standardise == BySilo {
+			centre, scale = moments(a)
+		}
+		if o.Standardise != Unscaled {
+			a.standardise(centre, scale)
+			b.standardise(centre, scale)
+		}
+		f.Train = append(f.Train, Client{Rows: a})
+		f.Test = append(f.Test, Client{Rows: b})
+		f.Names = append(f.Names, silo.Name)
+	}
+	if len(f.Train) == 0 {
+		return nil, fmt.Errorf("no silo is left: %s", &report)
+	}
+	f.NotCovered = slices.Clone(s.NotCovered)
+	if o.Standardise == BySilo {
+		f.NotCovered = append(f.NotCovered, notStandardised)
+	}
+	f.Report = &report
+	return f, nil
+}
+
+// pick copies some rows.
+func (r Rows) pick(index []int) Rows {
+	out := Rows{Features: r.Features, X: make([]float64, 0, len(index)*r.Features), Y: make([]float64, 0, len(index))}
+	for _, i := range index {
+		out.X = append(out.X, r.X[i*r.Features:(i+1)*r.Features]...)
+		out.Y = append(out.Y, r.Y[i])
+	}
+	return out
+}
+
+// moments are every feature's mean and standard deviation, with n in the
+// denominator. A constant feature has deviation 1: it becomes 0.
+func moments(r Rows) (mean, deviation []float64) {
+	mean, deviation = make([]float64, r.Features), make([]float64, r.Features)
+	n := float64(r.Len())
+	for i := range r.Len() {
+		for j, v := range r.X[i*r.Features : (i+1)*r.Features] {
+			mean[j] += v
+		}
+	}
+	for j := range mean {
+		mean[j] /= n
+	}
+	for i := range r.Len() {
+		for j, v := range r.X[i*r.Features : (i+1)*r.Features] {
+			deviation[j] += (v - mean[j]) * (v - mean[j]) / n
+		}
+	}
+	for j, v := range deviation {
+		deviation[j] = math.Sqrt(v)
+		// What is left of a constant after rounding is not a spread.
+		if deviation[j] <= 1e-12*math.Abs(mean[j]) || deviation[j] == 0 {
+			deviation[j] = 1
+		}
+	}
+	return mean, deviation
+}
+
+func (r Rows) standardise(centre, scale []float64) {
+	for i := range r.Len() {
+		x := r.X[i*r.Features : (i+1)*r.Features]
+		for j := range x {
+			x[j] = (x[j] - centre[j]) / scale[j]
+		}
+	}
+}

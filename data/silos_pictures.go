@@ -1,0 +1,56 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// pictureSilos collects silos of pictures into a federation.
+type pictureSilos struct {
+	f     *Federation
+	limit int // pictures to train a silo; 0: all
+}
+
+func newPictureSilos(classes, limit int, report LoadReport) *pictureSilos {
+	report.LeftOut, report.Notes = slices.Clone(report.LeftOut), slices.Clone(report.Notes)
+	return &pictureSilos{f: &Federation{Classes: classes, Report: &report}, limit: limit}
+}
+
+// add adds a silo. Its pictures to train come in the order of a draw, so that a
+// limit takes a random part of them.
+func (p *pictureSilos) add(name string, group int, train, test Pictures) {
+	report := p.f.Report
+	if len(train.Index) == 0 || len(test.Index) == 0 {
+		report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d to train, %d held out", name, len(train.Index), len(test.Index)))
+		return
+	}
+	if p.limit > 0 && len(train.Index) > p.limit {
+		report.leaveOutMany(leftOverLimit, len(train.Index)-p.limit)
+		train.Index = train.Index[:p.limit]
+	}
+	slices.Sort(train.Index)
+	slices.Sort(test.Index)
+	p.f.Names = append(p.f.Names, name)
+	p.f.Train = append(p.f.Train, Client{Pictures: train, Group: group})
+	p.f.Test = append(p.f.Test, Client{Pictures: test, Group: group})
+}
+
+// done is the federation, if anybody is in it.
+func (p *pictureSilos) done() (*Federation, error) {
+	if len(p.f.Train) == 0 {
+		return nil, fmt.Errorf("no silo is left: %s", p.f.Report)
+	}
+	return p.f, nil
+}
+
+// keyedOrder is 0..n-1 in the order of a draw.
+func keyedOrder(family *rng.Family, purpose, n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	family.Stream(purpose, 0).Shuffle(order)
+	return order
+}

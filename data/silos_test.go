@@ -1,0 +1,261 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// someSilos have sizes of their own, a constant feature, and targets that tell a
+// row from all others.
+func someSilos(sizes ...int) *Silos {
+	s := &Silos{Features: 3}
+	id := 0.0
+	for k, n := range sizes {
+		rows := Rows{Features: 3}
+		for i := range n {
+			rows.X = append(rows.X, float64(i*i), 7, float64(k))
+			rows.Y = append(rows.Y, id)
+			id++
+		}
+		s.All = append(s.All, Silo{Name: fmt.Sprintf("s %d", k), Rows: rows})
+	}
+	return s
+}
+
+func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
+	s := someSilos(22, 10, 1, 5)
+	f, err := s.Federation(SiloOptions{Seed: 3, TestShare: 0.2, Standardise: Unscaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// ceil(0.2*22), ceil(0.2*10), none, ceil(0.2*5)
+	if !slices.Equal(f.Names, []string{"s 0", "s 1", "s 3"}) || f.Report.Count(leftTinySilo) != 1 {
+		t.Fatalf("%v; %s", f.Names, f.Report)
+	}
+	seen := map[float64]bool{}
+	for k, held := range []int{5, 2, 1} {
+		if f.Test[k].Len() != held {
+			t.Errorf("%s holds out %d rows, want %d", f.Names[k], f.Test[k].Len(), held)
+		}
+		for _, y := range slices.Concat(f.Train[k].Y, f.Test[k].Y) {
+			if seen[y] {
+				t.Errorf("row %v is there twice", y)
+			}
+			seen[y] = true
+		}
+	}
+	if len(seen) != 37 {
+		t.Errorf("%d rows of 37", len(seen))
+	}
+	again, err := s.Federation(SiloOptions{Seed: 3, TestShare: 0.2, Standardise: Unscaled})
+	if err != nil || !slices.Equal(again.Train[0].Y, f.Train[0].Y) {
+		t.Errorf("the same seed drew %v and %v (%v)", f.Train[0].Y, again.Train[0].Y, err)
+	}
+	other, err := s.Federation(SiloOptions{Seed: 4, TestShare: 0.2, Standardise: Unscaled})
+	if err != nil || slices.Equal(other.Train[0].Y, f.Train[0].Y) {
+		t.Errorf("another seed drew the same rows (%v)", err)
+	}
+	if small := f.SmallerThan(9); !slices.Equal(small, []string{"s 1", "s 3"}) {
+		t.Errorf("below 9 rows: %v", small)
+	}
+	if len(f.NotCovered) != 0 {
+		t.Errorf("nothing was scaled, but not covered: %v", f.NotCovered)
+	}
+}
+
+func TestSilosAreScaledByTrainingRowsAlone(t *testing.T) {
+	s := someSilos(40)
+	f, err := s.Federation(SiloOptions{Seed: 1, TestShare: 0.25, Standardise: BySilo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j, want := range []struct{ mean, variance float64 }{{0, 1}, {0, 0}, {0, 0}} {
+		var sum, squares float64
+		rows := f.Train[0].Rows
+		for i := range rows.Len() {
+			v := rows.X[3*i+j]
+			sum, squares = sum+v, squares+v*v
+		}
+		n := float64(rows.Len())
+		if math.Abs(sum/n-want.mean) > 1e-12 || math.Abs(squares/n-want.variance) > 1e-12 {
+			t.Errorf("feature %d: mean %v, mean square %v, want %v", j, sum/n, squares/n, want)
+		}
+	}
+	// A held-out row is scaled by the same constants, not by its own kind's.
+	raw, err := s.Federation(SiloOptions{Seed: 1, TestShare: 0.25, Standardise: Unscaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, deviation := moments(raw.Train[0].Rows)
+	for i := range f.Test[0].Len() {
+		if got, want := f.Test[0].X[3*i], (raw.Test[0].X[3*i]-mean[0])/deviation[0]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("held-out row %d: %v, want %v", i, got, want)
+		}
+	}
+	if len(f.NotCovered) != 1 || !strings.Contains(f.NotCovered[0], "standardisation") {
+		t.Errorf("not covered: %v", f.NotCovered)
+	}
+	if s.All[0].Rows.X[3] != 1 {
+		t.Error("the silos' own rows were changed: the next seed would scale them twice")
+	}
+}
+
+func TestPublicConstantsAreCovered(t *testing.T) {
+	s := someSilos(10)
+	o := SiloOptions{TestShare: 0.2, Standardise: ByPublic, Centre: []float64{1, 2, 3}, Scale: []float64{2, 2, 2}}
+	f, err := s.Federation(o)
+	if err != nil || len(f.NotCovered) != 0 {
+		t.Fatalf("not covered: %v (%v)", f.NotCovered, err)
+	}
+	if f.Train[0].X[1] != 2.5 {
+		t.Errorf("(7-2)/2 is %v", f.Train[0].X[1])
+	}
+	o.TrainLimit = 3
+	if f, err = s.Federation(o); err != nil || f.Train[0].Len() != 3 || f.Test[0].Len() != 2 || f.Report.Count(leftOverLimit) != 5 {
+		t.Errorf("a limit of 3: %d rows and %d held out; %s (%v)", f.Train[0].Len(), f.Test[0].Len(), f.Report, err)
+	}
+}
+
+func TestSilosRefuse(t *testing.T) {
+	s := someSilos(10)
+	for name, o := range map[string]SiloOptions{
+		"no test share":   {Standardise: Unscaled},
+		"all held out":    {TestShare: 1, Standardise: Unscaled},
+		"unknown way":     {TestShare: 0.2, Standardise: "magic"},
+		"no constants":    {TestShare: 0.2, Standardise: ByPublic},
+		"a scale of zero": {TestShare: 0.2, Standardise: ByPublic, Centre: make([]float64, 3), Scale: []float64{1, 0, 1}},
+		"NaN":             {TestShare: 0.2, Standardise: ByPublic, Centre: []float64{0, math.NaN(), 0}, Scale: []float64{1, 1, 1}},
+	} {
+		if _, err := s.Federation(o); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	_, err := someSilos(1, 1).Federation(SiloOptions{TestShare: 0.2, Standardise: Unscaled})
+	wantError(t, "tiny silos alone", err, "no silo is left", "s 1: 1 rows")
+}
+
+func schoolTable(rows ...string) string {
+	header := "school"
+	for j := range schoolFeatures {
+		header += fmt.Sprintf(",f%02d", j)
+	}
+	return header + ",score\n" + strings.Join(rows, "\n") + "\n"
+}
+
+func TestSchoolTablesThatAreWrong(t *testing.T) {
+	features := strings.Repeat(",1", schoolFeatures)
+	for name, c := range map[string]struct {
+		text string
+		says []string
+	}{
+		"score 0":        {schoolTable("0"+features+",12", "0"+features+",0"), []string{"line 3", "score", "0 is out of range"}},
+		"score 71":       {schoolTable("0" + features + ",71"), []string{"line 2", "71"}},
+		"a word":         {schoolTable("0" + strings.Repeat(",1", 27) + ",x,12"), []string{"line 2", "f27", "not a number"}},
+		"a short row":    {schoolTable("0" + strings.Repeat(",1", 27) + ",12"), []string{"line 2", "29 cells, the header has 30"}},
+		"a bad silo":     {schoolTable("-1" + features + ",12"), []string{"line 2", "school", "-1"}},
+		"no score":       {"school,f00\n0,1\n", []string{"header lacks score"}},
+		"only a header":  {schoolTable(), []string{"no rows"}},
+		"an empty file":  {"", []string{"empty"}},
+		"infinite value": {schoolTable("0,1e300" + strings.Repeat(",1", 27) + ",12"), []string{"line 2", "f00", "out of range"}},
+	} {
+		folder := t.TempDir()
+		put(t, folder, "school/school.csv.gz", gz(t, []byte(c.text)))
+		_, err := LoadSchool(folder)
+		wantError(t, name, err, append(c.says, "school.csv.gz")...)
+	}
+	_, err := NewFolder(t.TempDir()).Load(config.DefaultSilo("school", "local", "paper").Data, 1)
+	wantError(t, "no data", err, `"school"`, "docs/data.md")
+	_, err = (*Folder)(nil).Load(config.DefaultSilo("school", "local", "paper").Data, 1)
+	wantError(t, "no folder", err, "COTERIE_DATA")
+}
+
+// The counts are those of the data folder's own notes and of paper 002, B.1.
+func TestRealSchool(t *testing.T) {
+	folder := realData(t)
+	run := config.DefaultSilo("school", "mr-mtl", "paper")
+	f, err := NewFolder(folder).Load(run.Data, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, most, rows, held := math.MaxInt, 0, 0, 0
+	for k := range f.Train {
+		n := f.Train[k].Len() + f.Test[k].Len()
+		least, most, rows, held = min(least, n), max(most, n), rows+n, held+f.Test[k].Len()
+		for i, v := range f.Train[k].X {
+			if math.IsNaN(v) || i%28 == 27 && v != 0 {
+				t.Fatalf("%s: value %d is %v", f.Names[k], i, v)
+			}
+		}
+		if y := slices.Max(f.Train[k].Y); y > 1 || slices.Min(f.Train[k].Y) < 0 {
+			t.Errorf("%s: scores reach %v", f.Names[k], y)
+		}
+	}
+	if len(f.Train) != 139 || rows != 15362 || least != 22 || most != 251 || f.Features != 28 {
+		t.Errorf("%d schools of %d to %d pupils, %d in all, %d features", len(f.Train), least, most, rows, f.Features)
+	}
+	if held < 3073 || held > 3073+139 {
+		t.Errorf("%d pupils are held out, want a fifth, rounded up in every school", held)
+	}
+	run = config.DefaultSilo("school", "mr-mtl", "sound")
+	if f, err = NewFolder(folder).Load(run.Data, 1); err != nil || len(f.NotCovered) != 0 {
+		t.Fatalf("public constants: not covered %v (%v)", f.NotCovered, err)
+	}
+	for k := range f.Train {
+		for _, v := range f.Train[k].X {
+			if v < -1 || v > 1 {
+				t.Fatalf("%s: the documented ranges leave a value at %v", f.Names[k], v)
+			}
+		}
+	}
+}
+
+func TestRealSchoolIsTheAuthorsFile(t *testing.T) {
+	folder := realData(t)
+	table, err := LoadSchool(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := loadCells(folder+"/school/school.mat", cellLayout{silo: "school", features: schoolFeatures, value: schoolValue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cells.All) != len(table.All) {
+		t.Fatalf("%d and %d schools", len(cells.All), len(table.All))
+	}
+	for k, s := range cells.All {
+		if !slices.Equal(s.Rows.X, table.All[k].Rows.X) || !slices.Equal(s.Rows.Y, table.All[k].Rows.Y) || s.Name != table.All[k].Name {
+			t.Fatalf("%s differs from %s", s.Name, table.All[k].Name)
+		}
+	}
+}
+
+func TestRealVehicle(t *testing.T) {
+	run := config.DefaultSilo("vehicle", "local", "paper")
+	f, err := NewFolder(realData(t)).Load(run.Data, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, ones := 0, 0.0
+	for k := range f.Train {
+		for _, y := range slices.Concat(f.Train[k].Y, f.Test[k].Y) {
+			rows++
+			ones += y
+		}
+	}
+	if len(f.Train) != 23 || rows != 1860 || ones != 1023 || f.Features != 100 || f.Classes != 2 {
+		t.Errorf("%d sensors, %d rows, %v of label 1, %d features", len(f.Train), rows, ones, f.Features)
+	}
+	// With a quarter held out only 5 sensors (of 130, 147, 156, 388 and 534 rows)
+	// have one batch of 64; the next one, of 84, keeps 63.
+	if small := f.SmallerThan(64); len(small) != 18 {
+		t.Errorf("%d sensors hold less than a batch of 64: %v", len(small), small)
+	}
+	if len(f.NotCovered) != 2 {
+		t.Errorf("not covered: %v", f.NotCovered)
+	}
+}

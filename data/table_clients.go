@@ -1,0 +1,172 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// SensitiveColumn is a sensitive attribute of the held-out rows.
+type SensitiveColumn struct {
+	Name   string
+	Values []string
+	// Groups is, client by client and row by row, the place in Values.
+	Groups [][]int
+}
+
+// Partition says how the rows of a table become clients of Size rows each.
+type Partition struct {
+	Seed uint64
+	Size int
+	// By is a sensitive attribute: every client's rows then share its value, which is
+	// the client's group. Empty: rows go to clients at random.
+	By string
+}
+
+// piece is one client, as rows of a table.
+type piece struct {
+	rows  []int
+	group int
+}
+
+// cut shuffles the rows, by seed and purpose, and deals them out. The last client
+// of a group takes what is left, so that no row is lost.
+func (d *Tabular) cut(p Partition, purpose string) ([]piece, error) {
+	if p.Size < 1 {
+		return nil, fmt.Errorf("clients of %d rows; allowed: 1 or more", p.Size)
+	}
+	groups := [][]int{shuffled(p.Seed, purpose, d.Len())}
+	if p.By != "" {
+		at := slices.IndexFunc(d.Sensitive, func(a Attribute) bool { return a.Name == p.By })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no sensitive attribute %q", p.By)
+		}
+		order, attribute := groups[0], d.Sensitive[at]
+		groups = make([][]int, len(attribute.Values))
+		for _, row := range order {
+			g := attribute.Groups[row]
+			groups[g] = append(groups[g], row)
+		}
+	}
+	var out []piece
+	for g, rows := range groups {
+		for chunk := range slices.Chunk(rows, p.Size) {
+			out = append(out, piece{chunk, g})
+		}
+	}
+	return out, nil
+}
+
+// clients copies the pieces' rows.
+func (d *Tabular) clients(pieces []piece) []Client {
+	out := make([]Client, len(pieces))
+	for i, p := range pieces {
+		c := Client{Rows: Rows{Features: d.Features}, Group: p.group}
+		for _, row := range p.rows {
+			c.X = append(c.X, d.X[row*d.Features:(row+1)*d.Features]...)
+			c.Y = append(c.Y, d.Y[row])
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// sensitive are the attributes of the pieces' rows.
+func (d *Tabular) sensitive(pieces []piece) []SensitiveColumn {
+	var out []SensitiveColumn
+	for _, a := range d.Sensitive {
+		column := SensitiveColumn{Name: a.Name, Values: a.Values}
+		for _, p := range pieces {
+			groups := make([]int, len(p.rows))
+			for i, row := range p.rows {
+				groups[i] = a.Groups[row]
+			}
+			column.Groups = append(column.Groups, groups)
+		}
+		out = append(out, column)
+	}
+	return out
+}
+
+// Federation makes rows of train the clients that train and rows of test those that
+// validate. If they are the same table, share of its clients train.
+func (d *Tabular) Federation(test *Tabular, p Partition, share float64) (*Federation, error) {
+	pieces, err := d.cut(p, "data: rows of a table")
+	if err != nil {
+		return nil, err
+	}
+	var held []piece
+	if test != d {
+		if held, err = test.cut(p, "data: rows of a test table"); err != nil {
+			return nil, err
+		}
+	} else {
+		train, rest, err := splitKeyed(p.Seed, "data: clients held out", len(pieces), share)
+		if err != nil {
+			return nil, err
+		}
+		all := pieces
+		pieces = nil
+		for _, i := range train {
+			pieces = append(pieces, all[i])
+		}
+		for _, i := range rest {
+			held = append(held, all[i])
+		}
+	}
+	return &Federation{
+		Features: d.Features, Train: d.clients(pieces), Validation: test.clients(held), Sensitive: test.sensitive(held), Report: &d.Report,
+	}, nil
+}
+
+// tabular reads Adult, whose two files are the two parts, or COMPAS.
+func (f *Folder) tabular(d config.Data, seed uint64) (*Federation, error) {
+	if err := f.Has(d.Kind); err != nil {
+		return nil, err
+	}
+	p := Partition{Seed: seed, Size: d.Samples, By: d.Partition}
+	if d.Partition == "random" {
+		p.By = ""
+	}
+	o := TabularOptions{SensitiveFeatures: d.SensitiveFeatures}
+	read := func(part string) (*Tabular, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		key := fmt.Sprint(d.Kind, part, o)
+		if t := f.tables[key]; t != nil {
+			return t, nil
+		}
+		t, err := (*Tabular)(nil), error(nil)
+		if d.Kind == "adult" {
+			t, err = LoadAdult(f.path, part, o)
+		} else {
+			t, err = LoadCOMPAS(f.path, o)
+		}
+		if err == nil {
+			f.tables[key] = t
+		}
+		return t, err
+	}
+	train, err := read("train")
+	if err != nil || d.Kind != "adult" {
+		if err != nil {
+			return nil, err
+		}
+		return train.Federation(train, p, d.TrainShare)
+	}
+	test, err := read("test")
+	if err != nil {
+		return nil, err
+	}
+	return train.Federation(test, p, 1)
+}
+
+// width is how many features a table has.
+func (s schema) width(o TabularOptions) int {
+	var d Tabular
+	for _, f := range s.features {
+		d.describe(f, o)
+	}
+	return len(d.Names)
+}

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+)
+
+// Workers train other parameters of one model at the same time: what a learner
+// derives from its parameters must be its own, or gradients are those of another
+// worker's model.
+func TestLearnersOfOneModelShareNothing(t *testing.T) {
+	small, c := smallPictures(t, 3, 64)
+	grey := &data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 6, Width: 12, Pixels: c.Images.Pixels, Labels: c.Images.Labels}, Index: c.Index}}
+	layers := []Layer{
+		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"},
+		{Kind: "linear", Units: 3},
+	}
+	pictures, err := NewPictures(config.Model{Kind: "network", Layers: layers}, grey.Images, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense := []Layer{{Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 1}}
+	rows, err := New(config.Model{Kind: "network", Layers: dense}, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]struct {
+		m Model
+		c *data.Client
+		d Descent
+	}{
+		"silo's pictures":  {small, c, Descent{Step: 0.05, Epochs: 60, Batch: 32}},
+		"client's picture": {pictures, grey, Descent{Step: 0.05, Epochs: 60, Batch: 16, Loss: CrossEntropy}},
+		"rows":             {rows, &data.Client{Rows: someRows(5, 128)}, Descent{Step: 0.05, Epochs: 1000}},
+	} {
+		train := func(worker int) []float64 {
+			theta := make([]float64, v.m.Parameters())
+			v.m.Initialise(theta, stream([]string{"a", "b"}[worker]))
+			v.m.Learner().Train(v.d, theta, v.c, stream("shuffle"))
+			return theta
+		}
+		alone := [2][]float64{train(0), train(1)}
+		var together [2][]float64
+		var done sync.WaitGroup
+		for w := range 2 {
+			done.Go(func() { together[w] = train(w) })
+		}
+		done.Wait()
+		for w := range 2 {
+			if !slices.Equal(alone[w], together[w]) {
+				t.Errorf("%s: worker %d comes to another model beside the other one", name, w)
+			}
+		}
+	}
+}

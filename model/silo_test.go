@@ -1,0 +1,318 @@
+package model
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+// siloRows are rows whose targets suit a loss.
+func siloRows(loss RowLoss, features, n int) *data.Client {
+	c := &data.Client{Rows: someRows(features, n)}
+	if loss != HalfSquare {
+		for i, y := range c.Y {
+			c.Y[i] = 0
+			if y > 0 {
+				c.Y[i] = 1
+			}
+		}
+	}
+	return c
+}
+
+// trainingLoss is a second way to one row's training loss, from its definition.
+func trainingLoss(m SiloLinear, theta []float64, c *data.Client, i int) float64 {
+	out := 0.0
+	for j := range m.Features {
+		out += theta[j] * c.X[i*m.Features+j]
+	}
+	if m.Intercept {
+		out += theta[m.Features]
+	}
+	switch sign := 2*c.Y[i] - 1; m.Loss {
+	case Logistic:
+		return math.Log(1 + math.Exp(-sign*out))
+	case Hinge:
+		return math.Max(0, 1-sign*out)
+	}
+	return (out - c.Y[i]) * (out - c.Y[i]) / 2
+}
+
+// slowSum is a second way to the clipped sum: every gradient by differences, then
+// shifted, then clipped.
+func slowSum(m SiloLinear, theta []float64, c *data.Client, batch []int, clip float64, shift []float64) []float64 {
+	sum := make([]float64, len(theta))
+	for _, i := range batch {
+		g, norm := make([]float64, len(theta)), 0.0
+		for j := range theta {
+			const h = 1e-5
+			up, down := append([]float64(nil), theta...), append([]float64(nil), theta...)
+			up[j] += h
+			down[j] -= h
+			g[j] = (trainingLoss(m, up, c, i) - trainingLoss(m, down, c, i)) / (2 * h)
+			if shift != nil {
+				g[j] += shift[j]
+			}
+			norm += g[j] * g[j]
+		}
+		factor := 1.0
+		if norm = math.Sqrt(norm); clip > 0 && norm > clip {
+			factor = clip / norm
+		}
+		for j := range sum {
+			sum[j] += factor * g[j]
+		}
+	}
+	return sum
+}
+
+func TestSiloLinearGradients(t *testing.T) {
+	for _, loss := range []RowLoss{HalfSquare, Logistic, Hinge} {
+		for _, intercept := range []bool{false, true} {
+			m := SiloLinear{Linear: Linear{Features: 5, Intercept: intercept}, Loss: loss}
+			c := siloRows(loss, 5, 40)
+			theta := normals[float64]("theta", m.Parameters(), 0.3)
+			l := m.Learner().(SiloLearner)
+			got := make([]float64, len(theta))
+			for _, batch := range [][]int{{}, {3}, {8, 1, 30, 2, 39, 0, 17}} {
+				for _, shift := range [][]float64{nil, normals[float64]("shift", len(theta), 0.5)} {
+					for _, clip := range []float64{0, 0.5, 100} {
+						step := SiloStep{Clip: clip, Divisor: 7, Shift: shift}
+						if err := l.Gradient(got, theta, c, batch, step); err != nil {
+							t.Fatal(err)
+						}
+						divisor := 7.0
+						if clip == 0 {
+							divisor = float64(max(1, len(batch)))
+						}
+						for j, want := range slowSum(m, theta, c, batch, clip, shift) {
+							if math.Abs(got[j]-want/divisor) > 1e-7 {
+								t.Errorf("loss %d, intercept %v, %d rows, clip %v, shift %v: coordinate %d is %v, want %v", loss, intercept, len(batch), clip, shift != nil, j, got[j], want/divisor)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// One row more must not move a sum by more than the clip, whatever the row: this is
+// what all noise is measured by.
+func TestSiloStepsKeepTheirSensitivity(t *testing.T) {
+	m := SiloLinear{Linear: Linear{Features: 6, Intercept: true}}
+	c := siloRows(HalfSquare, 6, 20)
+	for j := range 6 {
+		c.X[j] = 1e3 // row 0 is far off
+	}
+	l := m.Learner().(SiloLearner)
+	theta := normals[float64]("theta", 7, 1)
+	shift := normals[float64]("shift", 7, 5)
+	with, without := make([]float64, 7), make([]float64, 7)
+	moved := func(step SiloStep) float64 {
+		for _, v := range []struct {
+			dst   []float64
+			batch []int
+		}{{with, []int{0, 1, 2, 3}}, {without, []int{1, 2, 3}}} {
+			if err := l.Gradient(v.dst, theta, c, v.batch, step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum := 0.0
+		for j := range with {
+			sum += (with[j] - without[j]) * (with[j] - without[j])
+		}
+		return math.Sqrt(sum) * float64(step.Divisor)
+	}
+	for _, s := range [][]float64{nil, shift} {
+		if d := moved(SiloStep{Clip: 0.7, Divisor: 4, Shift: s}); d > 0.7+1e-9 || d < 0.69 {
+			t.Errorf("one row moves the sum by %v, the clip is 0.7", d)
+		}
+	}
+	// Planted: a shift that is added to every row after it was clipped.
+	moved(SiloStep{Clip: 0.7, Divisor: 1})
+	planted := 0.0
+	for j, v := range shift {
+		d := (with[j] + 4*v) - (without[j] + 3*v)
+		planted += d * d
+	}
+	if math.Sqrt(planted) < 0.7+1e-9 {
+		t.Errorf("the planted bug moves the sum by %v only: it would not be seen", math.Sqrt(planted))
+	}
+}
+
+func TestSiloNoiseHasItsScale(t *testing.T) {
+	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
+	c := siloRows(HalfSquare, 28, 40)
+	theta, clean, noisy := make([]float64, 29), make([]float64, 29), make([]float64, 29)
+	batch := []int{1, 2, 3, 4, 5, 6, 7, 8}
+	l := m.Learner().(SiloLearner)
+	if err := l.Gradient(clean, theta, c, batch, SiloStep{Clip: 0.5, Divisor: 8}); err != nil {
+		t.Fatal(err)
+	}
+	family := rng.NewFamily(1, "exact silo noise")
+	for name, step := range map[string]SiloStep{
+		"simulated": {Source: stream("silo noise")},
+		"exact":     {Exact: mech.NewEntropy(family.Stream(0, 0))},
+	} {
+		step.Clip, step.Noise, step.Divisor, step.Terms = 0.5, 3, 8, exampleTerms
+		const steps = 2000
+		var squares, sum float64
+		for range steps {
+			if err := l.Gradient(noisy, theta, c, batch, step); err != nil {
+				t.Fatal(err)
+			}
+			for j := range noisy {
+				d := (noisy[j] - clean[j]) / (0.5 * 3.0 / 8)
+				squares, sum = squares+d*d, sum+d
+			}
+		}
+		// Sums of n = 58,000 squared normals have deviation sqrt(2n); 4.9 of them are
+		// passed once in a million.
+		n := steps * 29.0
+		if z := (squares - n) / math.Sqrt(2*n); math.Abs(z) > 4.9 {
+			t.Errorf("%s: noise is off by %v standard deviations in scale", name, z)
+		}
+		if z := sum / math.Sqrt(n); math.Abs(z) > 4.9 {
+			t.Errorf("%s: noise is off by %v standard deviations in its mean", name, z)
+		}
+		if z := (squares*1.05 - n) / math.Sqrt(2*n); math.Abs(z) < 4.9 {
+			t.Errorf("%s: noise wrong by 2.5 %% would not be seen", name)
+		}
+	}
+}
+
+func TestExactSiloSumsAreTheClippedOnes(t *testing.T) {
+	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
+	c := siloRows(HalfSquare, 28, 40)
+	theta := normals[float64]("theta", 29, 0.2)
+	shift := normals[float64]("shift", 29, 0.1)
+	batch := []int{9, 3, 3, 21}
+	l := m.Learner().(SiloLearner)
+	floats, exact := make([]float64, 29), make([]float64, 29)
+	for _, s := range [][]float64{nil, shift} {
+		if err := l.Gradient(floats, theta, c, batch, SiloStep{Clip: 0.5, Divisor: 4, Shift: s}); err != nil {
+			t.Fatal(err)
+		}
+		// Noise of 1e-9 clips leaves the sum to be seen.
+		step := SiloStep{Clip: 0.5, Noise: 1e-9, Divisor: 4, Shift: s, Terms: exampleTerms, Exact: mech.SystemEntropy()}
+		if err := l.Gradient(exact, theta, c, batch, step); err != nil {
+			t.Fatal(err)
+		}
+		for j := range floats {
+			if math.Abs(floats[j]-exact[j]) > 1e-8 {
+				t.Errorf("coordinate %d: %v, as integers %v", j, floats[j], exact[j])
+			}
+		}
+	}
+}
+
+func TestSiloStepsRefuse(t *testing.T) {
+	m := SiloLinear{Linear: Linear{Features: 2, Intercept: true}}
+	c := siloRows(HalfSquare, 2, 5)
+	l := m.Learner().(SiloLearner)
+	good := SiloStep{Clip: 1, Noise: 1, Divisor: 2, Terms: exampleTerms, Source: stream("x")}
+	for name, change := range map[string]func(*SiloStep){
+		"a clip below 0":      func(s *SiloStep) { s.Clip = -1 },
+		"a clip of NaN":       func(s *SiloStep) { s.Clip = math.NaN() },
+		"infinite noise":      func(s *SiloStep) { s.Noise = math.Inf(1) },
+		"noise, no clip":      func(s *SiloStep) { s.Clip = 0 },
+		"divisor 0":           func(s *SiloStep) { s.Divisor = 0 },
+		"no source":           func(s *SiloStep) { s.Source = nil },
+		"a short shift":       func(s *SiloStep) { s.Shift = []float64{1} },
+		"an infinite shift":   func(s *SiloStep) { s.Shift = []float64{1, math.Inf(1), 0} },
+		"no terms":            func(s *SiloStep) { s.Terms = mech.Terms{} },
+		"exact, no terms":     func(s *SiloStep) { s.Terms, s.Exact = mech.Terms{}, mech.SystemEntropy() },
+		"exact, empty source": func(s *SiloStep) { s.Exact = mech.NewEntropy(strings.NewReader("")) },
+	} {
+		step := good
+		change(&step)
+		if err := l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{0, 1}, step); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for name, err := range map[string]error{
+		"a row that is not there": l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{5}, good),
+		"a short destination":     l.Gradient(make([]float64, 2), make([]float64, 3), c, []int{1}, good),
+		"a short model":           l.Gradient(make([]float64, 3), make([]float64, 2), c, []int{1}, good),
+		"parameters of NaN":       l.Gradient(make([]float64, 3), []float64{math.NaN(), 0, 0}, c, []int{1}, good),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestSiloJudge(t *testing.T) {
+	c := &data.Client{Rows: data.Rows{Features: 1, X: []float64{1, 2, -1}, Y: []float64{1, 0, 0}}}
+	for _, v := range []struct {
+		loss  RowLoss
+		mean  float64
+		wrong int
+	}{
+		{HalfSquare, (1 + 16 + 4) / 3.0, 0},
+		{Hinge, (0 + 5 + 0) / 3.0, 1},
+		{Logistic, (math.Log(1+math.Exp(-2)) + math.Log(1+math.Exp(4)) + math.Log(1+math.Exp(-2))) / 3, 1},
+	} {
+		l := SiloLinear{Linear: Linear{Features: 1}, Loss: v.loss}.Learner().(SiloLearner)
+		mean, wrong := l.Judge([]float64{2}, c)
+		losses := make([]float64, 3)
+		l.Losses(losses, []float64{2}, c)
+		if math.Abs(mean-v.mean) > 1e-12 || wrong != v.wrong || math.Abs((losses[0]+losses[1]+losses[2])/3-v.mean) > 1e-12 {
+			t.Errorf("loss %d: %v and %d wrong, want %v and %d; by row %v", v.loss, mean, wrong, v.mean, v.wrong, losses)
+		}
+	}
+}
+
+func TestSiloStepsTakeNoMemory(t *testing.T) {
+	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
+	c := siloRows(HalfSquare, 28, 64)
+	l := m.Learner().(SiloLearner)
+	theta, grad := make([]float64, 29), make([]float64, 29)
+	batch := make([]int, 32)
+	for _, noise := range []float64{0, 2} {
+		step := SiloStep{Clip: 1, Noise: noise, Divisor: 32, Terms: exampleTerms, Source: stream("memory")}
+		n := testing.AllocsPerRun(100, func() {
+			if err := l.Gradient(grad, theta, c, batch, step); err != nil {
+				t.Fatal(err)
+			}
+			l.Judge(theta, c)
+		})
+		// The event that the mechanism names is one small value a step.
+		if limit := min(1, noise); n > limit {
+			t.Errorf("a step with noise %v takes memory %v times", noise, n)
+		}
+	}
+}
+
+func TestNewSiloRefuses(t *testing.T) {
+	rows := data.Client{Rows: someRows(3, 4)}
+	pictures := data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 28, Width: 28, Pixels: make([]byte, 784), Labels: []int{0}}, Index: []int{0}}}
+	fed := func(c data.Client, classes int) *data.Federation {
+		return &data.Federation{Features: 3, Classes: classes, Train: []data.Client{c}, Test: []data.Client{c}}
+	}
+	for name, c := range map[string]struct {
+		m    config.Model
+		loss string
+		f    *data.Federation
+		says string
+	}{
+		"nothing held out":  {config.Model{Kind: "linear"}, "", &data.Federation{Train: []data.Client{rows}}, "data.kind school"},
+		"a network of rows": {config.Model{Kind: "network", Name: "hospital"}, "", fed(rows, 0), "allowed: linear"},
+		"linear pictures":   {config.Model{Kind: "linear"}, "", fed(pictures, 10), "allowed: network"},
+		"three classes":     {config.Model{Kind: "linear"}, "", fed(rows, 3), "2 classes"},
+		"classes of values": {config.Model{Kind: "linear"}, "cross-entropy", fed(rows, 0), "squared-error"},
+		"another size":      {config.Model{Kind: "network", Name: "cross-silo-cifar"}, "", fed(pictures, 10), "32x32x3"},
+		"other classes":     {config.Model{Kind: "network", Name: "cross-silo-mnist"}, "", fed(pictures, 3), "10 values for 3 classes"},
+		"no such network":   {config.Model{Kind: "network", Name: "x"}, "", fed(pictures, 10), "not known"},
+	} {
+		if _, err := NewSilo(c.m, c.loss, c.f); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, wanted %q", name, err, c.says)
+		}
+	}
+}
