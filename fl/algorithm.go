@@ -3,6 +3,7 @@ package fl
 import (
 	"errors"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -29,6 +30,24 @@ type Algorithm interface {
 	Aggregate(s *State, r Releases) Outcome
 }
 
+// New builds the run's method, of the family that goes with its data, for so many
+// participants.
+func New(run config.Run, m model.Model, participants int) (Algorithm, error) {
+	if run.Data.OfSilos() {
+		return NewSilo(run, m, participants)
+	}
+	return NewGroup(run, m)
+}
+
+// Personal is an Algorithm that leaves every participant a model of its own.
+type Personal interface {
+	Algorithm
+	// Adopt sets dst to the model that a participant uses once the server is where b
+	// says: call it with the broadcast that follows the last round. It changes
+	// nothing.
+	Adopt(dst []float64, b Broadcast, p *Participant)
+}
+
 // State is what the server keeps between rounds.
 type State struct {
 	Round      int
@@ -50,11 +69,14 @@ type Broadcast struct {
 type Outcome struct {
 	Assigned  []int // cluster of every release; valid until the next round
 	Relocated int   // hypotheses that were moved for want of updates
+	// Err is why the round's releases could not be used; the models are as before.
+	Err error
 }
 
 // Participant is what stays with one client.
 type Participant struct {
 	ID      int
+	Name    string // of a silo; a target in the run file may name it
 	Data    *data.Client
 	Account account.Metric
 	// Switch is what the releases lose if the client's choice of hypothesis
@@ -63,6 +85,9 @@ type Participant struct {
 	// Personal is what the method keeps at the participant between rounds: its own
 	// model, first of all. It is never sent.
 	Personal []float64
+	// Plan is what Prepare settled for a silo, and Paid what it has made of it.
+	Plan SiloPlan
+	Paid SiloPaid
 	// Purse pays for releases. Nil in simulation, where the account is enough.
 	Purse Purse
 }
@@ -98,5 +123,7 @@ type Worker struct {
 	index   []int       // pictures drawn for a round
 	some    data.Client // what they make up
 	exact   exactScratch
+	silo    siloScratch
+	bounded []bounded // what a group run sanitises apart
 	_       [128]byte // the next worker's fields lie on other cache lines
 }

@@ -14,6 +14,12 @@ var ErrRefused = errors.New("refused for privacy")
 // Check lists what is wrong with the algorithm and privacy blocks.
 func Check(run config.Run) config.Faults {
 	var c config.Checker
+	if !checkKind(&c, run) {
+		return c.Faults()
+	}
+	if run.Data.OfSilos() {
+		return checkSilo(run)
+	}
 	a, p := run.Algorithm, run.Privacy
 	if run.Data.Kind == "synthetic" { // of real data the counts are known when they are loaded
 		CheckCounts(&c, a, run.Data.Users, run.Data.ValidationUsers)

@@ -23,10 +23,11 @@ func (g *Group) exact() bool {
 	return g.privacy.Noise != "simulated" && g.privacy.NoiseMultiplier > 0
 }
 
-// lattice is the public grid of a round. It follows from public settings alone:
+// lattice is a layer's public grid in a round. It follows from public settings alone:
 // the round's radius, or in paper mode the smallest radius that an update can have.
-func (g *Group) lattice(radius float64) (mech.Lattice, error) {
-	n := float64(g.clusters.n)
+func (g *Group) lattice(part layer, radius float64) (mech.Lattice, error) {
+	n := float64(part.Len())
+	radius *= part.share
 	if !g.sound() {
 		// Noise may be far wider than at the floor: fewer steps per unit keep it in range.
 		radius = 64 * g.privacy.RadiusFloor
@@ -38,13 +39,13 @@ func (g *Group) lattice(radius float64) (mech.Lattice, error) {
 	return l, nil
 }
 
-// slack is what the lattice adds to a release's loss, at every distance up to the
+// slack is what the lattice adds to a layer's loss, at every distance up to the
 // largest that a statement names: docs/proofs/laplace-mixture.md, theorem 2.
-func (g *Group) slack(e event.MetricLaplace, b Broadcast) (float64, error) {
+func (g *Group) slack(part layer, e event.MetricLaplace, b Broadcast) (float64, error) {
 	if !g.exact() {
 		return 0, nil
 	}
-	l, err := g.lattice(b.Radius)
+	l, err := g.lattice(part, b.Radius)
 	if err != nil {
 		return 0, err
 	}
@@ -56,41 +57,50 @@ func (g *Group) slack(e event.MetricLaplace, b Broadcast) (float64, error) {
 // ontoLattice rounds hypotheses before they are sent: otherwise what is left
 // below the lattice would tell which of them a client started from.
 func (g *Group) ontoLattice(hypotheses []float64, radius float64) error {
-	l, err := g.lattice(radius)
-	if err != nil {
-		return err
-	}
-	for i, v := range hypotheses {
-		if !(math.Abs(v) <= mech.MaxCoordinate*l.Step) {
-			return fmt.Errorf("exact noise: a hypothesis has the coordinate %v, too large for the lattice of step %v", v, l.Step)
+	for _, part := range g.layers {
+		l, err := g.lattice(part, radius)
+		if err != nil {
+			return err
 		}
-		hypotheses[i] = math.Trunc(v/l.Step) * l.Step
+		for from := 0; from < len(hypotheses); from += g.clusters.n {
+			for i, v := range hypotheses[from+part.From : from+part.To] {
+				if !(math.Abs(v) <= mech.MaxCoordinate*l.Step) {
+					return fmt.Errorf("exact noise: a hypothesis has the coordinate %v, too large for the lattice of step %v", v, l.Step)
+				}
+				hypotheses[from+part.From+i] = math.Trunc(v/l.Step) * l.Step
+			}
+		}
 	}
 	return nil
 }
 
-// releaseExact is Simulate's twin on the lattice, with system entropy, or seeded so
-// that a run can be repeated byte by byte.
-func (g *Group) releaseExact(w *Worker, b Broadcast, p *Participant, out, base []float64, update mech.Clipped) error {
-	l, err := g.lattice(b.Radius)
+// openExact prepares a release on the lattice: system entropy, or a stream keyed by
+// round and client, which the layers read one after another.
+func (g *Group) openExact(w *Worker) {
+	x := &w.exact
+	if x.entropy == nil {
+		x.entropy = mech.SystemEntropy()
+		x.base, x.sum = make([]int64, g.clusters.n), make([]int64, g.clusters.n)
+	}
+	if g.privacy.Noise == NoiseSeeded {
+		x.entropy.Reset(&w.noise)
+	}
+}
+
+// releaseExact is Simulate's twin on the lattice.
+func (g *Group) releaseExact(w *Worker, b Broadcast, part layer, out, base []float64, update mech.Clipped) error {
+	l, err := g.lattice(part, b.Radius)
 	if err != nil {
 		return err
 	}
 	x := &w.exact
-	if x.entropy == nil {
-		x.entropy = mech.SystemEntropy()
-		x.base, x.sum = make([]int64, len(base)), make([]int64, len(base))
-	}
-	if g.privacy.Noise == NoiseSeeded {
-		w.noise.Key(&g.noise, b.Round, p.ID)
-		x.entropy.Reset(&w.noise)
-	}
-	if err := l.Truncate(x.base, base); err != nil {
+	from, sum := x.base[:len(base)], x.sum[:len(base)]
+	if err := l.Truncate(from, base); err != nil {
 		return err
 	}
-	if _, err := g.laplace.OnLattice(x.sum, x.base, update, l, x.entropy); err != nil {
+	if _, err := g.laplace.OnLattice(sum, from, update, l, x.entropy); err != nil {
 		return err
 	}
-	l.Float(out, x.sum)
+	l.Float(out, sum)
 	return nil
 }

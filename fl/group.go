@@ -21,6 +21,7 @@ type Group struct {
 	cfg     config.Algorithm
 	privacy config.Privacy
 	laplace mech.Laplace
+	layers  []layer // what is sanitised apart
 	start   rng.Family
 	noise   rng.Family
 	batches rng.Family
@@ -35,10 +36,15 @@ func NewGroup(run config.Run, m model.Model) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("algorithm.local: %w", err)
 	}
+	layers, err := newLayers(run.Privacy, m)
+	if err != nil {
+		return nil, err
+	}
 	k, n := run.Algorithm.Hypotheses, m.Parameters()
 	return &Group{
 		model: m, descent: descent, cfg: run.Algorithm, privacy: run.Privacy,
 		laplace: mech.Laplace{Multiplier: run.Privacy.NoiseMultiplier},
+		layers:  layers,
 		start:   rng.NewFamily(run.Seed, "initial hypotheses"),
 		noise:   rng.NewFamily(run.Seed, "noise"),
 		batches: rng.NewFamily(run.Seed, "batches"),
@@ -114,30 +120,20 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 	for i, v := range w.theta {
 		w.delta = append(w.delta, v-base[i])
 	}
-	update, err := g.bound(w.delta, b.Radius)
-	if err != nil {
-		return false, g.diverged(b, p, err)
+	if err := g.boundLayers(w, b, p); err != nil {
+		return false, err
 	}
-	e := g.laplace.Event(update)
-	if e.Slack, err = g.slack(e, b); err != nil {
-		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
-	}
+	e := joint(w.bounded)
 	if c := g.privacy.Ceiling; c != nil && !p.Account.Allows(e, *c) {
 		return false, nil
 	}
-	paid, err := g.pay(p, b.Round, e)
+	paid, err := g.pay(p, b.Round, w.bounded)
 	if err != nil || !paid {
 		return false, err
 	}
 	g.charge(p, b, e) // before any noise is drawn
-	if g.exact() {
-		err = g.releaseExact(w, b, p, out, base, update)
-	} else {
-		w.noise.Key(&g.noise, b.Round, p.ID)
-		_, err = g.laplace.Simulate(out, base, update, &w.noise)
-	}
-	if err != nil {
-		return false, fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+	if err := g.release(w, b, p, out, base); err != nil {
+		return false, err
 	}
 	return true, nil
 }
@@ -178,32 +174,10 @@ func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out []float6
 	return true, nil
 }
 
-// bound gives the update its radius: the public one, or its own length.
-func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
-	if g.sound() {
-		return mech.Clip(delta, radius)
-	}
-	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
-}
-
-// pay reserves one release on the run's terms.
-func (g *Group) pay(p *Participant, round int, e event.MetricLaplace) (bool, error) {
-	if p.Purse == nil {
-		return true, nil // and nothing is put on the heap
-	}
-	r := event.Release{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal, What: e,
-	}
-	if g.sound() {
-		r.Claim = event.ClaimMetric
-	}
-	return p.pay(round, r)
-}
-
 func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace) {
 	p.Account.Add(e)
 	if g.sound() {
-		p.Switch += e.Epsilon()*(2*b.Radius+b.Spread) + e.Slack
+		p.Switch += e.Epsilon()*(2*e.Radius+b.Spread) + e.Slack
 	}
 }
 

@@ -20,9 +20,49 @@ type Privacy struct {
 	// a participant that chooses other hypotheses too.
 	EpsilonAnyUpdate *event.Number `json:"epsilon_any_update"`
 	EpsilonSwitch    *event.Number `json:"epsilon_switch"`
+	// Layers is what was sanitised apart; absent if updates were noised in one piece.
+	Layers           []LayerTerms  `json:"layers,omitempty"`
 	Ceiling          *event.Number `json:"ceiling"`
 	Declined         int           `json:"declined"`          // clients that declined at least once
 	DeclinedRequests int           `json:"declined_requests"` // requests that were declined
+}
+
+// LayerTerms is what one release says about one layer, noised on its own.
+type LayerTerms struct {
+	Name       string `json:"name"`
+	Parameters int    `json:"parameters"`
+	// Radius is the layer's share of the first round's public radius; null in paper
+	// mode, where it is the layer's own length.
+	Radius *event.Number `json:"radius"`
+	// EpsilonPerRelease is what a release loses on the layer at its radius. Over the
+	// layers they add up to the release's.
+	EpsilonPerRelease event.Number `json:"epsilon_per_release"`
+}
+
+// DescribeLayers adds to a statement what was sanitised apart. In sound mode its
+// radius is then the distance, over all layers, within which a release loses n/nu.
+func (g *Group) DescribeLayers(p *Privacy) {
+	if g.privacy.Sanitise != SanitiseLayers || g.privacy.NoiseMultiplier == 0 {
+		return
+	}
+	var parts []bounded
+	for _, l := range g.layers {
+		terms := LayerTerms{
+			Name: l.Name, Parameters: l.Len(), EpsilonPerRelease: event.Number(float64(l.Len()) / g.privacy.NoiseMultiplier),
+		}
+		if g.sound() {
+			radius := event.Number(g.privacy.Radius * l.share)
+			terms.Radius = &radius
+			parts = append(parts, bounded{event: event.MetricLaplace{
+				Dimension: l.Len(), NoiseMultiplier: g.privacy.NoiseMultiplier, Radius: float64(radius),
+			}})
+		}
+		p.Layers = append(p.Layers, terms)
+	}
+	if g.sound() {
+		radius := event.Number(joint(parts).Radius)
+		p.Radius = &radius
+	}
 }
 
 // stateTerms says what the releases of a run protect, and what they do not.
@@ -47,6 +87,9 @@ func stateTerms(run config.Run) event.Statement {
 		s.NotCovered = append(s.NotCovered,
 			"the radius is each update's own length, which is private: the size of the noise gives it away, and no proof covers updates of different length",
 			"group membership: a change of the chosen hypothesis moves further than the radius")
+		if p.Sanitise == SanitiseLayers {
+			s.NotCovered = append(s.NotCovered, "every layer has a radius of its own: the size of its noise gives its length away, too")
+		}
 	}
 	s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
 	if stop := run.Algorithm.Stop; stop.Patience > 0 || stop.Return == "best" {

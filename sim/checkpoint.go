@@ -39,6 +39,10 @@ func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error
 		c.Accounts = append(c.Accounts, s.participants[i].Account)
 		c.Switch = append(c.Switch, s.participants[i].Switch)
 	}
+	return encodeCheckpoint(c)
+}
+
+func encodeCheckpoint(c any) ([]byte, error) {
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(c); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -50,16 +54,10 @@ func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error
 // restore continues from the directory's checkpoint, if it has one, and returns
 // the seconds already spent.
 func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
-	raw, err := os.ReadFile(d.File(CheckpointFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil // stopped before the first one: start again
-	}
-	if err != nil {
-		return 0, fmt.Errorf("checkpoint: %w", err)
-	}
-	c, err := decodeCheckpoint(raw)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w; remove the file to start the run again", d.File(CheckpointFile), err)
+	var c checkpoint
+	found, err := readCheckpoint(d, &c)
+	if err != nil || !found {
+		return 0, err
 	}
 	switch {
 	case c.ConfigSHA256 != configHash || c.Seed != s.run.Seed:
@@ -79,18 +77,32 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	return c.Seconds, nil
 }
 
-func decodeCheckpoint(raw []byte) (*checkpoint, error) {
+// readCheckpoint reads the directory's checkpoint, if it has one.
+func readCheckpoint(d *Directory, c any) (found bool, err error) {
+	raw, err := os.ReadFile(d.File(CheckpointFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // stopped before the first one: start again
+	}
+	if err != nil {
+		return false, fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := decodeCheckpoint(raw, c); err != nil {
+		return false, fmt.Errorf("%s: %w; remove the file to start the run again", d.File(CheckpointFile), err)
+	}
+	return true, nil
+}
+
+func decodeCheckpoint(raw []byte, c any) error {
 	body, ok := bytes.CutPrefix(raw, []byte(checkpointMagic))
 	if !ok || len(body) < sha256.Size {
-		return nil, fmt.Errorf("not a checkpoint of this version")
+		return fmt.Errorf("not a checkpoint of this version")
 	}
 	sum, body := body[:sha256.Size], body[sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
-		return nil, fmt.Errorf("damaged: its checksum is wrong")
+		return fmt.Errorf("damaged: its checksum is wrong")
 	}
-	var c checkpoint
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&c); err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(c); err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
 	}
-	return &c, nil
+	return nil
 }

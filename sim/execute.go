@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -19,42 +21,86 @@ var ErrInterrupted = errors.New("interrupted")
 // returns the result. It calls tick after every round. When ctx ends it writes a
 // checkpoint and returns ErrInterrupted.
 func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round int, loss float64)) (Result, error) {
-	began := time.Now()
-	hash, err := s.run.Hash()
+	made, err := perform(ctx, s, d, tick)
 	if err != nil {
 		return Result{}, err
 	}
-	before, err := s.restore(d, hash)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := s.toTheEnd(ctx, d, hash, before, began, tick); err != nil {
-		return Result{}, err
-	}
-
 	res, err := s.Result()
 	if err != nil {
 		return Result{}, err
 	}
-	var models bytes.Buffer
-	if err := model.WriteTensors(&models, s.tensors()); err != nil {
-		return Result{}, err
-	}
-	if err := d.Write(ModelFile, models.Bytes()); err != nil {
-		return Result{}, err
-	}
-	text, err := s.run.Encode()
-	if err != nil {
-		return Result{}, err
-	}
-	sum := sha256.Sum256(models.Bytes())
-	res.ModelSHA256, res.ConfigSHA256, res.Config = hex.EncodeToString(sum[:]), hash, string(text)
-	res.WallSeconds = before + time.Since(began).Seconds()
+	res.ModelSHA256, res.ConfigSHA256, res.Config, res.WallSeconds = made.modelSHA256, made.configSHA256, made.config, made.seconds
 	return res, nil
 }
 
-func (s *Simulation) toTheEnd(ctx context.Context, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
-	every := time.Duration(s.run.Run.CheckpointSeconds * float64(time.Second))
+// Runner is a run that can be made, of either family: *Simulation or *Silos.
+type Runner interface {
+	Run() config.Run
+	Close()
+}
+
+// Open prepares a run of the family that its data belong to. Close it after use.
+func Open(run config.Run, folder *data.Folder) (Runner, error) {
+	if run.Data.OfSilos() {
+		s, err := NewSilos(run, folder)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s, err := New(run, folder)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// stepper is a run that is made round by round, of either family.
+type stepper interface {
+	Run() config.Run
+	Step() (more bool, err error)
+	Round() (made int, loss float64)
+	snapshot(configHash string, seconds float64) ([]byte, error)
+	restore(d *Directory, configHash string) (seconds float64, err error)
+	tensors() []model.Tensor[float64]
+}
+
+// executed is what every finished run leaves beside its figures.
+type executed struct {
+	modelSHA256, configSHA256, config string
+	seconds                           float64
+}
+
+func perform(ctx context.Context, s stepper, d *Directory, tick func(round int, loss float64)) (executed, error) {
+	began := time.Now()
+	hash, err := s.Run().Hash()
+	if err != nil {
+		return executed{}, err
+	}
+	before, err := s.restore(d, hash)
+	if err != nil {
+		return executed{}, err
+	}
+	if err := toTheEnd(ctx, s, d, hash, before, began, tick); err != nil {
+		return executed{}, err
+	}
+	var models bytes.Buffer
+	if err := model.WriteTensors(&models, s.tensors()); err != nil {
+		return executed{}, err
+	}
+	if err := d.Write(ModelFile, models.Bytes()); err != nil {
+		return executed{}, err
+	}
+	text, err := s.Run().Encode()
+	if err != nil {
+		return executed{}, err
+	}
+	sum := sha256.Sum256(models.Bytes())
+	return executed{hex.EncodeToString(sum[:]), hash, string(text), before + time.Since(began).Seconds()}, nil
+}
+
+func toTheEnd(ctx context.Context, s stepper, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
+	every := time.Duration(s.Run().Run.CheckpointSeconds * float64(time.Second))
 	saved := time.Now()
 	save := func() error {
 		raw, err := s.snapshot(hash, before+time.Since(began).Seconds())
@@ -69,8 +115,9 @@ func (s *Simulation) toTheEnd(ctx context.Context, d *Directory, hash string, be
 			if err := save(); err != nil {
 				return errors.Join(ErrInterrupted, err)
 			}
+			made, _ := s.Round()
 			return fmt.Errorf("%w at round %d of at most %d; continue with: coterie run --resume %s",
-				ErrInterrupted, s.state.Round, s.run.Algorithm.Rounds, d.Path)
+				ErrInterrupted, made, s.Run().Algorithm.Rounds, d.Path)
 		}
 		more, err := s.Step()
 		if err != nil {

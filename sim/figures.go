@@ -41,6 +41,9 @@ func (s *Simulation) Result() (Result, error) {
 		},
 		History: s.record.history(),
 	}
+	if g, ok := s.algorithm.(*fl.Group); ok {
+		g.DescribeLayers(&res.Privacy)
+	}
 	res.History.Declined = declined
 	res.History.Truth = s.truth()
 	res.History.Returned = vectors(returned, s.parameters)

@@ -67,6 +67,9 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	if run.Algorithm.ClientsPerRound == 0 {
+		run.Algorithm.ClientsPerRound = len(federation.Train)
+	}
 	var c config.Checker
 	fl.CheckCounts(&c, run.Algorithm, len(federation.Train), len(federation.Validation))
 	if faults := c.Faults(); faults != nil {

@@ -1,0 +1,97 @@
+package fl
+
+import (
+	"math"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+)
+
+// privateIFCA is IFCA (Ghosh et al. 2020), or HypCluster, with a private choice of
+// the cluster in the first share of the rounds; then clusters are kept (paper 002,
+// appendix B.3).
+type privateIFCA struct{ clustered }
+
+func newPrivateIFCA(s *Silo) *privateIFCA {
+	return &privateIFCA{newClustered(s, roundsOf(s.cfg.Selection.Share, s.cfg.Rounds), s.cfg.Rounds)}
+}
+
+func (m *privateIFCA) respond(w *Worker, b Broadcast, p *Participant, out []float64) error {
+	return m.trainCentre(w, b, p, out)
+}
+
+func (m *privateIFCA) adopt(dst []float64, b Broadcast, p *Participant) {
+	copy(dst, m.centre(b, m.lastChoice(p)))
+}
+
+// choose picks a cluster by the exponential mechanism on the silo's own examples;
+// without privacy, the best one.
+func (c *clustered) choose(w *Worker, b Broadcast, p *Participant) (int, error) {
+	plan := &p.Plan
+	if !plan.private() || plan.Choice == 0 {
+		return c.best(w, b, p), nil
+	}
+	scores, err := c.scores(w, b, p)
+	if err != nil {
+		return 0, err
+	}
+	selection := mech.Selection{Mechanism: event.Exponential, Epsilon: plan.Choice}
+	terms := mech.Terms{Unit: event.UnitExample, Relation: plan.terms.Relation, Trust: plan.trust}
+	var chosen int
+	if w.silo.entropy != nil {
+		chosen, _, err = selection.Choose(scores, terms, w.silo.entropy)
+	} else {
+		chosen, _, err = selection.Simulate(scores, terms, c.choice.Stream(b.Round, p.ID))
+	}
+	return chosen, err
+}
+
+// scores are wrong answers, or losses clipped example by example. Under replace-one
+// wrong answers count as a rate, with equation B.1's bound.
+func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores, error) {
+	size := p.Data.Len()
+	if c.cfg.Selection.Score == "error" {
+		wrong := make([]int64, c.models)
+		for j := range wrong {
+			_, count := w.silo.learner.Judge(c.centre(b, j), p.Data)
+			wrong[j] = int64(count)
+		}
+		if p.Plan.terms.Relation == event.ReplaceOne && size > 1 {
+			return mech.ErrorRates(wrong, int64(size))
+		}
+		return mech.ErrorCounts(wrong)
+	}
+	sums, err := mech.NewLossScores(c.models, c.cfg.Selection.Bound)
+	if err != nil {
+		return mech.Scores{}, err
+	}
+	w.silo.losses = append(w.silo.losses[:0], make([]float64, (c.models)*size)...)
+	for j := range c.models {
+		w.silo.learner.Losses(w.silo.losses[j*size:(j+1)*size], c.centre(b, j), p.Data)
+	}
+	each := make([]float64, c.models)
+	for i := range size {
+		for j := range each {
+			each[j] = w.silo.losses[j*size+i]
+		}
+		if err := sums.Add(each); err != nil {
+			return mech.Scores{}, err
+		}
+	}
+	return sums.Scores(), nil
+}
+
+// best is the model with the fewest wrong answers or the least loss, without privacy.
+func (c *clustered) best(w *Worker, b Broadcast, p *Participant) int {
+	chosen, least := 0, math.Inf(1)
+	for j := range c.models {
+		loss, wrong := w.silo.learner.Judge(c.centre(b, j), p.Data)
+		if c.cfg.Selection.Score == "error" {
+			loss = float64(wrong)
+		}
+		if loss < least {
+			chosen, least = j, loss
+		}
+	}
+	return chosen
+}

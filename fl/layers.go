@@ -1,0 +1,141 @@
+package fl
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// SanitiseLayers is the run file's name for noise on every layer apart.
+const SanitiseLayers = "layers"
+
+// layer is a part of the update that is sanitised on its own: one layer of a
+// network (thesis 001, section 2.5.1), or all of the update.
+type layer struct {
+	model.Span
+	share float64 // of the public radius
+}
+
+// newLayers cuts a model's update as the run file says. Without shares the public
+// radius C goes to layers as C*sqrt(n_l/n): the same noise on every parameter.
+func newLayers(p config.Privacy, m model.Model) ([]layer, error) {
+	spans := []model.Span{{Name: "all", To: m.Parameters()}}
+	if p.Sanitise == SanitiseLayers {
+		spans = model.Layers(m)
+	}
+	var c config.Checker
+	c.Require(len(p.LayerShares) == 0 || len(p.LayerShares) == len(spans), "privacy.layer_shares",
+		"has %d values, but %d parts of the model are sanitised apart; allowed: one for each", len(p.LayerShares), len(spans))
+	for i, share := range p.LayerShares {
+		c.Require(share > 0 && share <= 1, fmt.Sprintf("privacy.layer_shares[%d]", i), "is %v; allowed: above 0, at most 1", share)
+	}
+	if faults := c.Faults(); faults != nil {
+		return nil, faults
+	}
+	out := make([]layer, len(spans))
+	for i, s := range spans {
+		out[i] = layer{s, math.Sqrt(float64(s.Len()) / float64(m.Parameters()))}
+		if len(p.LayerShares) > 0 {
+			out[i].share = p.LayerShares[i]
+		}
+	}
+	return out, nil
+}
+
+// bounded is a layer's update with its radius, and what releasing it costs.
+type bounded struct {
+	update mech.Clipped
+	event  event.MetricLaplace
+}
+
+// boundLayers gives every layer's update its radius and prices its release.
+func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
+	w.bounded = w.bounded[:0]
+	for _, l := range g.layers {
+		update, err := g.bound(w.delta[l.From:l.To], b.Radius*l.share)
+		if err != nil {
+			return g.diverged(b, p, err)
+		}
+		e := g.laplace.Event(update)
+		if e.Slack, err = g.slack(l, e, b); err != nil {
+			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+		}
+		w.bounded = append(w.bounded, bounded{update, e})
+	}
+	return nil
+}
+
+// bound gives an update its radius: the public one, or its own length.
+func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
+	if g.sound() {
+		return mech.Clip(delta, radius)
+	}
+	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
+}
+
+// joint is what one release of all layers costs. They are noised independently, so
+// two updates with layers d_l apart lose sum epsilon_l*d_l: n/nu if every layer lies
+// at its own radius, and at most sqrt(sum epsilon_l^2) per unit of the distance in
+// all (Cauchy-Schwarz). Its radius is the distance at which the latter reaches n/nu.
+func joint(parts []bounded) event.MetricLaplace {
+	if len(parts) == 1 {
+		return parts[0].event
+	}
+	all := event.MetricLaplace{NoiseMultiplier: parts[0].event.NoiseMultiplier}
+	var squares float64
+	for _, part := range parts {
+		all.Dimension += part.event.Dimension
+		all.Slack += part.event.Slack
+		squares += part.event.Epsilon() * part.event.Epsilon()
+	}
+	all.Radius = float64(all.Dimension) / (all.NoiseMultiplier * math.Sqrt(squares))
+	return all
+}
+
+// pay reserves one release on the run's terms: an event for every layer.
+func (g *Group) pay(p *Participant, round int, parts []bounded) (bool, error) {
+	if p.Purse == nil {
+		return true, nil // and nothing is put on the heap
+	}
+	r := event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal,
+	}
+	if g.sound() {
+		r.Claim = event.ClaimMetric
+	}
+	if len(parts) == 1 {
+		r.What = parts[0].event
+	} else {
+		all := make([]event.Event, len(parts))
+		for i, part := range parts {
+			all[i] = part.event
+		}
+		r.What = event.Composed{Parts: all}
+	}
+	return p.pay(round, r)
+}
+
+// release writes base + update + noise to out, layer by layer.
+func (g *Group) release(w *Worker, b Broadcast, p *Participant, out, base []float64) error {
+	w.noise.Key(&g.noise, b.Round, p.ID)
+	if g.exact() {
+		g.openExact(w)
+	}
+	for i, l := range g.layers {
+		part := w.bounded[i].update
+		var err error
+		if g.exact() {
+			err = g.releaseExact(w, b, l, out[l.From:l.To], base[l.From:l.To], part)
+		} else {
+			_, err = g.laplace.Simulate(out[l.From:l.To], base[l.From:l.To], part, &w.noise)
+		}
+		if err != nil {
+			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+		}
+	}
+	return nil
+}

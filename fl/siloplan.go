@@ -1,0 +1,160 @@
+package fl
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Target is what a silo asks for its own examples: (Epsilon, Delta) for one person
+// with at most Records of them. Epsilon 0 asks for nothing.
+type Target struct {
+	Epsilon, Delta float64
+	Records        int
+}
+
+// targetOf is the silo's own target, or the run's.
+func targetOf(p config.Privacy, name string) Target {
+	t := Target{p.Epsilon, p.Delta, max(1, p.RecordsPerPerson)}
+	for _, own := range p.Silos {
+		if own.Name != name || name == "" {
+			continue
+		}
+		if own.Epsilon > 0 {
+			t.Epsilon = own.Epsilon
+		}
+		if own.Delta > 0 {
+			t.Delta = own.Delta
+		}
+		if own.RecordsPerPerson > 0 {
+			t.Records = own.RecordsPerPerson
+		}
+	}
+	return t
+}
+
+// perRecord is what single records must keep so that a person keeps the target.
+// m steps of (e, d) are (m*e, d*(1 + exp(e) + … + exp((m-1)*e))) (Dwork and Roth
+// 2014, lemma 2.2 applied step by step).
+func (t Target) perRecord() (epsilon, delta float64) {
+	if t.Records <= 1 {
+		return t.Epsilon, t.Delta
+	}
+	epsilon = t.Epsilon / float64(t.Records)
+	return epsilon, t.Delta * math.Expm1(epsilon) / math.Expm1(t.Epsilon)
+}
+
+// SiloPlan is what follows from a silo's target and size before training begins.
+// Nothing of it depends on an example's content.
+type SiloPlan struct {
+	Target   Target
+	Examples int
+	Batch    int     // examples of a step, and what sums are divided by
+	Steps    int     // in a round
+	Rate     float64 // of Poisson batches; in paper mode of the batches' accounting
+	Noise    float64 // standard deviation of the noise, divided by the clip
+	Choice   float64 // epsilon of one choice of a cluster
+	Weight   float64 // declared to the server
+	drawn    event.Sampling
+	terms    account.Terms
+	trust    event.Trust
+	epochs   int // in a round
+	pass     int // steps of one pass
+}
+
+// SiloPaid counts what was paid for.
+type SiloPaid struct {
+	Rounds  int
+	Choices int
+}
+
+// private says whether the silo adds noise at all.
+func (p *SiloPlan) private() bool { return p.Noise > 0 }
+
+// Sampling is how the silo draws its batches.
+func (p *SiloPlan) Sampling() event.Sampling { return p.drawn }
+
+// training is so many rounds and choices, as the plan accounts for them.
+func (p *SiloPlan) training(rounds, choices int) account.Training {
+	t := account.Training{
+		Terms: p.terms, Trust: p.trust, Sampling: p.drawn, Noise: p.Noise, Steps: int64(rounds) * int64(p.Steps),
+	}
+	switch {
+	case p.terms.Unit == event.UnitClient:
+		t.Sampling = event.FullBatch
+	case p.drawn == event.Poisson || p.terms.Claim == event.ClaimHeuristic:
+		// The papers account for shuffled batches as if they were Poisson samples.
+		t.Sampling, t.Rate = event.Poisson, p.Rate
+	default:
+		t.Batch, t.Examples = int64(p.Batch), int64(p.Examples)
+	}
+	if choices > 0 {
+		t.Also = []event.Event{event.Repeated{
+			Times: int64(choices), Of: event.Selection{Mechanism: event.Exponential, Epsilon: p.Choice},
+		}}
+	}
+	return t
+}
+
+// release is one round.
+func (p *SiloPlan) release(choosing bool) (event.Release, error) {
+	if !p.private() {
+		return event.Release{
+			Unit: p.terms.Unit, Relation: p.terms.Relation, Claim: event.ClaimNone, Trust: event.TrustNobody,
+			What: event.Unprotected{},
+		}, nil
+	}
+	choices := 0
+	if choosing {
+		choices = 1
+	}
+	return p.training(1, choices).Release()
+}
+
+// calibrate finds the least noise that keeps the target over the whole run.
+func (p *SiloPlan) calibrate(rounds, choices int) error {
+	epsilon, delta := p.Target.perRecord()
+	t, _, err := p.training(rounds, choices).WithNoiseFor(account.MethodRDP, epsilon, delta)
+	if err != nil {
+		return fmt.Errorf("noise for epsilon %v at delta %v: %w", epsilon, delta, err)
+	}
+	p.Noise = t.Noise
+	return nil
+}
+
+// Spend is what the silo has spent on its records, at the target's delta; and, where
+// that number is heuristic, what is proved for the same releases (nil otherwise).
+func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, error) {
+	_, delta := p.Target.perRecord()
+	if paid.Rounds == 0 || !p.private() {
+		g := account.Guarantee{
+			Claim: p.terms.Claim, Unit: p.terms.Unit, Relation: p.terms.Relation, Trust: p.trust,
+			Delta: delta, Sampling: string(p.drawn),
+		}
+		if !p.private() {
+			g.Claim, g.Trust, g.Epsilon = event.ClaimNone, event.TrustNobody, math.Inf(1)
+			g.NotCovered = []string{"everything: no noise is added"}
+		}
+		return g, nil, nil
+	}
+	g, err := p.training(paid.Rounds, paid.Choices).Guarantee(account.MethodRDP, delta)
+	if err != nil || p.terms.Claim != event.ClaimHeuristic {
+		return g, nil, err
+	}
+	g.Sampling = "shuffle, accounted as poisson"
+	proved := p.training(paid.Rounds, paid.Choices)
+	// A shuffled epoch is one release without amplification (DESIGN, erratum 10). The
+	// sizes are public, so that a neighbour has another example in the same place.
+	proved.Terms = account.Terms{Unit: p.terms.Unit, Relation: event.ReplaceOne, Claim: event.ClaimProved}
+	proved.Sampling, proved.Rate = event.Shuffle, 0
+	proved.Batch, proved.Examples, proved.Steps = int64(p.Batch), int64(p.Examples), int64(paid.Rounds)*int64(p.epochs)
+	method := account.MethodPLD // exact here
+	if paid.Choices > 0 {
+		method = account.MethodRDP
+	}
+	sound, err := proved.Guarantee(method, delta)
+	return g, &sound, err
+}
