@@ -13,10 +13,10 @@ const module = "github.com/coterie-fl/coterie"
 
 // levels is the map: a package imports only packages of lower levels.
 var levels = map[string]int{
-	"internal/rng": 0, "internal/pool": 0, "internal/kernel": 0, "dp/event": 0, "config": 0,
+	"internal/rng": 0, "internal/pool": 0, "internal/durable": 0, "internal/kernel": 0, "federation/wire": 0, "dp/event": 0, "config": 0,
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1,
-	"model": 2, "ledger": 2,
-	"fl":  3,
+	"model": 2, "ledger": 2, "theory": 2,
+	"fl": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
 	"sim": 4, "federation": 4,
 	"audit": 5, "sweep": 5,
 	"report": 6,

@@ -24,7 +24,7 @@ func (a *app) newAccountCommand() *cobra.Command {
 	}
 	cmd.AddCommand(a.newAccountGaussianCommand(), a.newAccountDPSGDCommand(), a.newAccountCalibrateCommand(),
 		a.newAccountMetricCommand(), a.newAccountNodeCommand(), a.newAccountSelectionCommand(),
-		a.newAccountTuningCommand(), a.newAccountSiloCommand())
+		a.newAccountTuningCommand(), a.newAccountSiloCommand(), a.newAccountMeanCommand())
 	return cmd
 }
 

@@ -25,7 +25,7 @@ func (a *app) newAuditCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.newAuditInversionCommand())
+	cmd.AddCommand(a.newAuditInversionCommand(), a.newAuditFairnessCommand())
 	return cmd
 }
 

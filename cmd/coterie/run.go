@@ -73,6 +73,13 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	defer d.Close()
 	defer s.Close()
+	if silos, ok := s.(*sim.Silos); ok {
+		return a.runSilos(cmd, d, silos)
+	}
+	return a.runGroup(cmd, d, s.(*sim.Simulation)) // sim.Open has no third family
+}
+
+func (a *app) runGroup(cmd *cobra.Command, d *sim.Directory, s *sim.Simulation) error {
 	run := s.Run()
 	bar := a.progress(run.Name, run.Algorithm.Rounds)
 	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, loss float64) {
@@ -92,9 +99,29 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	return nil
 }
 
+func (a *app) runSilos(cmd *cobra.Command, d *sim.Directory, s *sim.Silos) error {
+	run := s.Run()
+	bar := a.progress(run.Name, run.Algorithm.Rounds)
+	res, err := report.RunSilos(cmd.Context(), d, s, version(), func(round int, figure float64) {
+		bar.Tick(round, fmt.Sprintf("rounds, test figure %.4g", figure))
+	})
+	bar.Done()
+	if err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.printJSON(res.SiloSummary)
+	}
+	if err := report.SiloTable(a.stdout, []sim.SiloSummary{res.SiloSummary}); err != nil {
+		return err
+	}
+	a.remark("\nmodels  %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
+	return nil
+}
+
 // openRun prepares the run and its directory, new or to go on with. Nothing is
 // created when the configuration is wrong or data are missing.
-func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
+func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, sim.Runner, error) {
 	if f.resume != "" {
 		return resumeRun(cmd, f, args)
 	}
@@ -114,7 +141,7 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 		}
 		out = defaultDirectory(run.Name + "-" + hash[:6])
 	}
-	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	s, err := sim.Open(run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -126,7 +153,7 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 	return d, s, nil
 }
 
-func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
+func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, sim.Runner, error) {
 	changed := cmd.Flags().Changed
 	if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
 		return nil, nil, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
@@ -138,7 +165,7 @@ func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *
 	if changed("workers") {
 		run.Run.Workers = f.workers
 	}
-	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	s, err := sim.Open(run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		d.Close()
 		return nil, nil, fmt.Errorf("%s: %w", f.resume, err)

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/federation/identity"
+)
+
+// defaultAuthority is where `coterie ca init` puts an authority unless told.
+const defaultAuthority = "coterie-ca"
+
+func (a *app) newCACommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ca",
+		Short: "Who may take part: invitations, certificates, revocation",
+		Long: "Keep a federation's own certificate authority. Participants are invited by name; they make their keys themselves,\n" +
+			"redeem the invitation once, and hold short-lived certificates that they renew. Revocation needs no restart.",
+		Example: "  coterie ca init --server fl.example.org:7443\n  coterie ca invite north-hospital\n  coterie ca revoke north-hospital",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.newCAInitCommand(), a.newCAInviteCommand(), a.newCARevokeCommand(), a.newCAListCommand())
+	return cmd
+}
+
+func (a *app) newCAInitCommand() *cobra.Command {
+	var o identity.Options
+	cmd := &cobra.Command{
+		Use:     "init [DIR]",
+		Short:   "Make a new authority",
+		Long:    "Make a new authority in DIR (default ./" + defaultAuthority + "), with keys that only you can read. Keep a copy of it: who has ca.key can let anybody in.",
+		Example: "  coterie ca init --server fl.example.org:7443",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := defaultAuthority
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			ca, err := identity.Init(dir, o)
+			if err != nil {
+				return authorityError(err)
+			}
+			if a.output == "json" {
+				return a.printJSON(struct {
+					Directory  string `json:"directory"`
+					Federation string `json:"federation"`
+					Server     string `json:"server"`
+					Lifetime   string `json:"certificate_lifetime"`
+					ReceiptKey string `json:"receipt_key"`
+				}{dir, ca.Federation(), ca.Server(), ca.Lifetime().String(), receiptKey(ca)})
+			}
+			a.remark("authority   %s\nfederation  %s\nserver      %s\n\nNext: coterie ca invite NAME --ca %s", dir, ca.Federation(), ca.Server(), dir)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&o.Server, "server", "", "address that participants dial, host:port (default localhost:7443)")
+	cmd.Flags().DurationVar(&o.Lifetime, "lifetime", 0, "how long participants' certificates are valid before they are renewed (default 24h)")
+	return cmd
+}
+
+// authorityError tells wrong usage from failure.
+func authorityError(err error) error {
+	if errors.Is(err, identity.ErrName) || errors.Is(err, identity.ErrSetting) {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return err
+}
+
+func receiptKey(ca *identity.Authority) string {
+	key := ca.ReceiptKey()
+	return hex.EncodeToString(key[len(key)-32:]) // the public half
+}
+
+func (a *app) newCAInviteCommand() *cobra.Command {
+	var dir, server string
+	var expires time.Duration
+	var readmit bool
+	cmd := &cobra.Command{
+		Use:   "invite NAME",
+		Short: "Make a one-time invitation",
+		Long: "Make an invitation for one participant. It is a secret: hand it over by a way that you trust. It works once, for this name,\n" +
+			"until it expires; it tells the participant where the server is and how to recognise it.",
+		Example: "  coterie ca invite north-hospital --expires 48h",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ca, err := identity.Open(dir, identity.Options{Server: server})
+			if err != nil {
+				return authorityError(err)
+			}
+			if readmit {
+				if err := ca.Readmit(args[0]); err != nil {
+					return err
+				}
+			}
+			i, err := ca.Invite(args[0], expires)
+			if err != nil {
+				return authorityError(err)
+			}
+			if a.output == "json" {
+				return a.printJSON(struct {
+					Name       string    `json:"name"`
+					Invite     string    `json:"invite"`
+					Server     string    `json:"server"`
+					Expires    time.Time `json:"expires"`
+					Federation string    `json:"federation"`
+					CASHA256   string    `json:"ca_sha256"`
+					ReceiptKey string    `json:"receipt_key"`
+				}{i.Name, i.String(), i.Server, i.Expires, ca.Federation(), hex.EncodeToString(i.CA[:]), hex.EncodeToString(i.Signer)})
+			}
+			_, err = fmt.Fprintln(a.stdout, i)
+			return err
+		},
+	}
+	authorityFlag(cmd, &dir)
+	cmd.Flags().StringVar(&server, "server", "", "address that this participant dials, host:port (default: the authority's)")
+	cmd.Flags().DurationVar(&expires, "expires", 24*time.Hour, "how long the invitation can be used")
+	cmd.Flags().BoolVar(&readmit, "readmit", false, "let a revoked participant in again")
+	return cmd
+}
+
+func authorityFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "ca", defaultAuthority, "folder of the authority")
+}
+
+func (a *app) newCARevokeCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "revoke NAME|SERIAL",
+		Short: "Shut a participant out, or one certificate",
+		Long: "Revoke all that a participant has (by name: it cannot enrol again unless readmitted) or one certificate (by serial number).\n" +
+			"A running server refuses the next request, also on connections that are open.",
+		Example: "  coterie ca revoke north-hospital",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ca, err := identity.Open(dir, identity.Options{})
+			if err != nil {
+				return err
+			}
+			r, err := ca.Revoke(args[0])
+			if err != nil {
+				return authorityError(err)
+			}
+			if a.output == "json" {
+				return a.printJSON(r)
+			}
+			a.remark("%s: %d certificates revoked, %d invitations cancelled", r.Name, len(r.Serials), r.Cancelled)
+			return nil
+		},
+	}
+	authorityFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) newCAListCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Invitations and certificates",
+		Long:    "List invitations and certificates, ended ones for a week, and who is revoked.",
+		Example: "  coterie ca list --output json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ca, err := identity.Open(dir, identity.Options{})
+			if err != nil {
+				return err
+			}
+			list, revoked, err := ca.List()
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.printJSON(struct {
+					Federation string            `json:"federation"`
+					Entries    []identity.Listed `json:"entries"`
+					Revoked    []string          `json:"revoked"`
+				}{ca.Federation(), list, revoked})
+			}
+			return a.printAuthority(list, revoked)
+		},
+	}
+	authorityFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) printAuthority(list []identity.Listed, revoked []string) error {
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tKIND\tSTATUS\tEXPIRES\tSERIAL")
+	for _, l := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", l.Name, l.Kind, l.Status, l.Expires.UTC().Format(time.RFC3339), l.Serial)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, name := range revoked {
+		a.remark("%s is revoked", name)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+// joinFlags are what `coterie join` takes.
+type joinFlags struct {
+	invite   string
+	identity string
+	data     string
+	seeded   bool
+	log      string
+}
+
+func addLogFlag(flags *pflag.FlagSet, level *string) {
+	flags.StringVar(level, "log-level", "info", "least level of what is logged to standard error: debug, info, warn or error")
+}
+
+func (a *app) newJoinCommand() *cobra.Command {
+	var f joinFlags
+	cmd := &cobra.Command{
+		Use:   "join FILE | join --invite TOKEN --identity DIR",
+		Short: "Take part in a federation",
+		Long: "Take part in a federation's run with one's own data, within one's own privacy budget.\n" +
+			"With --invite: make a key in DIR and have it certified, once, before the first run.\n" +
+			"Exit code 3 means that the plan breaks the policy, or that the budget is used up.",
+		Example: "  coterie join --invite \"$INVITE\" --identity north/identity\n  coterie join north.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.invite != "" {
+				return a.enrol(cmd, f, args)
+			}
+			return a.join(cmd, f, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.invite, "invite", "", "invitation that coterie ca invite gave; - reads it from standard input")
+	flags.StringVar(&f.identity, "identity", "identity", "folder for the key and the certificate, with --invite")
+	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	flags.BoolVar(&f.seeded, unsafeSeeded, false, "allow plans with privacy.noise exact-seeded, which protects nobody: to compare with a simulation")
+	addLogFlag(flags, &f.log)
+	return cmd
+}
+
+func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: --invite takes no FILE: enrol first, then join with the file", errUsage)
+	}
+	if f.invite == "-" {
+		text, err := readRunFile("-", cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		f.invite = string(text)
+	}
+	m, err := federation.Enrol(cmd.Context(), f.invite, f.identity)
+	if err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.printJSON(struct {
+			Participant string `json:"participant"`
+			Federation  string `json:"federation"`
+			Server      string `json:"server"`
+			Expires     string `json:"expires"`
+			Identity    string `json:"identity"`
+		}{m.Name(), m.Federation(), m.Server(), m.Expires().UTC().Format("2006-01-02T15:04:05Z"), f.identity})
+	}
+	a.remark("%s is enrolled in federation %s until %s; the key is in %s",
+		m.Name(), m.Federation(), m.Expires().UTC().Format("2006-01-02 15:04 UTC"), f.identity)
+	return nil
+}
+
+func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%w: name one file, for example: coterie join north.yaml", errUsage)
+	}
+	text, err := readRunFile(args[0], cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	file, err := federation.LoadJoinFile(text, filepath.Dir(args[0]))
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	text, err = os.ReadFile(file.Policy)
+	if err != nil {
+		return fmt.Errorf("%w: read the policy: %w", errUsage, err)
+	}
+	policy, err := federation.LoadPolicy(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file.Policy, err)
+	}
+	log, err := a.logger(f.log)
+	if err != nil {
+		return err
+	}
+	res, err := federation.Join(cmd.Context(), federation.JoinOptions{
+		File: file, Policy: policy, Seeded: f.seeded, Folder: data.NewFolder(dataFolder(f.data)), Log: log,
+	})
+	if err != nil && !errors.Is(err, fl.ErrRefused) {
+		return err
+	}
+	if a.output == "json" && res.Run != "" {
+		return errors.Join(a.printJSON(res), err)
+	}
+	if err != nil {
+		return err
+	}
+	a.remark("run       %s\nreleased  %d (late: %d, declined: %d)\nmodel     %s\nsha256    %s",
+		res.Run, res.Released, res.Late, res.Declined, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256)
+	return nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// ledgerShown is what show prints.
+type ledgerShown struct {
+	ledger.Summary
+	Slots []ledger.Entry `json:"slots,omitempty"`
+}
+
+func printLedger(w io.Writer, s ledgerShown) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "ledger %.16s, founded %s, %d records, head %s\n", s.Identity, s.Founded.Format("2006-01-02"), s.Records, s.Head)
+	for _, b := range s.Budgets {
+		fmt.Fprintf(out, "\n%s, %s, %s: epsilon %v of %v at delta %v are spent", b.Unit, b.Relation, b.Claim, b.Epsilon, b.Ceiling, b.Delta)
+		fmt.Fprintf(out, " (%.1f %% of the ceiling, by the %s filter)\n", 100*b.Used, b.Filter)
+		if b.Distance > 0 {
+			fmt.Fprintf(out, "  two points %v apart lose %v\n", b.Distance, b.EpsilonAtDistance)
+		}
+		if b.Amended {
+			fmt.Fprintln(out, "  the ceiling was changed after releases were made under it")
+		}
+		fmt.Fprintf(out, "  %s\n", describeCounts(b.Counts))
+		if b.Releases > 0 {
+			fmt.Fprintf(out, "  trust: %s\n  not covered: %s\n", b.Trust, strings.Join(b.NotCovered, "; "))
+		}
+	}
+	if len(s.Budgets) == 0 {
+		fmt.Fprintln(out, "\nno ceilings: everything is refused")
+	}
+	if len(s.Runs) > 0 {
+		fmt.Fprint(out, "\nfederation\trun\tunit, relation, claim\tepsilon\tdelta\treleases\tlast\n")
+	}
+	for _, r := range s.Runs {
+		fmt.Fprintf(out, "%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), r.Epsilon, r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
+	}
+	if len(s.Slots) > 0 {
+		fmt.Fprint(out, "\nfederation\trun\tround\tstatus\tenforcement\treserved\tSHA-256 of the bytes\n")
+	}
+	for _, e := range s.Slots {
+		content := "-"
+		if e.Content != (ledger.Hash{}) {
+			content = e.Content.String()
+		}
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Slot.Federation, e.Slot.Run, e.Slot.Round, e.Status, e.Enforcement, e.ReservedAt.Format("2006-01-02 15:04:05"), content)
+	}
+	for i, n := range s.Notes {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "note of %s: %s\n", n.At.Format("2006-01-02 15:04"), n.Text)
+	}
+	return out.Flush()
+}
+
+func describeTerms(s event.Statement) string {
+	return fmt.Sprintf("%s, %s, %s", s.Unit, s.Relation, s.Claim)
+}
+
+// describeCounts tells how far releases have come.
+func describeCounts(c ledger.Counts) string {
+	if c.Releases == 0 {
+		return "no releases"
+	}
+	text := fmt.Sprintf("%d releases, all of them spent: %d committed, %d stored, %d reserved, %d abandoned", c.Releases, c.Committed, c.Stored, c.Reserved, c.Abandoned)
+	if c.Attested > 0 {
+		text += fmt.Sprintf("; %d attested by the trainer, not enforced", c.Attested)
+	}
+	return text
+}
+
+func printReceipt(w io.Writer, v ledgerVerdict) error {
+	r := v.Receipt
+	what, err := json.Marshal(r.Release.What)
+	if err != nil {
+		return err
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "The receipt is as it was signed.\n")
+	fmt.Fprintf(&s, "  participant  %s\n  slot         %s\n", r.Participant, r.Slot)
+	fmt.Fprintf(&s, "  released     %s (%s)\n  unit         %s\n  relation     %s\n  claim        %s\n", what, r.Enforcement, r.Release.Unit, r.Release.Relation, r.Release.Claim)
+	if r.RadiusWithheld {
+		fmt.Fprintf(&s, "               the radius is private and not told: 1 stands for it\n")
+	}
+	fmt.Fprintf(&s, "  spent so far epsilon %v at delta %v in this federation\n  not covered  %s\n", r.Spent.Epsilon, r.Spent.Delta, strings.Join(r.Spent.NotCovered, "; "))
+	fmt.Fprintf(&s, "  plan         %s\n  bytes        %s (%d)\n  ledger head  %s, release %d\n", r.Plan, r.Content, r.Size, r.Head, r.Counter)
+	switch {
+	case v.InTheLedger:
+		fmt.Fprintf(&s, "The ledger contains it and knows the key %s.\n", v.Key)
+	case v.KeyIsKnown:
+		fmt.Fprintf(&s, "Signed with the key given.\n")
+	default:
+		fmt.Fprintf(&s, "Signed with key %s; compare it with the server's, for anyone can make a key.\n", v.Key)
+	}
+	_, err = io.WriteString(w, s.String())
+	return err
+}
+
+func (a *app) newLedgerReceiptsCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:     "receipts DIR",
+		Short:   "The receipts that servers signed, as lines of JSON or as files",
+		Example: "  coterie ledger receipts my-ledger --out receipts",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := ledger.Read(args[0])
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				if err := os.MkdirAll(out, 0o700); err != nil {
+					return err
+				}
+			}
+			for _, e := range l.Entries() {
+				if e.Receipt == nil {
+					continue
+				}
+				if err := a.putReceipt(out, *e.Receipt); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "folder to write one file for every receipt to")
+	return cmd
+}
+
+// putReceipt prints a receipt, or writes it to a file.
+func (a *app) putReceipt(folder string, r ledger.SignedReceipt) error {
+	name := unsafeInNames.ReplaceAllString(r.Receipt.Federation, "_")
+	if name != r.Receipt.Federation { // two names may look alike now
+		name += "-" + r.Receipt.Head.String()[:8]
+	}
+	name = fmt.Sprintf("%s-%06d.json", name, r.Receipt.Counter)
+	if folder != "" {
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+			return err
+		}
+		if a.output == "json" {
+			return a.printJSON(map[string]any{"file": path})
+		}
+		a.remark("%s", path)
+		return nil
+	}
+	if a.output == "json" {
+		return a.printJSON(r)
+	}
+	x := r.Receipt
+	_, err := fmt.Fprintf(a.stdout, "%s: epsilon %v at delta %v so far (%s, %s, %s), %s, release %d\n",
+		x.Slot, x.Spent.Epsilon, x.Spent.Delta, x.Release.Unit, x.Release.Relation, x.Release.Claim, x.Enforcement, x.Counter)
+	return err
+}
+
+// unsafeInNames is what a federation's name may have and a file's should not.
+var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9.-]`)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// makeLedger is a folder with three releases, one of them not acknowledged.
+func makeLedger(t *testing.T) (dir string, key ledger.Key) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "my-ledger")
+	l, err := ledger.Open(dir, ledger.Policy{Ceilings: []ledger.Ceiling{
+		{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4, Distance: 1},
+		{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 3, Delta: 1e-5},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	key = ledger.Key(private.Public().(ed25519.PublicKey))
+	if err := l.Reconcile(ledger.Membership{Federation: "schools", Participant: "school 1", Key: key}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		slot := ledger.Slot{Federation: "schools", Run: "spring", Round: round}
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(l.Reserve(ledger.Charge{Slot: slot, Plan: ledger.Hash{1}, Enforcement: ledger.Enforced, Release: event.Release{
+			Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Trust: event.TrustLocal,
+			What: event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.5},
+		}}))
+		must(l.Store(slot, fmt.Appendf(nil, "noised %d", round)))
+		if round == 2 {
+			break
+		}
+		draft, err := l.Draft(slot)
+		must(err)
+		signed, err := ledger.Sign(draft, private)
+		must(err)
+		must(l.Commit(slot, signed))
+	}
+	return dir, key
+}
+
+func TestLedgerShow(t *testing.T) {
+	dir, _ := makeLedger(t)
+	text, _, code := coterie(t, "ledger", "show", dir, "--slots")
+	for _, want := range []string{
+		"neighbourhood, metric, metric: epsilon 1.2 of 4 at delta 0 are spent",
+		"3 releases, all of them spent: 2 committed, 1 stored, 0 reserved, 0 abandoned",
+		"two points 1 apart lose 2.4", "example, add-remove, proved: epsilon 0 of 3", "no releases", "spring",
+		"group membership",
+	} {
+		if code != 0 || !strings.Contains(text, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, text)
+		}
+	}
+	shown := runJSON(t, "ledger", "show", dir, "--output", "json")
+	budget := shown["budgets"].([]any)[1].(map[string]any)
+	for _, key := range []string{"claim", "unit", "relation", "trust", "epsilon", "delta", "sampling", "radius", "not_covered",
+		"ceiling", "used", "filter", "releases", "reserved", "stored", "committed", "abandoned", "attested", "amended", "distance", "epsilon_at_distance"} {
+		if _, ok := budget[key]; !ok {
+			t.Errorf("no key %q in %v", key, budget)
+		}
+	}
+}
+
+func TestLedgerReceiptsVerifyOffline(t *testing.T) {
+	dir, key := makeLedger(t)
+	out := filepath.Join(t.TempDir(), "receipts")
+	if _, stderr, code := coterie(t, "ledger", "receipts", dir, "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	lines, _, _ := coterie(t, "ledger", "receipts", dir, "--output", "json")
+	if strings.Count(lines, "\n") != 2 {
+		t.Errorf("want two receipts:\n%s", lines)
+	}
+	file := filepath.Join(out, "schools-000002.json")
+	if err := os.Rename(dir, dir+"-elsewhere"); err != nil { // offline: the receipt alone
+		t.Fatal(err)
+	}
+	v := runJSON(t, "ledger", "verify", file, "--key", key.String(), "--output", "json")
+	if v["valid"] != true || v["key_is_known"] != true || v["in_the_ledger"] != false {
+		t.Errorf("%v", v)
+	}
+	v = runJSON(t, "ledger", "verify", file, "--ledger", dir+"-elsewhere", "--output", "json")
+	if v["in_the_ledger"] != true {
+		t.Errorf("%v", v)
+	}
+	text, _, code := coterie(t, "ledger", "verify", file)
+	if code != 0 || !strings.Contains(text, "compare it with the server's") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string]string{
+		"another epsilon": strings.Replace(string(good), `"epsilon": 0.8`, `"epsilon": 0.1`, 1),
+		"attested":        strings.Replace(string(good), `"enforced"`, `"attested"`, 1),
+		"another key":     strings.Replace(string(good), `"version": 1`, `"versions": 1`, 1),
+		"not JSON":        "receipt",
+	} {
+		if bad == string(good) {
+			t.Fatalf("%s changes nothing", name)
+		}
+		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, code := coterie(t, "ledger", "verify", file); code != 1 || !strings.Contains(stderr, "not a valid receipt") {
+			t.Errorf("%s: exit %d, %s", name, code, stderr)
+		}
+	}
+}
+
+func TestLedgerVerify(t *testing.T) {
+	dir, _ := makeLedger(t)
+	v := runJSON(t, "ledger", "verify", dir, "--output", "json")
+	if v["valid"] != true || v["receipts"] != 2.0 {
+		t.Errorf("%v", v)
+	}
+	path := filepath.Join(dir, "ledger.log")
+	log, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log[len(log)/2] ^= 1
+	if err := os.WriteFile(path, log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"verify", "show", "receipts"} {
+		_, stderr, code := coterie(t, "ledger", command, dir, "--output", "json")
+		var fault struct{ Error string }
+		if err := json.Unmarshal([]byte(stderr), &fault); err != nil || code != 1 || !strings.Contains(fault.Error, "damaged") {
+			t.Errorf("%s: exit %d, %s", command, code, stderr)
+		}
+	}
+	if _, _, code := coterie(t, "ledger", "verify", filepath.Join(dir, "nowhere")); code != 1 {
+		t.Errorf("exit %d for a missing file", code)
+	}
+}
+
+func TestLedgerAmend(t *testing.T) {
+	dir, _ := makeLedger(t)
+	args := []string{"ledger", "amend", dir, "--unit", "neighbourhood", "--relation", "metric", "--claim", "metric", "--epsilon", "8"}
+	if _, _, code := coterie(t, args...); code != 2 {
+		t.Errorf("exit %d without a reason", code)
+	}
+	if _, stderr, code := coterie(t, append(args, "--reason", "the board")...); code != 0 {
+		t.Fatal(stderr)
+	}
+	text, _, _ := coterie(t, "ledger", "show", dir)
+	if !strings.Contains(text, "the board") || !strings.Contains(text, "of 8 at delta 0") {
+		t.Error(text)
+	}
+	if _, _, code := coterie(t, "ledger", "amend", dir, "--unit", "example", "--relation", "metric", "--claim", "proved", "--epsilon", "8", "--reason", "x"); code != 2 {
+		t.Errorf("exit %d for a ceiling that makes no sense", code)
+	}
+	if _, _, code := coterie(t, append(args[:2:2], append([]string{dir + "-not"}, append(args[3:], "--reason", "x")...)...)...); code != 1 {
+		t.Errorf("exit %d for a folder that is not there", code)
+	}
+}

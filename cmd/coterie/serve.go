@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation"
+)
+
+// unsafeSeeded is the flag that both sides need for noise that can be repeated.
+const unsafeSeeded = "unsafe-seeded-noise"
+
+func (a *app) newServeCommand() *cobra.Command {
+	var f struct {
+		data   string
+		fresh  bool
+		seeded bool
+		log    string
+	}
+	cmd := &cobra.Command{
+		Use:   "serve FILE",
+		Short: "Run the server of a federation",
+		Long: "Run the server of a federation until its run has ended, and leave models and result in a folder.\n" +
+			"A server that was stopped or killed goes on in the same round when it is started again.",
+		Example: "  coterie ca init ca --server 127.0.0.1:7443\n  coterie serve serve.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := readRunFile(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			file, err := federation.LoadServeFile(text, filepath.Dir(args[0]))
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			log, err := a.logger(f.log)
+			if err != nil {
+				return err
+			}
+			res, err := federation.Serve(cmd.Context(), federation.ServeOptions{
+				File: file, New: f.fresh, Seeded: f.seeded, Folder: data.NewFolder(dataFolder(f.data)), Log: log,
+				Listening: func(address string) { log.Info("listening", "address", address) },
+			})
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.printJSON(res)
+			}
+			a.remark("run     %s\nrounds  %d, %d of them abandoned (stopped: %s)\nmodel   %s\nsha256  %s (%s)",
+				res.RunID, res.Rounds, res.Abandoned, res.Stopped, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256, res.Kernel)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "", "folder of real data, to learn their shape (default: the environment variable COTERIE_DATA)")
+	flags.BoolVar(&f.fresh, "new", false, "begin another run, even if the store's last one is this")
+	flags.BoolVar(&f.seeded, unsafeSeeded, false, "allow privacy.noise exact-seeded, which protects nobody: to compare with a simulation")
+	addLogFlag(flags, &f.log)
+	return cmd
+}
+
+// logger writes JSON lines to standard error: programs read them, people can.
+func (a *app) logger(level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("%w: --log-level %q is not known; allowed: debug, info, warn, error", errUsage, level)
+	}
+	if a.quiet {
+		l = max(l, slog.LevelWarn)
+	}
+	return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: l})), nil
+}

@@ -1,0 +1,337 @@
+package federation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// mostMemory bounds what a broadcast may hold besides the hypotheses, as a multiple
+// of them.
+const mostMemory = 64
+
+// answer makes one round: the stored release again if there is one, a new one if the
+// ledger pays for it, or none.
+func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) error {
+	round := w.GetSlot().GetRound()
+	if round < 0 || round >= int64(s.run.Algorithm.Rounds) || w.GetSlot().GetRun() != s.plan.Run {
+		return fmt.Errorf("the server asks for round %d of run %q; the plan has %d rounds of run %q",
+			round+1, w.GetSlot().GetRun(), s.run.Algorithm.Rounds, s.plan.Run)
+	}
+	if err := p.settleEarlier(ctx, s, int(round)); err != nil {
+		return err
+	}
+	slot := ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: int(round)}
+	entry, known := p.o.Ledger.Entry(slot)
+	switch {
+	case known && entry.Status == ledger.Stored:
+		return p.send(ctx, s, slot)
+	case known && (entry.Status == ledger.Committed || entry.Status == ledger.Abandoned):
+		p.o.Log.Warn("the server asks again for a round that is settled here", "round", round+1, "status", entry.Status)
+		p.decline(ctx, s, round, false, "failure")
+		return nil
+	}
+	b, err := p.begin(ctx, s, w)
+	if reasonOf(err) == ReasonLate {
+		return nil // the round ended before it was begun here: nothing was spent
+	}
+	if err != nil {
+		return err
+	}
+	released, err := p.respond(s, slot, b)
+	switch {
+	case errors.Is(err, fl.ErrRefused):
+		p.report.Declined++
+		p.decline(ctx, s, round, true, "budget")
+		return err
+	case err != nil && ledgerFailed(err):
+		return err // fail closed: nothing is sent until the ledger can be trusted again
+	case err != nil || !released:
+		p.report.Declined++
+		p.o.Log.Error("no release in this round", "round", round+1, "error", err)
+		p.decline(ctx, s, round, false, "failure")
+		return nil
+	}
+	return p.send(ctx, s, slot)
+}
+
+// ledgerFailed says whether an error is the ledger's own.
+func ledgerFailed(err error) bool {
+	for _, e := range []error{ledger.ErrPoisoned, ledger.ErrCorrupt, ledger.ErrRollback, ledger.ErrStranger, errPersist} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// errPersist marks what could not be made durable.
+var errPersist = errors.New("cannot be made durable")
+
+// mostBroadcast bounds the bytes of a broadcast.
+func (s *session) mostBroadcast() int64 {
+	return broadcastHead + 8*int64(len(s.began.Hypotheses))*(1+mostMemory) + overhead
+}
+
+// begin fetches the round's broadcast and holds it against the plan.
+func (p *Participant) begin(ctx context.Context, s *session, w *wire.Work) (fl.Broadcast, error) {
+	raw, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, w.GetBroadcast(), s.mostBroadcast())
+	if err != nil {
+		return fl.Broadcast{}, err
+	}
+	b, err := DecodeBroadcast(raw)
+	if err != nil {
+		return b, err
+	}
+	return b, s.expects(b, int(w.GetSlot().GetRound()))
+}
+
+// expects refuses a broadcast that does not follow from the plan: a server must not
+// change radius or lattice from one round to the next.
+func (s *session) expects(b fl.Broadcast, round int) error {
+	if b.Round != round || len(b.Hypotheses) != len(s.began.Hypotheses) {
+		return fmt.Errorf("a broadcast of round %d with %d values; round %d with %d was announced",
+			b.Round+1, len(b.Hypotheses), round+1, len(s.began.Hypotheses))
+	}
+	state := fl.State{
+		Round: round, Hypotheses: append([]float64(nil), b.Hypotheses...),
+		Idle: make([]int, len(s.began.Idle)), Memory: append([]float64(nil), s.began.Memory...),
+	}
+	want, err := s.half.Algorithm.Broadcast(&state)
+	if err != nil {
+		return fmt.Errorf("round %d cannot begin as the server says: %w", round+1, err)
+	}
+	if want.Radius != b.Radius || want.Spread != b.Spread {
+		return fmt.Errorf("%w: round %d has radius %v and spread %v by the plan, the server says %v and %v",
+			fl.ErrRefused, round+1, want.Radius, want.Spread, b.Radius, b.Spread)
+	}
+	for i, v := range want.Hypotheses {
+		if math.Float64bits(v) != math.Float64bits(b.Hypotheses[i]) {
+			return fmt.Errorf("%w: round %d begins off the plan's lattice: what is left below it would tell which hypothesis was chosen", fl.ErrRefused, round+1)
+		}
+	}
+	return nil
+}
+
+// respond makes the release and keeps it, noised, before anything is sent.
+func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (bool, error) {
+	me, err := s.recall(slot.Round)
+	if err != nil {
+		return false, err
+	}
+	pay := &purse{
+		ledger: p.o.Ledger, policy: p.o.Policy, slot: slot, plan: ledger.Hash(s.sum), enforcement: s.half.Enforcement,
+	}
+	me.Purse = pay
+	released, err := s.half.respond(&s.worker, b, me, s.out)
+	switch {
+	case pay.refused != nil:
+		return false, fmt.Errorf("%w: %w", fl.ErrRefused, pay.refused)
+	case err != nil:
+		return false, err
+	case !released:
+		return false, fmt.Errorf("%w: the run's own ceiling is reached", fl.ErrRefused)
+	case !pay.paid:
+		return false, errors.New("the method made a release that it did not pay for; it is not sent")
+	}
+	if i := firstNotFinite(s.out); i >= 0 {
+		return false, fmt.Errorf("value %d of the release is %v", i, s.out[i])
+	}
+	if err := s.memory.Save(s.plan.Run, slot.Round, me); err != nil {
+		return false, fmt.Errorf("%w: %w", errPersist, err)
+	}
+	if err := p.o.Ledger.Store(slot, appendVector(make([]byte, 0, 8*len(s.out)), s.out)); err != nil {
+		return false, fmt.Errorf("%w: %w", errPersist, err)
+	}
+	return true, nil
+}
+
+// recall is the participant as it was before a round.
+func (s *session) recall(round int) (*fl.Participant, error) {
+	me := s.first
+	me.Personal = slices.Clone(me.Personal)
+	if err := s.memory.Recall(s.plan.Run, round, &me); err != nil {
+		return nil, fmt.Errorf("%w: %w", errPersist, err)
+	}
+	return &me, nil
+}
+
+func (h *Half) respond(w *fl.Worker, b fl.Broadcast, me *fl.Participant, out []float64) (bool, error) {
+	var released bool
+	var err error
+	if h.Respond != nil {
+		released, err = h.Respond(b, me, out)
+	} else {
+		released, err = h.Algorithm.Respond(w, b, me, out)
+	}
+	if h.Failure != nil {
+		if failure := h.Failure(); failure != nil {
+			return false, errors.Join(failure, err)
+		}
+	}
+	return released, err
+}
+
+// send brings a stored release to the server: always the same bytes.
+func (p *Participant) send(ctx context.Context, s *session, slot ledger.Slot) error {
+	noised, err := p.o.Ledger.Load(slot)
+	if err != nil {
+		return err
+	}
+	receipt, err := p.deliver(ctx, s, slot, noised)
+	switch reasonOf(err) {
+	case ReasonLate, ReasonNotAsked, ReasonAnswered:
+		p.report.Late++
+		p.o.Log.Warn("the release came too late; what it cost stays spent", "round", slot.Round+1, "error", err)
+		return p.o.Ledger.Abandon(slot, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	signed, err := ledger.ParseSignedReceipt(receipt)
+	if err != nil {
+		return err
+	}
+	if err := p.o.Ledger.Commit(slot, signed); err != nil {
+		return err
+	}
+	p.report.Released++
+	p.o.Log.Info("release accepted", "round", slot.Round+1)
+	return nil
+}
+
+// deliver offers and uploads until the server has signed or refused.
+func (p *Participant) deliver(ctx context.Context, s *session, slot ledger.Slot, noised []byte) ([]byte, error) {
+	draft, err := p.o.Ledger.Draft(slot)
+	if err != nil {
+		return nil, err
+	}
+	statement, err := json.Marshal(draft)
+	if err != nil {
+		return nil, fmt.Errorf("write the statement: %w", err)
+	}
+	sum := sha256.Sum256(noised)
+	name := &wire.Slot{Run: s.plan.Run, PlanSha256: s.sum[:], Round: int64(slot.Round)}
+	offer := &wire.OfferRequest{
+		Slot: name, Content: &wire.Content{Size: int64(len(noised)), Sha256: sum[:]}, Statement: statement,
+	}
+	return retry(ctx, p.o.Log, "send the release", func(ctx context.Context) ([]byte, error) {
+		short, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		standing, err := p.o.Client.Offer(short, offer)
+		if err != nil {
+			return nil, err
+		}
+		if standing.GetAccepted() {
+			return standing.GetReceipt(), nil
+		}
+		if at := standing.GetOffset(); at < 0 || at > int64(len(noised)) {
+			return nil, fmt.Errorf("the server says that it has %d of %d bytes", at, len(noised))
+		}
+		receipt, err := upload(ctx, p.o.Client, name, noised, standing.GetOffset())
+		if reasonOf(fromWire(err)) == ReasonNotOffered {
+			return nil, refuse(ReasonBusy, "the server was started anew: %w", err)
+		}
+		return receipt, err
+	})
+}
+
+// settleEarlier finds out what became of a release whose acknowledgement was lost.
+func (p *Participant) settleEarlier(ctx context.Context, s *session, round int) error {
+	for r := range round {
+		slot := ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}
+		if e, ok := p.o.Ledger.Entry(slot); ok && e.Status == ledger.Stored {
+			if err := p.send(ctx, s, slot); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decline tells the server that nothing will come. If it cannot be told, it finds
+// out at the deadline.
+func (p *Participant) decline(ctx context.Context, s *session, round int64, whole bool, code string) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := p.o.Client.Decline(ctx, &wire.DeclineRequest{
+		Slot: &wire.Slot{Run: s.plan.Run, PlanSha256: s.sum[:], Round: round}, WholeRun: whole, Code: code,
+	})
+	if err != nil {
+		p.o.Log.Warn("the server could not be told that this participant declines", "error", err)
+	}
+}
+
+// takeHome fetches the models of a finished run.
+func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished) error {
+	if err := p.settleEarlier(ctx, s, s.run.Algorithm.Rounds); err != nil {
+		return err
+	}
+	most := 8*int64(len(s.began.Hypotheses)) + overhead + 256*int64(s.run.Algorithm.Hypotheses)
+	models, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetModels(), most)
+	if err != nil {
+		return err
+	}
+	if p.report.Personal, err = p.personal(ctx, s, f); err != nil {
+		return err
+	}
+	p.report.Models = models
+	p.report.Rounds, p.report.Stopped = int(f.GetRounds()), f.GetStopped()
+	p.report.ModelSHA256 = fmt.Sprintf("%x", sha256.Sum256(models))
+	return nil
+}
+
+// personal is the model that the method leaves this participant, if it leaves one.
+func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished) ([]float64, error) {
+	method, ok := s.half.Algorithm.(fl.Personal)
+	if !ok {
+		return nil, nil
+	}
+	raw, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetBroadcast(), s.mostBroadcast())
+	if err != nil {
+		return nil, err
+	}
+	b, err := DecodeBroadcast(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Hypotheses) != len(s.began.Hypotheses) {
+		return nil, fmt.Errorf("the run ends with %d values; the plan has %d", len(b.Hypotheses), len(s.began.Hypotheses))
+	}
+	me, err := s.recall(math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	own := make([]float64, s.parameters)
+	method.Adopt(own, b, me)
+	return own, nil
+}
+
+// plannedRelease is what a round will cost, if the plan alone tells.
+func plannedRelease(s *session) (event.Release, bool) {
+	nu := s.run.Privacy.NoiseMultiplier
+	if s.half.Planned != nil {
+		return *s.half.Planned, true
+	}
+	if nu == 0 || s.run.Algorithm.Kind != "group-private" {
+		return event.Release{}, false
+	}
+	r := event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal,
+		What: event.MetricLaplace{Dimension: s.half.Algorithm.ReleaseLength(), NoiseMultiplier: nu, Radius: 1},
+	}
+	if s.run.Algorithm.Mode == "sound" {
+		r.Claim = event.ClaimMetric
+		r.What = event.MetricLaplace{Dimension: s.half.Algorithm.ReleaseLength(), NoiseMultiplier: nu, Radius: s.run.Privacy.Radius}
+	}
+	return r, true
+}

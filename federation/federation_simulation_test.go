@@ -1,0 +1,175 @@
+package federation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"flag"
+	"fmt"
+	"math"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+var (
+	soak    = flag.Bool("soak", false, "run the long tests")
+	oneSeed = flag.Int64("simulation-seed", -1, "run the simulation with this seed alone")
+)
+
+func newWorld(t *testing.T, seed uint64, members, rounds int) *world {
+	var key [ed25519.SeedSize]byte
+	key[0] = byte(seed)
+	return &world{
+		t: t, seed: seed, dir: ramDisk(t), members: members, rounds: rounds, size: members,
+		signer: ed25519.NewKeyFromSeed(key[:]), net: &network{faulty: true},
+		states: map[int][]byte{}, sent: map[sentSlot][32]byte{},
+	}
+}
+
+// run lets the federation live in made-up time, and then looks at what is left.
+func (w *world) run() {
+	synctest.Test(w.t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 7*24*time.Hour)
+		defer cancel()
+		serving, stop := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- w.serve(serving) }()
+		var all sync.WaitGroup
+		for i := range w.members {
+			all.Go(func() {
+				if err := w.member(ctx, i); err != nil {
+					w.complain("%s ended with: %v", w.name(i), err)
+				}
+			})
+		}
+		all.Wait()
+		stop()
+		if err := <-served; err != nil && w.finished == nil {
+			w.complain("the server ended with: %v", err)
+		}
+		t.Logf("seed %d: %v of made-up time, %d faults, %d crashes, %d rounds closed",
+			w.seed, time.Since(began).Round(time.Second), w.net.faults, w.crashes, len(w.states))
+	})
+	w.inspect()
+	for _, a := range w.anomalies {
+		w.t.Errorf("seed %d: %s (again: -run %s -simulation-seed %d)", w.seed, a, w.t.Name(), w.seed)
+	}
+}
+
+// inspect holds states, store and ledgers against each other.
+func (w *world) inspect() {
+	ctx := context.Background()
+	if w.finished == nil {
+		w.complain("the run did not finish")
+		return
+	}
+	s, err := w.openStore(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer s.Close()
+	run := w.plan().Run
+	if cheats, err := s.Equivocations(ctx, run); err != nil || len(cheats) > 0 {
+		w.complain("equivocations %v, %v", cheats, err)
+	}
+	books := make([]*ledger.Ledger, w.members)
+	for i := range books {
+		if books[i], err = ledger.Read(filepath.Join(w.dir, w.name(i))); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	rounds, err := s.Rounds(ctx, run)
+	if err != nil || len(rounds) != w.rounds {
+		w.complain("%d rounds are recorded, %v", len(rounds), err)
+	}
+	for _, r := range rounds {
+		answers, err := s.Answers(ctx, run, r.Number)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		in := w.contributors(r)
+		answered := map[int]store.Answer{}
+		for _, a := range answers {
+			answered[a.Participant] = a
+		}
+		for i, book := range books {
+			e, known := book.Entry(ledger.Slot{Federation: "simulated", Run: run, Round: r.Number})
+			a, asked := answered[i]
+			w.judge(r, i, in[i], asked && a.Kind == store.Released, a.SHA256, e, known)
+		}
+	}
+}
+
+// contributors are those whose release is in the state after a round.
+func (w *world) contributors(r store.Round) map[int]bool {
+	in := map[int]bool{}
+	raw, closed := w.states[r.Number]
+	if closed != (r.Status == store.RoundClosed) {
+		w.complain("round %d is %s, and its state was recorded: %v", r.Number, r.Status, closed)
+	}
+	if !closed {
+		return in
+	}
+	state, err := decodeState(raw)
+	if err != nil {
+		w.complain("the state after round %d: %v", r.Number, err)
+		return in
+	}
+	for i, v := range state.Hypotheses {
+		if v != 0 {
+			in[i] = true
+		}
+	}
+	for i := range in {
+		// The mean of unit vectors times round+1: anybody counted twice would stand out.
+		if want := float64(r.Number+1) / float64(len(in)); i >= w.members || math.Abs(state.Hypotheses[i]-want) > 1e-9*want {
+			w.complain("round %d: value %d is %v, with %d contributors it should be %v", r.Number, i, state.Hypotheses[i], len(in), want)
+		}
+	}
+	return in
+}
+
+// judge is the law about one release.
+func (w *world) judge(r store.Round, i int, counted, accepted bool, sum [32]byte, e ledger.Entry, known bool) {
+	who := fmt.Sprintf("round %d (%s), %s, ledger %q", r.Number, r.Status, w.name(i), e.Status)
+	_, left := w.sent[sentSlot{i, r.Number}]
+	switch {
+	case counted != (accepted && r.Status == store.RoundClosed):
+		w.complain("%s: counted %v, but accepted %v", who, counted, accepted)
+	case accepted && (!known || e.Status != ledger.Committed):
+		w.complain("%s: it was accepted", who) // every participant lived to hear of it
+	case accepted && [32]byte(e.Content) != sum:
+		w.complain("%s: other bytes were accepted", who)
+	case !accepted && known && e.Status == ledger.Committed:
+		w.complain("%s: signed for, but not accepted", who)
+	case left && (!known || e.Status == ledger.Reserved):
+		w.complain("%s: it left unrecorded", who)
+	case known && e.Status == ledger.Stored:
+		w.complain("%s: nobody asked what became of it", who)
+	}
+}
+
+// TestSimulatedFederation: no update is lost or counted twice, nothing hangs, and
+// every release that left is in a ledger, whatever the network does.
+func TestSimulatedFederation(t *testing.T) {
+	members, rounds, seeds := 20, 30, 6
+	if *soak {
+		seeds = 2000
+	}
+	if *oneSeed >= 0 {
+		newWorld(t, uint64(*oneSeed), members, rounds).run()
+		return
+	}
+	for seed := range seeds {
+		newWorld(t, uint64(seed), members, rounds).run()
+		if t.Failed() {
+			t.Fatalf("stopped at seed %d", seed)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package identity
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/coterie-fl/coterie/internal/durable"
+)
+
+// The files of a participant's identity. The key file holds the key and, after
+// enrolment, the certificates; with a new key it is written before the other, so
+// that no key is ever taken for another invitation's.
+const (
+	memberKeyFile = "identity.pem"
+	memberFile    = "identity.json"
+)
+
+type memberSettings struct {
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	Server  string `json:"server"`
+	CA      string `json:"ca_sha256"`
+	Signer  string `json:"receipt_key"`
+	Invite  string `json:"invite_sha256"`
+}
+
+// Member is a participant's identity, in a folder of its own. The key is made
+// there and never leaves it.
+type Member struct {
+	dir      string
+	settings memberSettings
+	ca       [32]byte
+	signer   ed25519.PublicKey
+	key      crypto.Signer
+	current  atomic.Pointer[tls.Certificate] // nil before enrolment
+}
+
+// NewMember makes a key for the invited in dir. With the same invitation again it
+// uses the key that is there, so that enrolment can be retried; with another one of
+// the same federation and name it starts afresh.
+func NewMember(dir string, i Invite) (*Member, error) {
+	s := memberSettings{
+		Version: 1, Name: i.Name, Server: i.Server, CA: hex.EncodeToString(i.CA[:]),
+		Signer: hex.EncodeToString(i.Signer), Invite: i.id(),
+	}
+	m, err := OpenMember(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case m.settings == s:
+		return m, nil
+	case m.settings.CA != s.CA || m.settings.Name != s.Name:
+		return nil, fmt.Errorf("%s is the identity of %s in federation authority %.16s: choose another folder for %s", dir, m.settings.Name, m.settings.CA, s.Name)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make an identity: %w", err)
+	}
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKey(filepath.Join(dir, memberKeyFile), key); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("make an identity: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(dir, memberFile), append(text, '\n'), 0o600); err != nil {
+		return nil, err
+	}
+	return OpenMember(dir)
+}
+
+// OpenMember uses the identity in dir.
+func OpenMember(dir string) (*Member, error) {
+	m := &Member{dir: dir}
+	if err := m.load(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s holds no identity (%w): ask for an invitation and join with --invite", dir, err)
+		}
+		return nil, fmt.Errorf("open the identity: %w", err)
+	}
+	return m, nil
+}
+
+func (m *Member) load() error {
+	path := filepath.Join(m.dir, memberFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &m.settings); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s := m.settings
+	ca, errCA := hex.DecodeString(s.CA)
+	signer, errSigner := hex.DecodeString(s.Signer)
+	if s.Version != 1 || errCA != nil || errSigner != nil || len(ca) != 32 || len(signer) != ed25519.PublicKeySize ||
+		CheckName(s.Name) != nil || checkServer(s.Server) != nil {
+		return fmt.Errorf("%s is damaged, or of another version than 1", path)
+	}
+	m.ca, m.signer = [32]byte(ca), signer
+	return m.loadKey(filepath.Join(m.dir, memberKeyFile))
+}
+
+func (m *Member) loadKey(path string) error {
+	text, err := readSecret(path)
+	if err != nil {
+		return err
+	}
+	block, chain := pem.Decode(text)
+	if block == nil || block.Type != keyBlock {
+		return fmt.Errorf("%s does not start with a private key", path)
+	}
+	if m.key, err = parseKey(path, block.Bytes); err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(chain)) == 0 {
+		return nil
+	}
+	c, err := m.check(chain)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	m.current.Store(c)
+	return nil
+}
+
+// check takes a chain only if it is this member's. Whether it has expired is for
+// the server to say: a lapsed identity can still be opened and enrolled anew.
+func (m *Member) check(chain []byte) (*tls.Certificate, error) {
+	all, err := parseCertificates(chain)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 2 || sha256.Sum256(all[1].Raw) != m.ca {
+		return nil, errors.New("the certificate does not come with the federation's authority")
+	}
+	leaf, ca := all[0], all[1]
+	want, err := keyHash(m.key.Public())
+	if err != nil {
+		return nil, err
+	}
+	if got, err := keyHash(leaf.PublicKey); err != nil || got != want {
+		return nil, errors.New("the certificate is for another key")
+	}
+	verified, err := leaf.Verify(x509.VerifyOptions{
+		Roots: pool(ca), CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
+	name, _, err := PeerName(&tls.ConnectionState{Version: tls.VersionTLS13, VerifiedChains: verified})
+	if err != nil {
+		return nil, err
+	}
+	if name != m.settings.Name {
+		return nil, fmt.Errorf("the certificate is for %q, want %q", name, m.settings.Name)
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: m.key, Leaf: leaf}, nil
+}
+
+// Name is the participant's.
+func (m *Member) Name() string { return m.settings.Name }
+
+// Server is the address to dial, host:port.
+func (m *Member) Server() string { return m.settings.Server }
+
+// Federation is the federation's name, from the authority's key; empty before
+// enrolment.
+func (m *Member) Federation() string {
+	c := m.current.Load()
+	if c == nil {
+		return ""
+	}
+	return c.Leaf.URIs[0].Host
+}
+
+// Signer verifies the server's receipts.
+func (m *Member) Signer() ed25519.PublicKey { return m.signer }
+
+// Enrolled says whether there is a certificate, valid or not.
+func (m *Member) Enrolled() bool { return m.current.Load() != nil }
+
+// Expires is when the certificate ends; zero before enrolment.
+func (m *Member) Expires() time.Time {
+	c := m.current.Load()
+	if c == nil {
+		return time.Time{}
+	}
+	return c.Leaf.NotAfter
+}
+
+// RenewAt is when the certificate should be renewed: two thirds into its life.
+func (m *Member) RenewAt() time.Time {
+	c := m.current.Load()
+	if c == nil {
+		return time.Time{}
+	}
+	return c.Leaf.NotAfter.Add(-c.Leaf.NotAfter.Sub(c.Leaf.NotBefore) / 3)
+}
+
+// Request is a certificate request for the member's key, in DER.
+func (m *Member) Request() ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: m.settings.Name},
+	}, m.key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate request: %w", err)
+	}
+	return der, nil
+}
+
+// Accept checks that chain, in PEM, is for this member and from the federation's
+// authority, and keeps it.
+func (m *Member) Accept(chain []byte) error {
+	c, err := m.check(chain)
+	if err != nil {
+		return fmt.Errorf("the server's answer is refused: %w", err)
+	}
+	text, err := keyPEM(m.key)
+	if err != nil {
+		return err
+	}
+	text = append(text, certificatePEM(c.Certificate...)...)
+	if err := durable.WriteFile(filepath.Join(m.dir, memberKeyFile), text, 0o600); err != nil {
+		return err
+	}
+	m.current.Store(c)
+	return nil
+}
+
+// ClientTLS is for connections to the server, mutual and TLS 1.3. It uses the
+// certificate that is current at each handshake. It fails before enrolment.
+func (m *Member) ClientTLS() (*tls.Config, error) {
+	c := m.current.Load()
+	if c == nil {
+		return nil, fmt.Errorf("%s is not enrolled: join with --invite first", m.settings.Name)
+	}
+	ca, err := x509.ParseCertificate(c.Certificate[1])
+	if err != nil {
+		return nil, fmt.Errorf("the authority's certificate: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: protocols,
+		RootCAs:    pool(ca),
+		ServerName: serverName(federationOf(ca)),
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return m.current.Load(), nil
+		},
+	}, nil
+}

@@ -1,0 +1,161 @@
+package identity
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coterie-fl/coterie/internal/durable"
+)
+
+// registry is what the authority has said so far. Certificates that are not in
+// it are refused, so a lost or restored registry locks out rather than lets in.
+type registry struct {
+	Version int                    `json:"version"`
+	Invites map[string]*invitation `json:"invites"` // by the secret's hash
+	Issued  map[string]*issue      `json:"issued"`  // by serial number
+	Blocked map[string]time.Time   `json:"blocked"` // participants that may not enrol or connect
+}
+
+type invitation struct {
+	Name      string    `json:"name"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires"`
+	Cancelled bool      `json:"cancelled,omitempty"`
+	Key       string    `json:"key,omitempty"` // hash of the key that used it
+	Used      time.Time `json:"used,omitzero"`
+}
+
+type issue struct {
+	Name    string    `json:"name"`
+	Key     string    `json:"key"` // hash of the public key
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+const registryVersion = 1
+
+// remembered is how long ended invitations and certificates stay listed.
+const remembered = 7 * 24 * time.Hour
+
+// forget drops what ended long ago: refused by its dates, it need not be listed.
+func (r *registry) forget(now time.Time) {
+	for hash, i := range r.Invites {
+		if now.After(i.Expires.Add(remembered)) {
+			delete(r.Invites, hash)
+		}
+	}
+	for serial, i := range r.Issued {
+		if now.After(i.Expires.Add(remembered)) {
+			delete(r.Issued, serial)
+		}
+	}
+}
+
+// registryFile shares a registry between processes: it is replaced whole under a
+// lock, and read again whenever it has changed.
+type registryFile struct {
+	path string
+	mu   sync.Mutex
+	seen fs.FileInfo
+	held *registry
+}
+
+func newRegistryFile(dir string) *registryFile {
+	return &registryFile{path: filepath.Join(dir, "registry.json")}
+}
+
+// create writes the first registry.
+func (f *registryFile) create() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.write(&registry{
+		Version: registryVersion,
+		Invites: map[string]*invitation{}, Issued: map[string]*issue{}, Blocked: map[string]time.Time{},
+	}, time.Time{})
+}
+
+// view calls read with the registry as it is now.
+func (f *registryFile) view(read func(*registry) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.refresh(); err != nil {
+		return err
+	}
+	return read(f.held)
+}
+
+// change calls edit with the registry as it is now, and makes the result durable.
+// After an error nothing is changed.
+func (f *registryFile) change(edit func(*registry) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := f.refresh(); err != nil {
+		return err
+	}
+	edited := f.held
+	f.held = nil // read again unless all goes well
+	if err := edit(edited); err != nil {
+		return err
+	}
+	return f.write(edited, f.seen.ModTime())
+}
+
+func (f *registryFile) refresh() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("read the registry: %w", err)
+	}
+	if f.held != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) && info.Size() == f.seen.Size() {
+		return nil
+	}
+	f.held = nil
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return fmt.Errorf("read the registry: %w", err)
+	}
+	var r registry
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("%s is damaged: %w", f.path, err)
+	}
+	if r.Version != registryVersion || r.Invites == nil || r.Issued == nil || r.Blocked == nil {
+		return fmt.Errorf("%s has version %d, this program reads %d", f.path, r.Version, registryVersion)
+	}
+	f.held, f.seen = &r, info
+	return nil
+}
+
+// write replaces the file. Its time always rises, even within one tick of the
+// clock, so that no reader takes the new file for the one it knows.
+func (f *registryFile) write(r *registry, previous time.Time) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write the registry: %w", err)
+	}
+	if err := durable.WriteFile(f.path, text, 0o600); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.path)
+	if err == nil && !info.ModTime().After(previous) {
+		later := previous.Add(time.Millisecond)
+		err = os.Chtimes(f.path, later, later)
+		if err == nil {
+			info, err = os.Stat(f.path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the registry: %w", err)
+	}
+	f.held, f.seen = r, info
+	return nil
+}

@@ -1,0 +1,80 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// protocols are offered in this order: HTTP/2 carries the federation.
+var protocols = []string{"h2", "http/1.1"}
+
+// ServerTLS is for the server's listener: TLS 1.3, client certificates of this
+// authority only, checked against revocation at every handshake. A connection
+// without a certificate gets through the handshake, since enrolment needs one:
+// Guard or Admit keeps it out of everything else.
+func (a *Authority) ServerTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		NextProtos:     protocols,
+		ClientAuth:     tls.VerifyClientCertIfGiven,
+		ClientCAs:      pool(a.ca),
+		Time:           a.now,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.serverCertificate() },
+		// Every connection shows its certificate; none goes on with an older one's word.
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 {
+				return nil
+			}
+			_, err := a.Admit(&state)
+			return err
+		},
+	}
+}
+
+// TLS is for the connection that redeems the invitation: it trusts the authority
+// that the invitation names, and nobody else.
+func (i Invite) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: protocols,
+		// The authority's certificate is not known yet, only its hash: the usual
+		// verification is replaced by the stricter one below.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			return i.verify(state.PeerCertificates)
+		},
+	}
+}
+
+// verify finds the invitation's authority in the server's chain and verifies the
+// chain from there.
+func (i Invite) verify(chain []*x509.Certificate) error {
+	for _, ca := range chain {
+		if sha256.Sum256(ca.Raw) == i.CA {
+			return verifyServer(chain[0], ca, time.Now())
+		}
+	}
+	return errors.New("the server does not show the authority that the invitation names: it is another federation's, or somebody is in between")
+}
+
+func verifyServer(leaf, ca *x509.Certificate, now time.Time) error {
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: pool(ca), DNSName: serverName(federationOf(ca)), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return fmt.Errorf("the server's certificate: %w", err)
+	}
+	return nil
+}
+
+func pool(ca *x509.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(ca)
+	return p
+}

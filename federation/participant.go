@@ -1,0 +1,270 @@
+package federation
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// Participant is one member of a federation: it dials out, asks for work, pays for
+// every release before it draws noise, and keeps everything else to itself.
+type Participant struct {
+	o       ParticipantOptions
+	session *session
+	report  Report
+}
+
+// ParticipantOptions are a participant's own settings and possessions.
+type ParticipantOptions struct {
+	Client     wire.FederationClient
+	Name       string
+	Federation string
+	Signer     ed25519.PublicKey // verifies the server's receipts
+	Ledger     Ledger
+	Policy     Policy
+	// Half builds what answers a round, once the plan is known and allowed. The run is
+	// the plan's; private differs from it in the seed, which the server must not know.
+	Half func(ctx context.Context, plan Plan, run, private config.Run, index int) (*Half, error)
+	// Memory of a run.
+	Memory func(run string) (Memory, error)
+	// Seeded allows plans whose noise everybody can repeat: for tests of the program.
+	Seeded bool
+	// Renew is called between rounds; it may replace the certificate. Nil: never.
+	Renew func(context.Context) error
+	Log   *slog.Logger
+}
+
+// Half is the participant's half of a method, over its own data.
+type Half struct {
+	Algorithm  fl.Algorithm
+	Parameters int // of one model
+	Data       *data.Client
+	Name       string // of the silo; a target in the run file may name it
+	// Respond takes the algorithm's place, if it is not nil.
+	Respond func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error)
+	// Failure says what went wrong behind the method's back, if anything did.
+	Failure     func() error
+	Enforcement ledger.Enforcement
+	// Planned is what every release costs, if Respond knows.
+	Planned *event.Release
+	// Close lets go of what the half holds. It may be nil.
+	Close func() error
+}
+
+// Report is what became of a participant's part in a run.
+type Report struct {
+	Run         string `json:"run_id"`
+	Participant string `json:"participant"`
+	Index       int    `json:"index"`
+	PlanSHA256  string `json:"plan_sha256"`
+	Rounds      int    `json:"rounds"`   // that the run made
+	Released    int    `json:"released"` // accepted by the server, in this process
+	Late        int    `json:"late"`     // paid for, but the round was over
+	Declined    int    `json:"declined"`
+	Stopped     string `json:"stopped"`
+	ModelSHA256 string `json:"model_sha256"`
+
+	// Models are the run's, as safetensors; Personal is the participant's own, if the
+	// method leaves it one.
+	Models   []byte    `json:"-"`
+	Personal []float64 `json:"-"`
+}
+
+// session is one run, as the participant has understood it.
+type session struct {
+	plan   Plan
+	run    config.Run
+	sum    [32]byte
+	index  int
+	half   *Half
+	memory Memory
+	worker fl.Worker
+	first  fl.Participant // as before the first round
+	out    []float64
+	// began is the state before the first round: broadcasts must have its lengths.
+	began      *fl.State
+	parameters int // of one model
+}
+
+// NewParticipant prepares to take part.
+func NewParticipant(o ParticipantOptions) *Participant { return &Participant{o: o} }
+
+// Run takes part until the run has ended, or the policy or the budget ends it: then
+// the error wraps fl.ErrRefused. A server that cannot be reached is tried for ever.
+func (p *Participant) Run(ctx context.Context) (Report, error) {
+	defer p.close()
+	for {
+		if err := p.join(ctx); err != nil {
+			return p.report, err
+		}
+		err := p.work(ctx)
+		if reasonOf(err) != ReasonStale {
+			return p.report, err
+		}
+		p.o.Log.Info("the server has another plan now; joining again")
+		p.close()
+	}
+}
+
+func (p *Participant) close() {
+	if p.session != nil && p.session.half.Close != nil {
+		if err := p.session.half.Close(); err != nil {
+			p.o.Log.Warn("the trainer did not end well", "error", err)
+		}
+	}
+	p.session = nil
+}
+
+// join asks for the plan, checks it against ledger and policy, and prepares the
+// participant's half of it.
+func (p *Participant) join(ctx context.Context) error {
+	reply, err := retry(ctx, p.o.Log, "join", func(ctx context.Context) (*wire.JoinReply, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		return p.o.Client.Join(ctx, &wire.JoinRequest{Run: p.report.Run})
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.reconcile(reply.GetReceipt()); err != nil {
+		return err
+	}
+	plan, run, err := ParsePlan(reply.GetPlan())
+	if err != nil {
+		return fmt.Errorf("%w: %w", fl.ErrRefused, err)
+	}
+	_, sum, err := plan.Encode()
+	if err != nil {
+		return err
+	}
+	if canonical, _, _ := plan.Encode(); !bytes.Equal(canonical, reply.GetPlan()) {
+		return errors.New("the plan is not in its one spelling: the server is of another version")
+	}
+	p.report = Report{
+		Run: plan.Run, Participant: p.o.Name, Index: int(reply.GetIndex()), PlanSHA256: fmt.Sprintf("%x", sum),
+		Released: p.report.Released, Late: p.report.Late, Declined: p.report.Declined,
+	}
+	s := &session{plan: plan, run: run, sum: sum, index: int(reply.GetIndex())}
+	if err := p.agree(s); err != nil {
+		p.decline(ctx, s, 0, true, "policy")
+		return err
+	}
+	if err := p.prepare(ctx, s); err != nil {
+		if errors.Is(err, fl.ErrRefused) {
+			p.decline(ctx, s, 0, true, "policy")
+		}
+		return err
+	}
+	p.session = s
+	p.o.Log.Info("joined", "run", plan.Run, "index", s.index, "plan", fmt.Sprintf("%.8x", sum), "method", run.Algorithm.Kind, "rounds", run.Algorithm.Rounds)
+	return nil
+}
+
+// reconcile holds the ledger against the last receipt that the server has: an old
+// copy of the ledger must not spend again what was spent.
+func (p *Participant) reconcile(receipt []byte) error {
+	var last *ledger.SignedReceipt
+	if len(receipt) > 0 {
+		r, err := ledger.ParseSignedReceipt(receipt)
+		if err != nil {
+			return fmt.Errorf("the server's last receipt: %w", err)
+		}
+		last = &r
+	}
+	m := ledger.Membership{Federation: p.o.Federation, Participant: p.o.Name, Key: ledger.Key(p.o.Signer)}
+	return p.o.Ledger.Reconcile(m, last)
+}
+
+// agree holds the plan against the policy.
+func (p *Participant) agree(s *session) error {
+	if s.plan.Federation != p.o.Federation {
+		return fmt.Errorf("%w: the plan is for federation %q, this participant belongs to %q", fl.ErrRefused, s.plan.Federation, p.o.Federation)
+	}
+	if s.index < 0 || s.index >= s.plan.Participants {
+		return fmt.Errorf("the server gives this participant place %d among %d", s.index, s.plan.Participants)
+	}
+	if Seeded(s.run) && !p.o.Seeded {
+		return fmt.Errorf("%w: the plan's noise follows from its seed, so the server could subtract it; only --unsafe-seeded-noise allows that", fl.ErrRefused)
+	}
+	return p.o.Policy.Allows(s.plan, s.run)
+}
+
+// prepare builds the half and settles what a release would cost.
+func (p *Participant) prepare(ctx context.Context, s *session) error {
+	var err error
+	if s.memory, err = p.o.Memory(s.plan.Run); err != nil {
+		return err
+	}
+	private := s.run
+	if !Seeded(s.run) {
+		if private.Seed, err = s.memory.Seed(); err != nil {
+			return err
+		}
+	}
+	if s.half, err = p.o.Half(ctx, s.plan, s.run, private, s.index); err != nil {
+		return err
+	}
+	a := s.half.Algorithm
+	s.out, s.began, s.parameters = make([]float64, a.ReleaseLength()), a.Start(), s.half.Parameters
+	s.first = fl.Participant{ID: s.index, Name: s.half.Name, Data: s.half.Data}
+	if err := a.Prepare(&s.first); err != nil {
+		return err
+	}
+	planned, ok := plannedRelease(s)
+	if !ok {
+		return nil
+	}
+	if err := p.o.Policy.AllowsRelease(planned); err != nil {
+		return err
+	}
+	if err := p.o.Ledger.Check(planned); err != nil {
+		if errors.Is(err, ledger.ErrRefused) {
+			return fmt.Errorf("%w: %w", fl.ErrRefused, err)
+		}
+		return err
+	}
+	return nil
+}
+
+// work makes rounds until the run ends.
+func (p *Participant) work(ctx context.Context) error {
+	s := p.session
+	for {
+		if p.o.Renew != nil {
+			if err := p.o.Renew(ctx); err != nil {
+				return err
+			}
+		}
+		reply, err := retry(ctx, p.o.Log, "ask for work", func(ctx context.Context) (*wire.NextReply, error) {
+			ctx, cancel := context.WithTimeout(ctx, pollTime+callTime)
+			defer cancel()
+			return p.o.Client.Next(ctx, &wire.NextRequest{Run: s.plan.Run, PlanSha256: s.sum[:], WaitMilliseconds: pollTime.Milliseconds()})
+		})
+		if err != nil {
+			return err
+		}
+		switch {
+		case reply.GetWork() != nil:
+			err = p.answer(ctx, s, reply.GetWork())
+		case reply.GetFinished() != nil:
+			return p.takeHome(ctx, s, reply.GetFinished())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pollTime is how long one request for work may wait at the server.
+const pollTime = 30 * time.Second

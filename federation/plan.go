@@ -1,0 +1,147 @@
+// Package federation is server and participant over the network: the same fl, another shell.
+package federation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// planVersion is raised when participants of an older version could misread a plan.
+const planVersion = 1
+
+// maxPlan bounds what a participant reads before it knows what it is asked for.
+const maxPlan = config.MaxBytes + 64<<10
+
+// Plan is what a server asks of its participants, for a whole run. Every participant
+// is shown the same bytes; their SHA-256 names the plan in every request, ledger
+// and receipt.
+type Plan struct {
+	Version    int    `json:"version"`
+	Federation string `json:"federation"`
+	Run        string `json:"run"`
+	// RunFile is the resolved run file: what is trained, how, with how much noise.
+	RunFile      string `json:"run_file"`
+	Participants int    `json:"participants"`
+	Shape        Shape  `json:"shape"`
+	// Quorum releases close a round before its deadline; with fewer than Minimum at
+	// the deadline it is abandoned.
+	Quorum          int     `json:"quorum"`
+	Minimum         int     `json:"minimum"`
+	DeadlineSeconds float64 `json:"deadline_seconds"`
+}
+
+// Shape is what a model must know of the data. It is public.
+type Shape struct {
+	Features int `json:"features" yaml:"features" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"values in a row"`
+	Classes  int `json:"classes" yaml:"classes" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"labels; 0: targets are values"`
+	Height   int `json:"height" yaml:"height" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
+	Width    int `json:"width" yaml:"width" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
+}
+
+// ShapeOf is the shape of data at hand.
+func ShapeOf(f *data.Federation) Shape {
+	s := Shape{Features: f.Features, Classes: f.Classes}
+	if im := f.Train[0].Images; im != nil {
+		s.Height, s.Width = im.Height, im.Width
+	}
+	return s
+}
+
+// newModel is the run's model for data of a shape: the simulator's.
+func newModel(run config.Run, s Shape) (model.Model, error) {
+	if s.Height > 0 {
+		return model.NewPictures(run.Model, &data.Images{Height: s.Height, Width: s.Width}, s.Classes)
+	}
+	if !run.Data.OfSilos() {
+		return model.New(run.Model, s.Features)
+	}
+	l := model.SiloLinear{Linear: model.Linear{Features: s.Features, Intercept: run.Model.Intercept, InitSD: run.Model.InitSD}}
+	if s.Classes > 0 {
+		l.Loss = model.Hinge
+	}
+	return l, nil
+}
+
+// asked is how many participants a round asks.
+func asked(run config.Run, participants int) int {
+	if run.Algorithm.ClientsPerRound == 0 {
+		return participants
+	}
+	return run.Algorithm.ClientsPerRound
+}
+
+// checks are all packages' checks of a run file.
+func checks() []func(config.Run) config.Faults {
+	return []func(config.Run) config.Faults{data.CheckSynthetic, model.Check, fl.Check}
+}
+
+// Encode gives the plan's bytes and their hash.
+func (p Plan) Encode() (text []byte, sum [32]byte, err error) {
+	text, err = json.Marshal(p)
+	if err != nil {
+		return nil, sum, fmt.Errorf("write the plan: %w", err)
+	}
+	return text, sha256.Sum256(text), nil
+}
+
+// ParsePlan reads a plan strictly and resolves its run file.
+func ParsePlan(text []byte) (Plan, config.Run, error) {
+	var p Plan
+	if len(text) > maxPlan {
+		return p, config.Run{}, fmt.Errorf("the plan has %d bytes; allowed: %d", len(text), maxPlan)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		return p, config.Run{}, fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return p, config.Run{}, errors.New("the plan cannot be read: something follows it")
+	}
+	if p.Version != planVersion {
+		return p, config.Run{}, fmt.Errorf("the plan has version %d, this program knows %d: use the same release of coterie on both sides", p.Version, planVersion)
+	}
+	run, err := config.Resolve([]byte(p.RunFile), nil, checks()...)
+	if err != nil {
+		return p, config.Run{}, fmt.Errorf("the plan's run file: %w", err)
+	}
+	return p, run, Suitable(run)
+}
+
+// ErrUnsuitable means that a run file serves simulation only.
+var ErrUnsuitable = errors.New("not for a federation")
+
+// Suitable says whether a run file may be run among real participants: what a
+// simulation may do freely, they would have to pay for.
+func Suitable(run config.Run) error {
+	var wrong []error
+	stop, p := run.Algorithm.Stop, run.Privacy
+	if stop.Patience > 0 {
+		wrong = append(wrong, fmt.Errorf("algorithm.stop.patience is %d: stopping on validation losses is a release that nobody pays for; set 0", stop.Patience))
+	}
+	if stop.Return != "last" {
+		wrong = append(wrong, fmt.Errorf("algorithm.stop.return is %q: choosing by validation losses is a release that nobody pays for; set last", stop.Return))
+	}
+	if p.NoiseMultiplier > 0 && p.Noise == "simulated" {
+		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnsuitable, errors.Join(wrong...))
+}
+
+// Seeded says whether a run's noise can be repeated, and so subtracted, by everyone
+// who knows the seed.
+func Seeded(run config.Run) bool {
+	return run.Privacy.NoiseMultiplier > 0 && run.Privacy.Noise == fl.NoiseSeeded
+}

@@ -1,0 +1,52 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// Ledger is what a participant needs of its privacy ledger; *ledger.Ledger is one.
+type Ledger interface {
+	Reconcile(ledger.Membership, *ledger.SignedReceipt) error
+	Entry(ledger.Slot) (ledger.Entry, bool)
+	Check(...event.Release) error
+	Reserve(ledger.Charge) error
+	Store(ledger.Slot, []byte) error
+	Load(ledger.Slot) ([]byte, error)
+	Draft(ledger.Slot) (ledger.Receipt, error)
+	Commit(ledger.Slot, ledger.SignedReceipt) error
+	Abandon(ledger.Slot, string) error
+}
+
+// purse pays for one slot from the ledger.
+type purse struct {
+	ledger      Ledger
+	policy      Policy
+	slot        ledger.Slot
+	plan        ledger.Hash
+	enforcement ledger.Enforcement
+	paid        bool
+	refused     error // why the ledger would not pay
+}
+
+// Reserve is durable when it returns nil.
+func (p *purse) Reserve(round int, r event.Release) error {
+	if round != p.slot.Round {
+		return fmt.Errorf("a release of round %d is to be paid in round %d", round+1, p.slot.Round+1)
+	}
+	if err := p.policy.AllowsRelease(r); err != nil {
+		p.refused = err
+		return err
+	}
+	err := p.ledger.Reserve(ledger.Charge{Slot: p.slot, Plan: p.plan, Release: r, Enforcement: p.enforcement})
+	if errors.Is(err, ledger.ErrRefused) {
+		p.refused = err
+		return fmt.Errorf("%w: %w", fl.ErrRefused, err)
+	}
+	p.paid = err == nil
+	return err
+}

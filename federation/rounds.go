@@ -1,0 +1,345 @@
+package federation
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+// ErrInterrupted means that the server was stopped; started again it goes on.
+var ErrInterrupted = errors.New("interrupted")
+
+// content is bytes and their name.
+type content struct {
+	bytes []byte
+	sum   [32]byte
+}
+
+func newContent(b []byte) content { return content{bytes: b, sum: sha256.Sum256(b)} }
+
+// openRound is the round that is collecting answers.
+type openRound struct {
+	number    int
+	clients   []int
+	broadcast content
+	deadline  time.Time
+
+	mu      sync.Mutex
+	answers map[int]store.AnswerKind
+	offers  map[int]offer
+}
+
+func newRound(number int, clients []int, b content, deadline time.Time) *openRound {
+	r := &openRound{
+		number: number, clients: clients, broadcast: b, deadline: deadline,
+		answers: make(map[int]store.AnswerKind, len(clients)), offers: map[int]offer{},
+	}
+	for _, c := range clients {
+		r.answers[c] = store.Waiting
+	}
+	return r
+}
+
+func (r *openRound) waitsFor(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers[i] == store.Waiting
+}
+
+func (r *openRound) settle(i int, kind store.AnswerKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[i] = kind
+	delete(r.offers, i)
+}
+
+// tally counts what has come in.
+func (r *openRound) tally() (waiting, released, declined int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.answers {
+		switch a {
+		case store.Waiting:
+			waiting++
+		case store.Released:
+			released++
+		default:
+			declined++
+		}
+	}
+	return waiting, released, declined
+}
+
+// Run makes the rounds until the run ends. When ctx ends it returns ErrInterrupted;
+// nothing is lost.
+func (c *Coordinator) Run(ctx context.Context) (Finished, error) {
+	for {
+		if stopped := c.ended(); stopped != "" {
+			return c.finish(ctx, stopped)
+		}
+		if c.round == nil { // only this goroutine changes it
+			if err := c.waitForEnough(ctx); err != nil {
+				return Finished{}, err
+			}
+			if c.ended() != "" {
+				continue
+			}
+			if err := c.open(ctx); err != nil {
+				return Finished{}, fmt.Errorf("open round %d: %w", c.state.Round+1, err)
+			}
+		}
+		if err := c.collect(ctx); err != nil {
+			return Finished{}, err
+		}
+		if err := c.close(ctx); err != nil {
+			return Finished{}, fmt.Errorf("close round %d: %w", c.state.Round+1, err)
+		}
+	}
+}
+
+// ended says why the run is over, if it is.
+func (c *Coordinator) ended() string {
+	if c.state.Round >= c.run.Algorithm.Rounds {
+		return StoppedRounds
+	}
+	if _, left := c.presence.count(); left == len(c.names) && c.round == nil {
+		return StoppedBudget
+	}
+	return ""
+}
+
+// waitForEnough waits until a round can succeed: rounds that nobody answers would
+// use up the run.
+func (c *Coordinator) waitForEnough(ctx context.Context) error {
+	need := c.plan.Minimum
+	if c.state.Round == 0 {
+		need = max(need, c.start)
+	}
+	told := false
+	for {
+		rung := c.progress.next()
+		present, left := c.presence.count()
+		if present+left >= need || left == len(c.names) {
+			return nil
+		}
+		if !told {
+			c.log.Info("waiting for participants", "present", present, "needed", need)
+			told = true
+		}
+		if err := wait(ctx, rung, absence); err != nil {
+			return err
+		}
+	}
+}
+
+// wait until the bell rings, for some time at most.
+func wait(ctx context.Context, rung <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-rung:
+	case <-timer.C:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+	}
+	return nil
+}
+
+func (c *Coordinator) deadline() time.Time {
+	return time.Now().Add(time.Duration(c.plan.DeadlineSeconds * float64(time.Second)))
+}
+
+// open draws the participants of the next round and records them before anyone is
+// asked.
+func (c *Coordinator) open(ctx context.Context) error {
+	b, err := c.algorithm.Broadcast(c.state)
+	if err != nil {
+		return err
+	}
+	clients := append([]int(nil), c.sampler.Sample(c.state.Round)...)
+	sampler, err := encodeGob(c.sampler.State)
+	if err != nil {
+		return err
+	}
+	deadline := c.deadline()
+	err = c.store.OpenRound(ctx, store.Round{
+		Run: c.plan.Run, Number: c.state.Round, Clients: clients, Sampler: sampler,
+		Deadline: deadline, Opened: time.Now(), Status: store.RoundOpen,
+	})
+	if err != nil {
+		return err
+	}
+	c.ask(newRound(c.state.Round, clients, newContent(EncodeBroadcast(b)), deadline))
+	return nil
+}
+
+// resume goes on with a round that was open when the server was killed. Everybody
+// gets the whole time again: they, too, must find their way back.
+func (c *Coordinator) resume(ctx context.Context, last store.Round) error {
+	b, err := c.algorithm.Broadcast(c.state)
+	if err != nil {
+		return err
+	}
+	answers, err := c.store.Answers(ctx, c.plan.Run, last.Number)
+	if err != nil {
+		return err
+	}
+	r := newRound(last.Number, last.Clients, newContent(EncodeBroadcast(b)), c.deadline())
+	for _, a := range answers {
+		r.settle(a.Participant, a.Kind)
+	}
+	c.log.Info("going on with a round", "round", r.number+1, "asked", len(r.clients))
+	c.ask(r)
+	return nil
+}
+
+func (c *Coordinator) ask(r *openRound) {
+	c.gate.Lock()
+	c.round = r
+	c.gate.Unlock()
+	c.metrics.opened(r)
+	c.log.Info("round opened", "round", r.number+1, "asked", len(r.clients))
+	c.news.ring()
+}
+
+// collect waits until everybody has answered, or enough have, or time is up.
+func (c *Coordinator) collect(ctx context.Context) error {
+	r := c.round
+	for {
+		rung := c.progress.next()
+		for _, i := range r.clients {
+			if c.presence.hasLeft(i) && r.waitsFor(i) {
+				err := c.recordDecline(ctx, r, i, "left the run")
+				if err != nil && reasonOf(err) != ReasonAnswered {
+					return err
+				}
+			}
+		}
+		waiting, released, _ := r.tally()
+		left := time.Until(r.deadline)
+		if waiting == 0 || released >= c.plan.Quorum || left <= 0 {
+			return nil
+		}
+		if err := wait(ctx, rung, left); err != nil {
+			return err
+		}
+	}
+}
+
+// close aggregates what was released, or gives the round up. The new state and the
+// end of the round are recorded together.
+func (c *Coordinator) close(ctx context.Context) error {
+	c.gate.Lock() // from here on answers are late
+	r := c.round
+	c.round = nil
+	c.gate.Unlock()
+
+	answers, err := c.store.Answers(ctx, c.plan.Run, r.number)
+	if err != nil {
+		return err
+	}
+	released := 0
+	for _, a := range answers {
+		if a.Kind == store.Released {
+			released++
+		}
+	}
+	if released < c.plan.Minimum {
+		reason := fmt.Sprintf("%d of %d participants released; the minimum is %d", released, len(r.clients), c.plan.Minimum)
+		c.log.Warn("round abandoned", "round", r.number+1, "reason", reason)
+		if err := c.store.AbandonRound(ctx, c.plan.Run, r.number, reason, time.Now()); err != nil {
+			return err
+		}
+		c.state.Round++ // and nothing else: nothing was aggregated
+		c.metrics.closed(true)
+		return nil
+	}
+	next, err := c.aggregate(ctx, r, answers, released)
+	if err != nil {
+		return err
+	}
+	state, err := encodeGob(next)
+	if err != nil {
+		return err
+	}
+	if err := c.store.CloseRound(ctx, c.plan.Run, r.number, state, time.Now()); err != nil {
+		return err
+	}
+	c.metrics.closed(false)
+	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
+	return nil
+}
+
+// aggregate reads the releases back in client order and moves the state on.
+func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []store.Answer, released int) (*fl.State, error) {
+	n := c.algorithm.ReleaseLength()
+	releases := fl.Releases{
+		Clients: make([]int, 0, released), Vectors: make([]float64, released*n), Declined: len(r.clients) - released,
+	}
+	raw := make([]byte, 8*n)
+	for _, a := range answers {
+		if a.Kind != store.Released {
+			continue
+		}
+		if err := c.readUpdate(ctx, r.number, a, raw); err != nil {
+			return nil, fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
+		}
+		i := len(releases.Clients)
+		decodeVector(releases.Vectors[i*n:(i+1)*n], raw)
+		releases.Clients = append(releases.Clients, a.Participant)
+	}
+	if out := c.algorithm.Aggregate(c.state, releases); out.Err != nil {
+		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
+	}
+	return c.state, nil
+}
+
+// readUpdate reads an accepted release back and checks that it is what was accepted.
+func (c *Coordinator) readUpdate(ctx context.Context, round int, a store.Answer, raw []byte) error {
+	blob, err := c.store.OpenUpdate(ctx, c.plan.Run, round, a.Participant)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	if blob.Size() != int64(len(raw)) {
+		return fmt.Errorf("has %d bytes on disk, wanted %d", blob.Size(), len(raw))
+	}
+	if _, err := blob.ReadAt(raw, 0); err != nil {
+		return fmt.Errorf("read it back: %w", err)
+	}
+	if sha256.Sum256(raw) != a.SHA256 {
+		return errors.New("is not on disk what it was when it came: the disk has failed")
+	}
+	return nil
+}
+
+func encodeGob(v any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b.Bytes(), nil
+}
+
+func decodeGob(raw []byte, into any) error {
+	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(into); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+	return nil
+}
+
+func decodeState(raw []byte) (*fl.State, error) {
+	var s fl.State
+	if err := decodeGob(raw, &s); err != nil {
+		return nil, fmt.Errorf("the server's state: %w", err)
+	}
+	return &s, nil
+}

@@ -1,0 +1,303 @@
+package federation
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// ServeOptions are what `coterie serve` takes.
+type ServeOptions struct {
+	File   ServeFile
+	New    bool // begin another run, even if the store's last one was this
+	Seeded bool // allow noise that everybody can repeat
+	Folder *data.Folder
+	Log    *slog.Logger
+	// Listening is told the address, once connections are taken.
+	Listening func(address string)
+}
+
+// ServeResult is what one run of a server ends with. Its keys are stable.
+type ServeResult struct {
+	RunID        string             `json:"run_id"`
+	Name         string             `json:"name"`
+	Algorithm    string             `json:"algorithm"`
+	Mode         string             `json:"mode"`
+	Seed         uint64             `json:"seed"`
+	Finished                        // rounds, abandoned, stopped, model_sha256
+	Hypotheses   int                `json:"hypotheses"`
+	Parameters   int                `json:"parameters"`
+	Participants []ServeParticipant `json:"participants"`
+	ConfigSHA256 string             `json:"config_sha256"`
+	PlanSHA256   string             `json:"plan_sha256"`
+	Kernel       string             `json:"kernel"`
+	Directory    string             `json:"directory"`
+}
+
+// ServeParticipant is what the server knows of one participant.
+type ServeParticipant struct {
+	Name          string           `json:"name"`
+	Released      int              `json:"released"`
+	Declined      int              `json:"declined"`
+	Missed        int              `json:"missed"` // asked, without an answer
+	Equivocations int              `json:"equivocations"`
+	Spent         *event.Statement `json:"spent"` // as it says itself, in its last receipt
+}
+
+// Serve runs a server until its run has ended, or ctx ends: then the error wraps
+// ErrInterrupted, and serving the same file again goes on.
+func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
+	run, err := readRun(o.File.Run)
+	if err != nil {
+		return ServeResult{}, err
+	}
+	if err := Suitable(run); err != nil {
+		return ServeResult{}, fmt.Errorf("%s: %w: %w", o.File.Run, config.ErrInvalid, err)
+	}
+	if Seeded(run) && !o.Seeded {
+		return ServeResult{}, fmt.Errorf("%w: privacy.noise is %s: whoever knows the seed can subtract the noise; only --unsafe-seeded-noise allows that", fl.ErrRefused, run.Privacy.Noise)
+	}
+	authority, err := identity.Open(o.File.CA, identity.Options{})
+	if err != nil {
+		return ServeResult{}, err
+	}
+	plan, err := newPlan(&o, run, authority.Federation())
+	if err != nil {
+		return ServeResult{}, err
+	}
+	if path, ok := sqlitePath(o.File.Store); ok {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return ServeResult{}, fmt.Errorf("make room for the store: %w", err)
+		}
+	}
+	kept, err := store.Open(ctx, o.File.Store, store.Options{})
+	if err != nil {
+		return ServeResult{}, err
+	}
+	defer kept.Close()
+	if plan.Run, err = chooseRun(ctx, kept, plan, run.Name, o.New); err != nil {
+		return ServeResult{}, err
+	}
+	c, err := NewCoordinator(ctx, Terms{
+		Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
+	})
+	if err != nil {
+		return ServeResult{}, err
+	}
+	end, err := serve(ctx, o, c, authority)
+	if err != nil {
+		return ServeResult{}, err
+	}
+	return c.leave(ctx, o.File.Out, end)
+}
+
+// serve runs the coordinator with its network around it.
+func serve(ctx context.Context, o ServeOptions, c *Coordinator, a *identity.Authority) (Finished, error) {
+	l, err := net.Listen("tcp", o.File.Listen)
+	if err != nil {
+		return Finished{}, fmt.Errorf("listen on %s: %w", o.File.Listen, err)
+	}
+	s := NewServer(c, a, o.File.Limits, o.Log)
+	closeAdmin, err := s.serveAdmin(o.File.Admin)
+	if err != nil {
+		l.Close()
+		return Finished{}, err
+	}
+	defer closeAdmin()
+	o.Listening(l.Addr().String())
+
+	network, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	rounds, failed := context.WithCancelCause(ctx)
+	go func() {
+		err := s.Serve(network, l)
+		failed(err)
+		served <- err
+	}()
+	end, err := c.Run(rounds)
+	if err == nil {
+		c.Linger(ctx, time.Duration(o.File.LingerSeconds*float64(time.Second)))
+	}
+	stop()
+	return end, errors.Join(err, <-served)
+}
+
+// serveAdmin answers operators on an address of their own, if one is given.
+func (s *Server) serveAdmin(address string) (end func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s for operators: %w", address, err)
+	}
+	srv := &http.Server{Handler: s.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = srv.Serve(l) }() // ends with Close
+	s.log.Info("operators are answered", "address", l.Addr().String())
+	return func() { _ = srv.Close() }, nil
+}
+
+// readRun reads a run file and lists all that is wrong with it.
+func readRun(path string) (config.Run, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return config.Run{}, fmt.Errorf("%w: read the run file: %w", config.ErrInvalid, err)
+	}
+	run, err := config.Resolve(text, nil, checks()...)
+	if err != nil {
+		return config.Run{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return run, nil
+}
+
+// newPlan is the plan, but for the run's ID.
+func newPlan(o *ServeOptions, run config.Run, federation string) (Plan, error) {
+	n := len(o.File.Participants)
+	cohort := asked(run, n)
+	var c config.Checker
+	c.Require(cohort <= n, "algorithm.clients_per_round", "%d is more than the %d participants", cohort, n)
+	c.Require(run.Data.Kind != "synthetic" || run.Data.Users == n, "data.users",
+		"is %d, but %d participants are listed: every one of them is one client of the synthetic data", run.Data.Users, n)
+	if faults := c.Faults(); faults != nil {
+		return Plan{}, fmt.Errorf("%s: %w", o.File.Run, faults)
+	}
+	if err := o.File.settle(cohort); err != nil {
+		return Plan{}, err
+	}
+	if o.File.Shape == (Shape{}) {
+		f, err := o.Folder.Load(run.Data, run.Seed)
+		if err != nil {
+			return Plan{}, fmt.Errorf("%w: shape says nothing about the data, and the server has none to look at: %w", config.ErrInvalid, err)
+		}
+		o.File.Shape = ShapeOf(f)
+	}
+	text, err := run.Encode()
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{
+		Version: planVersion, Federation: federation, RunFile: string(text), Participants: n, Shape: o.File.Shape,
+		Quorum: o.File.Quorum, Minimum: o.File.Minimum, DeadlineSeconds: o.File.DeadlineSeconds,
+	}, nil
+}
+
+// chooseRun goes on with the store's last run if it had this plan, or begins one.
+func chooseRun(ctx context.Context, s store.Store, p Plan, name string, fresh bool) (string, error) {
+	runs, err := s.Runs(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(runs) > 0 && !fresh {
+		last := runs[len(runs)-1]
+		p.Run = last.ID
+		_, sum, err := p.Encode()
+		if err != nil {
+			return "", err
+		}
+		if last.SHA256 == hex.EncodeToString(sum[:]) {
+			return last.ID, nil
+		}
+		if last.Status == store.Running {
+			return "", fmt.Errorf("run %s in this store was begun with other settings and has not ended: serve it with its own files, or begin another run with --new, or choose another store", last.ID)
+		}
+	}
+	tail := make([]byte, 4)
+	if _, err := rand.Read(tail); err != nil {
+		return "", fmt.Errorf("name the run: %w", err)
+	}
+	return fmt.Sprintf("%s-%s-%x", time.Now().UTC().Format("20060102-150405"), name, tail), nil
+}
+
+// leave writes models and result to a folder.
+func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (ServeResult, error) {
+	hash, err := c.run.Hash()
+	if err != nil {
+		return ServeResult{}, err
+	}
+	dir, err := filepath.Abs(out)
+	if err != nil {
+		return ServeResult{}, fmt.Errorf("find the folder for the models: %w", err)
+	}
+	res := ServeResult{
+		RunID: c.plan.Run, Name: c.run.Name, Algorithm: c.run.Algorithm.Kind, Mode: c.run.Algorithm.Mode, Seed: c.run.Seed,
+		Finished: end, Hypotheses: c.run.Algorithm.Hypotheses, Parameters: c.model.Parameters(),
+		ConfigSHA256: hash, PlanSHA256: fmt.Sprintf("%x", c.sum), Kernel: model.Kernel(), Directory: dir,
+	}
+	if res.Participants, err = c.account(ctx); err != nil {
+		return res, err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return res, fmt.Errorf("make the folder for the models: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(out, "model.safetensors"), end.Models(), 0o644); err != nil {
+		return res, err
+	}
+	text, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		return res, fmt.Errorf("write the result: %w", err)
+	}
+	return res, durable.WriteFile(filepath.Join(out, "result.json"), append(text, '\n'), 0o644)
+}
+
+// account sums up what every participant did.
+func (c *Coordinator) account(ctx context.Context) ([]ServeParticipant, error) {
+	out := make([]ServeParticipant, len(c.names))
+	for i, name := range c.names {
+		out[i].Name = name
+	}
+	for round := range c.state.Round {
+		answers, err := c.store.Answers(ctx, c.plan.Run, round)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range answers {
+			switch p := &out[a.Participant]; a.Kind {
+			case store.Released:
+				p.Released++
+			case store.Declined:
+				p.Declined++
+			default:
+				p.Missed++
+			}
+		}
+	}
+	doubles, err := c.store.Equivocations(ctx, c.plan.Run)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range doubles {
+		out[e.Participant].Equivocations++
+	}
+	receipts, err := c.store.Receipts(ctx, c.plan.Run)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range receipts { // by round: the last one stands
+		signed, err := ledger.ParseSignedReceipt(r.Signed)
+		if err != nil {
+			return nil, fmt.Errorf("a receipt in the store: %w", err)
+		}
+		out[c.index[r.Participant]].Spent = &signed.Receipt.Spent
+	}
+	return out, nil
+}

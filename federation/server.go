@@ -1,0 +1,160 @@
+package federation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/wire"
+)
+
+// Limits bound what a server takes on at once.
+type Limits struct {
+	Connections   int     `yaml:"connections" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"connections at once; others wait"`
+	Uploads       int     `yaml:"uploads" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"releases on their way in at once; others wait"`
+	UploadSeconds float64 `yaml:"upload_seconds" jsonschema:"exclusiveMinimum=0" jsonschema_description:"how long one release may take to come in"`
+}
+
+// Server is a coordinator on the network.
+type Server struct {
+	coordinator *Coordinator
+	authority   *identity.Authority
+	limits      Limits
+	log         *slog.Logger
+	draining    atomic.Bool
+}
+
+// NewServer gives a coordinator its network half.
+func NewServer(c *Coordinator, a *identity.Authority, l Limits, log *slog.Logger) *Server {
+	return &Server{coordinator: c, authority: a, limits: l, log: log}
+}
+
+// overhead is what a message may hold besides its part: names, hashes, lengths.
+const overhead = 64 << 10
+
+// connectionKey finds the connection's state in a request's context.
+type connectionKey struct{}
+
+// Handler is everything that the server answers, over TLS. What no admitted
+// participant asks for is refused, unless it is enrolment or a health check.
+func (s *Server) Handler() http.Handler {
+	h := &handlers{c: s.coordinator, authority: s.authority, uploads: make(chan struct{}, s.limits.Uploads)}
+	path, service := wire.NewFederationHandler(h,
+		connect.WithReadMaxBytes(PartBytes+overhead),
+		connect.WithCompression("gzip", nil, nil), // a small message must not grow when it is opened
+		connect.WithRecover(s.recovered),
+	)
+	mux := http.NewServeMux()
+	mux.Handle(path, s.timed(service))
+	s.health(mux)
+	guarded := identity.Guard(s.authority, mux, wire.FederationEnrolProcedure, "/healthz", "/readyz")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guarded.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connectionKey{}, r.TLS)))
+	})
+}
+
+// recovered keeps one request's fault from ending the server.
+func (s *Server) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
+	s.log.Error("a request made the server panic", "call", spec.Procedure, "cause", fmt.Sprint(cause))
+	return toWire(errors.New("panic"))
+}
+
+// timed gives every call a time after which its connection is given up.
+func (s *Server) timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		most := 2 * longestWait
+		if r.URL.Path == wire.FederationUploadProcedure || r.URL.Path == wire.FederationBroadcastProcedure {
+			most = time.Duration(s.limits.UploadSeconds * float64(time.Second))
+		}
+		control, end := http.NewResponseController(w), time.Now().Add(most)
+		// Deadlines are refused only by writers that have none.
+		_ = control.SetReadDeadline(end)
+		_ = control.SetWriteDeadline(end)
+		ctx, cancel := context.WithDeadline(r.Context(), end)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func (s *Server) health(mux *http.ServeMux) {
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.coordinator.store.Ping(r.Context()); err != nil {
+			s.log.Error("the store does not answer", "error", err)
+			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if s.draining.Load() {
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+}
+
+// Admin is for operators, on an address of their own: health and metrics.
+func (s *Server) Admin() http.Handler {
+	mux := http.NewServeMux()
+	s.health(mux)
+	mux.Handle("/metrics", promhttp.HandlerFor(s.coordinator.metrics.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// drainTime is how long releases on their way may still take when the server stops.
+const drainTime = 20 * time.Second
+
+// Serve answers on a listener until ctx ends; then it lets what is on its way come
+// in, and returns.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := s.httpServer()
+	failed := make(chan error, 1)
+	go func() {
+		failed <- srv.Serve(tls.NewListener(netutil.LimitListener(l, s.limits.Connections), srv.TLSConfig))
+	}()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("the server's network: %w", err)
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	s.coordinator.drain()
+	end, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		s.log.Warn("some requests were cut off", "error", err)
+		return errors.Join(srv.Close(), nil)
+	}
+	return nil
+}
+
+// httpServer speaks HTTP/2 over TLS 1.3 and nothing else. Frames are as large as
+// parts, and windows hold two: measured, this doubles what comes in.
+func (s *Server) httpServer() *http.Server {
+	var only http.Protocols
+	only.SetHTTP2(true)
+	config := s.authority.ServerTLS()
+	config.NextProtos = []string{"h2"}
+	return &http.Server{
+		Handler: s.Handler(), TLSConfig: config, Protocols: &only,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 16, MaxReadFrameSize: PartBytes,
+			MaxReceiveBufferPerConnection: 2 * PartBytes, MaxReceiveBufferPerStream: 2 * PartBytes,
+			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,169 @@
+package federation
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/trainer"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// halfOf builds the participant's half from its own file: data, and a trainer if
+// there is one.
+func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.Run, config.Run, int) (*Half, error) {
+	return func(ctx context.Context, plan Plan, run, private config.Run, index int) (*Half, error) {
+		m, err := newModel(run, plan.Shape)
+		if err != nil {
+			return nil, err
+		}
+		h := &Half{Parameters: m.Parameters(), Enforcement: ledger.Enforced}
+		var child *trainer.Trainer
+		if f.Trainer.IsSet() {
+			if child, err = trainer.Start(ctx, f.Trainer, m.Parameters()); err != nil {
+				return nil, err
+			}
+			h.Close = child.Close
+			if child.Mode() == trainer.ModeMethod {
+				m, h.Failure = child.InPlaceOf(m), child.Failure
+			}
+		}
+		if err := h.fill(f, folder, child, plan, run, private, index, m); err != nil {
+			if h.Close != nil {
+				err = errors.Join(err, h.Close())
+			}
+			return nil, err
+		}
+		return h, nil
+	}
+}
+
+func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, plan Plan, run, private config.Run, index int, m model.Model) error {
+	var err error
+	if h.Algorithm, err = fl.New(private, m, plan.Participants); err != nil {
+		return err
+	}
+	if f.Data.Kind == "trainer" {
+		h.Data = child.Client()
+	} else if h.Data, h.Name, err = f.Data.load(folder, plan.Shape, run, index); err != nil {
+		return err
+	}
+	if child == nil || child.Mode() == trainer.ModeMethod {
+		return nil
+	}
+	if run.Algorithm.Hypotheses != 1 || h.Algorithm.ReleaseLength() != m.Parameters() {
+		return fmt.Errorf("%w: trainer.mode is %s, which knows one model whose release is the model; the plan has %d hypotheses and releases of %d values for %d parameters",
+			fl.ErrRefused, child.Mode(), run.Algorithm.Hypotheses, h.Algorithm.ReleaseLength(), m.Parameters())
+	}
+	descent, err := model.NewDescent(run.Algorithm.Local)
+	if err != nil {
+		return err
+	}
+	own, err := trainer.NewHalf(child, descent)
+	if err != nil {
+		return err
+	}
+	if !own.Enforced() {
+		h.Enforcement = ledger.Attested
+	}
+	release := own.Release()
+	h.Planned = &release
+	h.Respond = func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+		if err := own.Respond(b.Round, b.Hypotheses, p.Purse, out); err != nil {
+			return false, err
+		}
+		return true, nil
+	}
+	return nil
+}
+
+// load is what this participant trains on, and its silo's name if it has one.
+func (s Source) load(folder *data.Folder, shape Shape, run config.Run, index int) (*data.Client, string, error) {
+	if s.Kind == "csv" {
+		c, err := readCSV(s)
+		if err != nil {
+			return nil, "", err
+		}
+		if c.Features != shape.Features {
+			return nil, "", fmt.Errorf("data.features names %d columns; the run's model has %d features", c.Features, shape.Features)
+		}
+		return c, "", nil
+	}
+	f, err := folder.Load(run.Data, run.Seed)
+	if err != nil {
+		return nil, "", err
+	}
+	if s.Client >= 0 {
+		index = s.Client
+	}
+	if index >= len(f.Train) {
+		return nil, "", fmt.Errorf("data.client is %d; the run's data have %d clients", index, len(f.Train))
+	}
+	name := ""
+	if index < len(f.Names) {
+		name = f.Names[index]
+	}
+	return &f.Train[index], name, nil
+}
+
+// readCSV reads rows of numbers. A cell that is no finite number is refused with its
+// place: leaving rows out is the owner's decision.
+func readCSV(s Source) (*data.Client, error) {
+	file, err := os.Open(s.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read the participant's data: %w", err)
+	}
+	defer file.Close()
+	in := csv.NewReader(file)
+	in.ReuseRecord = true
+	head, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: no line of column names: %w", s.Path, err)
+	}
+	head = slices.Clone(head)
+	var at []int
+	for _, name := range append(slices.Clone(s.Features), s.Target) {
+		i := slices.Index(head, name)
+		if i < 0 {
+			return nil, fmt.Errorf("%s: no column %q; it has %s", s.Path, name, strings.Join(head, ", "))
+		}
+		at = append(at, i)
+	}
+	c := &data.Client{Rows: data.Rows{Features: len(s.Features)}}
+	for {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Path, err)
+		}
+		for i, column := range at {
+			v, err := strconv.ParseFloat(strings.TrimSpace(cells[column]), 64)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				line, _ := in.FieldPos(column)
+				return nil, fmt.Errorf("%s, line %d, column %s: %q is not a finite number", s.Path, line, head[column], cells[column])
+			}
+			if i < len(s.Features) {
+				c.X = append(c.X, v)
+			} else {
+				c.Y = append(c.Y, v)
+			}
+		}
+	}
+	if len(c.Y) == 0 {
+		return nil, fmt.Errorf("%s: no rows", s.Path)
+	}
+	return c, nil
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// verdict is what an update is to its slot.
+type verdict int
+
+const (
+	fresh verdict = iota
+	repetition
+	equivocation // recorded
+)
+
+// judge says how an update stands. A repetition is acknowledged even after the
+// round: the first acknowledgement may have been lost.
+func (s *sqlStore) judge(ctx context.Context, tx *sql.Tx, u Update) (verdict, error) {
+	status, a, err := s.assignment(ctx, tx, u.slot())
+	switch {
+	case err != nil:
+		return 0, err
+	case a.Kind == Declined:
+		return 0, fmt.Errorf("%w: it has declined", ErrAnswered)
+	case a.Kind == Released && a.SHA256 == u.SHA256 && a.Size == u.Size:
+		return repetition, nil
+	case a.Kind == Released:
+		_, err := tx.ExecContext(ctx, `INSERT INTO equivocations (run, round, participant, sha256, size, at)
+			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+			u.Run, u.Round, u.Participant, u.SHA256[:], u.Size, fromTime(u.At))
+		return equivocation, err
+	case status != RoundOpen:
+		return 0, fmt.Errorf("%w: it is %s", ErrRoundClosed, status)
+	}
+	return fresh, nil
+}
+
+// assignment locks a slot and returns it with its round's status.
+func (s *sqlStore) assignment(ctx context.Context, tx *sql.Tx, at slot) (status RoundStatus, a Answer, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT status FROM rounds WHERE run = $1 AND number = $2"+s.share(), at.run, at.round).Scan(&status)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", Answer{}, fmt.Errorf("%w: there is no such round", ErrRoundClosed)
+	} else if err != nil {
+		return "", Answer{}, err
+	}
+	a, err = scanAnswer(tx.QueryRowContext(ctx, answerColumns+" AND participant = $3"+s.update(), at.run, at.round, at.participant))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotAssigned
+	}
+	return status, a, err
+}
+
+// accept records an update, its bytes and its receipt.
+func (s *sqlStore) accept(ctx context.Context, tx *sql.Tx, u Update, content io.ReaderAt, receipt *Receipt) error {
+	if err := s.blobs.attach(ctx, tx, updateKey(u), content, u.Size); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE assignments SET kind = 'released', sha256 = $4, size = $5, at = $6 WHERE run = $1 AND round = $2 AND participant = $3",
+		u.Run, u.Round, u.Participant, u.SHA256[:], u.Size, fromTime(u.At))
+	if err != nil || receipt == nil {
+		return err
+	}
+	if receipt.Run != u.Run || receipt.Round != u.Round {
+		return fmt.Errorf("the receipt is for round %d of run %s", receipt.Round, receipt.Run)
+	}
+	return s.addReceipt(ctx, tx, *receipt)
+}
+
+func (s *sqlStore) Decline(ctx context.Context, run string, round, participant int, reason string, at time.Time) error {
+	what := fmt.Sprintf("participant %d declines round %d of run %s", participant, round, run)
+	return s.change(ctx, what, func(tx *sql.Tx) error {
+		status, a, err := s.assignment(ctx, tx, slot{run, round, participant})
+		switch {
+		case err != nil:
+			return err
+		case a.Kind == Declined:
+			return nil
+		case a.Kind == Released:
+			return fmt.Errorf("%w: it has released", ErrAnswered)
+		case status != RoundOpen:
+			return fmt.Errorf("%w: it is %s", ErrRoundClosed, status)
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE assignments SET kind = 'declined', reason = $4, at = $5 WHERE run = $1 AND round = $2 AND participant = $3",
+			run, round, participant, reason, fromTime(at))
+		return err
+	})
+}
+
+const answerColumns = "SELECT participant, kind, sha256, size, reason, at FROM assignments WHERE run = $1 AND round = $2"
+
+func scanAnswer(row scanner) (a Answer, err error) {
+	var sum []byte
+	var at int64
+	err = row.Scan(&a.Participant, &a.Kind, &sum, &a.Size, &a.Reason, &at)
+	a.SHA256, a.At = toSum(sum), toTime(at)
+	return a, err
+}
+
+func (s *sqlStore) Answers(ctx context.Context, run string, round int) ([]Answer, error) {
+	return list(ctx, s.db, func(r *sql.Rows) (Answer, error) { return scanAnswer(r) }, answerColumns+" ORDER BY participant", run, round)
+}
+
+func (s *sqlStore) OpenUpdate(ctx context.Context, run string, round, participant int) (Blob, error) {
+	u := Update{Run: run, Round: round, Participant: participant}
+	r, err := s.Round(ctx, run, round)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status != RoundOpen {
+		return nil, fmt.Errorf("%v: %w", u, ErrRoundClosed)
+	}
+	a, err := scanAnswer(s.db.QueryRowContext(ctx, answerColumns+" AND participant = $3", run, round, participant))
+	if err == nil && a.Kind != Released {
+		err = sql.ErrNoRows
+	}
+	if err := one(err, "%v", u); err != nil {
+		return nil, err
+	}
+	u.SHA256 = a.SHA256
+	b, err := s.blobs.open(ctx, updateKey(u), a.Size)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", u, err)
+	}
+	return b, nil
+}
+
+func (s *sqlStore) Equivocations(ctx context.Context, run string) ([]Equivocation, error) {
+	return list(ctx, s.db, func(r *sql.Rows) (e Equivocation, err error) {
+		var sum []byte
+		var at int64
+		err = r.Scan(&e.Run, &e.Round, &e.Participant, &sum, &e.Size, &at)
+		e.SHA256, e.At = toSum(sum), toTime(at)
+		return e, err
+	}, "SELECT run, round, participant, sha256, size, at FROM equivocations WHERE run = $1 ORDER BY round, participant, at, sha256", run)
+}
+
+const receiptColumns = "SELECT run, round, participant, counter, head, signed FROM receipts"
+
+func scanReceipt(row scanner) (r Receipt, err error) {
+	var head []byte
+	var counter int64
+	err = row.Scan(&r.Run, &r.Round, &r.Participant, &counter, &head, &r.Signed)
+	r.Counter, r.Head, r.Signed = uint64(counter), toSum(head), some(r.Signed)
+	return r, err
+}
+
+func (s *sqlStore) addReceipt(ctx context.Context, tx *sql.Tx, r Receipt) error {
+	if r.Counter == 0 || r.Counter > math.MaxInt64 {
+		return fmt.Errorf("%w: counter %d", ErrReceiptOrder, r.Counter)
+	}
+	if r.Signed == nil {
+		r.Signed = []byte{}
+	}
+	last, err := scanReceipt(tx.QueryRowContext(ctx, receiptColumns+" WHERE participant = $1 ORDER BY counter DESC LIMIT 1", r.Participant))
+	switch {
+	case err == nil && r.Counter <= last.Counter:
+		return fmt.Errorf("%w: %s has had counter %d, this one is %d", ErrReceiptOrder, r.Participant, last.Counter, r.Counter)
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO receipts (run, round, participant, counter, head, signed) VALUES ($1, $2, $3, $4, $5, $6)",
+		r.Run, r.Round, r.Participant, int64(r.Counter), r.Head[:], r.Signed)
+	return err
+}
+
+func (s *sqlStore) LatestReceipt(ctx context.Context, participant string) (Receipt, error) {
+	r, err := scanReceipt(s.db.QueryRowContext(ctx, receiptColumns+" WHERE participant = $1 ORDER BY counter DESC LIMIT 1", participant))
+	return r, one(err, "a receipt of %s", participant)
+}
+
+func (s *sqlStore) Receipt(ctx context.Context, run string, round int, participant string) (Receipt, error) {
+	r, err := scanReceipt(s.db.QueryRowContext(ctx, receiptColumns+" WHERE run = $1 AND round = $2 AND participant = $3", run, round, participant))
+	return r, one(err, "the receipt of %s for round %d of run %s", participant, round, run)
+}
+
+func (s *sqlStore) Receipts(ctx context.Context, run string) ([]Receipt, error) {
+	return list(ctx, s.db, func(r *sql.Rows) (Receipt, error) { return scanReceipt(r) }, receiptColumns+" WHERE run = $1 ORDER BY round, participant", run)
+}

@@ -1,0 +1,60 @@
+package trainer
+
+import (
+	"errors"
+	"math"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// InPlaceOf is the plan's model with its training done by the trainer: mode method.
+// A method that is given it clips, pays and noises as with any other model. After
+// every response Failure says what a child process did wrong.
+func (t *Trainer) InPlaceOf(m model.Model) model.Model { return replaced{m, t} }
+
+type replaced struct {
+	model.Model
+	trainer *Trainer
+}
+
+func (r replaced) Learner() model.Learner { return learner{r.trainer} }
+
+// errPending means that an earlier failure was not yet looked at: a trainer that
+// hangs is waited for once in a response.
+var errPending = errors.New("trainer: it failed before")
+
+// learner asks the trainer. What a client holds is not looked at: the trainer has
+// data of its own.
+type learner struct{ trainer *Trainer }
+
+// Loss is what the trainer says, or infinity if it fails.
+func (l learner) Loss(theta []float64, _ *data.Client) float64 {
+	if l.trainer.hasFailed() {
+		return math.Inf(1)
+	}
+	loss, err := l.trainer.loss(theta)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return loss
+}
+
+// Train adds the trainer's update to theta. If the trainer fails, theta is not a
+// number: every method refuses that before it pays or releases anything.
+func (l learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) {
+	var delta []float64
+	err := errPending
+	if !l.trainer.hasFailed() {
+		delta, err = l.trainer.train(d, theta)
+	}
+	if err != nil {
+		for i := range theta {
+			theta[i] = math.NaN()
+		}
+		return
+	}
+	for i, v := range delta {
+		theta[i] += v
+	}
+}

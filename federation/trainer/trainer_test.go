@@ -1,0 +1,371 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coterie-fl/coterie/model"
+)
+
+// checkLeaks fails if goroutines or open files are left when the test ends.
+func checkLeaks(t *testing.T) {
+	t.Helper()
+	files := func() int {
+		list, _ := os.ReadDir("/proc/self/fd")
+		return len(list)
+	}
+	goroutines, open := runtime.NumGoroutine(), files()
+	t.Cleanup(func() {
+		for range 500 {
+			if runtime.NumGoroutine() <= goroutines && files() <= open {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // they are on their way out
+		}
+		stacks := make([]byte, 1<<20)
+		t.Errorf("left behind: %d goroutines (were %d), %d open files (were %d)\n%s",
+			runtime.NumGoroutine(), goroutines, files(), open, stacks[:runtime.Stack(stacks, true)])
+	})
+}
+
+func ones(n int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = 1 + float64(i%7)
+	}
+	return v
+}
+
+func TestGoodTrainer(t *testing.T) {
+	checkLeaks(t)
+	tr, err := Start(context.Background(), player("well"), testParameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	theta := ones(testParameters)
+	delta, err := tr.train(model.Descent{Epochs: 1, Step: 0.1}, theta)
+	if err != nil || delta[6] != 7 || len(delta) != testParameters {
+		t.Fatalf("update %v, %v", delta[:10], err)
+	}
+	loss, err := tr.loss([]float64{0.5, 0.25})
+	if err != nil || loss != 0.75 {
+		t.Fatalf("loss %v, %v", loss, err)
+	}
+	batch := make([]int, 2*maxChunk/testParameters+1) // three answers
+	for i := range batch {
+		batch[i] = i % 50
+	}
+	seen := 0
+	err = tr.gradients(theta, batch, func(k int, g []float64) error {
+		if k != seen || g[3] != float64(batch[k])+theta[3] {
+			t.Errorf("gradient %d after %d: %v", k, seen, g[3])
+		}
+		seen++
+		return nil
+	})
+	if err != nil || seen != len(batch) || tr.Examples() != 50 || tr.Client().Len() != 50 {
+		t.Fatalf("%d gradients, %d examples, %v", seen, tr.Examples(), err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.train(model.Descent{}, theta); !errors.Is(err, ErrTrainer) {
+		t.Errorf("a closed trainer answered: %v", err)
+	}
+}
+
+// TestContained: whatever a trainer does, there is an error that says what, in
+// bounded time, and nothing is left.
+func TestContained(t *testing.T) {
+	const short = 0.4 // seconds; only for those that never answer
+	for _, c := range []struct {
+		name    string
+		limited bool
+		want    string // in the error of Start or of the request
+	}{
+		{"silent", true, "hello failed: it did not finish within"},
+		{"dies at once", false, "exit status 3"},
+		{"dies at once", false, "no module named torch"},
+		{"prints", false, `print to standard error`},
+		{"floods before hello", false, "which is for frames only"},
+		{"other model", false, "its model has 20001 parameters, the plan's has 20000"},
+		{"other protocol", false, "protocol 2"},
+		{"answers unasked", false, "it answered request 1, expected is 2"},
+		{"closes its input", false, "it closed its input"},
+		{"does not read", true, "train failed: it did not finish within"},
+		{"hangs", true, "train failed: it did not finish within"},
+		{"stops itself", true, "it did not finish within"},
+		{"dies", false, "exit status 7"},
+		{"dies", false, "·[31mout of memory"},
+		{"is killed", false, "signal: killed"},
+		{"floods stderr and hangs", true, "yyyy"},
+		{"announces terabytes", false, "announced 4398046511104 bytes"},
+		{"announces a long header", false, "its header has 2147483648 bytes"},
+		{"NaN", false, "value 19999 is NaN"},
+		{"infinity", false, "value 0 is -Inf"},
+		{"one value too few", false, "announced 79996 bytes of values, expected are 80000"},
+		{"one value too many", false, "announced 80004 bytes"},
+		{"no JSON", false, "its header is not what the protocol allows"},
+		{"unknown key", false, `unknown field "epsilon"`},
+		{"two objects", false, "more than one JSON object"},
+		{"other id", false, "it answered request 3, expected is 2"},
+		{"wrong magic", false, "which is for frames only"},
+		{"ends within the values", false, "of which 0 of 20000 had come"},
+		{"stops within the values", true, "did not finish within"},
+		{"drips", true, "did not finish within"},
+		{"reports an error", false, "it refused train: cuda is gone·"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			checkLeaks(t)
+			spec := player(c.name)
+			if c.limited {
+				spec.RequestSeconds = short
+			}
+			if c.name == "silent" {
+				spec.StartSeconds = short
+			}
+			tr, err := Start(context.Background(), spec, testParameters)
+			if err == nil {
+				defer tr.Close()
+				_, err = tr.train(model.Descent{Epochs: 1}, ones(testParameters))
+			}
+			if !errors.Is(err, ErrTrainer) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v\nwant %q", err, c.want)
+			}
+			if len(err.Error()) > 2*tailSize {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if tr != nil && tr.Failure() == nil {
+				t.Error("Failure knows of nothing")
+			}
+		})
+	}
+}
+
+// TestFloodsDoNotHarm: noise on standard error is thrown away while answers go
+// through; what floods standard output after its answer fails the next request.
+func TestFloodsDoNotHarm(t *testing.T) {
+	checkLeaks(t)
+	theta := ones(testParameters)
+	for _, name := range []string{"floods stderr", "floods stdout"} {
+		tr, err := Start(context.Background(), player(name), testParameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs [2]error
+		for i := range errs {
+			_, errs[i] = tr.train(model.Descent{Epochs: 1}, theta)
+		}
+		if errs[0] != nil || (errs[1] != nil) != (name == "floods stdout") {
+			t.Errorf("%s: %v", name, errs)
+		}
+		tr.Close()
+	}
+}
+
+// TestForksAreKilled: in the child's group and outside of it, with the child alive
+// or not, and even though they hold the pipes open.
+func TestForksAreKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what left the group is found on Linux only")
+	}
+	for _, name := range []string{"forks and dies", "forks away and dies", "forks away and hangs"} {
+		t.Run(name, func(t *testing.T) {
+			checkLeaks(t)
+			file := filepath.Join(t.TempDir(), "pid")
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			tr, err := Start(ctx, player(name, file), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.Close()
+			answered := make(chan error)
+			go func() {
+				_, err := tr.train(model.Descent{}, ones(3))
+				answered <- err
+			}()
+			if name == "forks away and hangs" {
+				awaitFile(t, file)
+				cancel()
+			}
+			if err := <-answered; err == nil {
+				t.Fatal("no error")
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal("the fork did not start: ", err)
+			}
+			pid, _ := strconv.Atoi(string(text))
+			if !gone(pid) {
+				t.Errorf("process %d lives on", pid)
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
+	}
+}
+
+func awaitFile(t *testing.T, file string) {
+	t.Helper()
+	for range 2000 {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the fork did not start")
+}
+
+// gone waits a little for a process to end; a zombie that nobody reaps has ended.
+func gone(pid int) bool {
+	for range 300 {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// TestCloseEndsTheStubborn: one that ignores the end of its input is asked, then killed.
+func TestCloseEndsTheStubborn(t *testing.T) {
+	checkLeaks(t)
+	for _, name := range []string{"does not read", "ignores all signals"} {
+		tr, err := Start(context.Background(), player(name), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := tr.child.cmd.Process.Pid
+		if err := tr.Close(); err != nil || !gone(pid) {
+			t.Errorf("%s: process %d lives on, %v", name, pid, err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Errorf("%s: closed twice: %v", name, err)
+		}
+	}
+}
+
+// TestDiesWithItsParent: a participant that is killed leaves no trainer behind, even
+// one that does not notice the end of its input.
+func TestDiesWithItsParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells children of their parent's death")
+	}
+	parent := exec.Command(os.Args[0], "play", "parent")
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	for range 2000 {
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", parent.Process.Pid))
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent.Process.Pid))
+		for _, task := range tasks { // the thread that started it has it
+			more, _ := os.ReadFile(task)
+			list = append(list, more...)
+		}
+		if fields := strings.Fields(string(list)); len(fields) > 0 {
+			child, _ = strconv.Atoi(fields[0])
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	parent.Process.Kill()
+	parent.Wait()
+	if child == 0 || !gone(child) {
+		t.Errorf("process %d lives on", child)
+	}
+}
+
+// TestContextEndsTheChild: while it hangs, and while nothing is asked of it.
+func TestContextEndsTheChild(t *testing.T) {
+	checkLeaks(t)
+	for _, name := range []string{"hangs", "well"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		tr, err := Start(ctx, player(name), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := tr.child.cmd.Process.Pid
+		if name == "hangs" {
+			answered := make(chan error)
+			go func() {
+				_, err := tr.train(model.Descent{}, ones(3))
+				answered <- err
+			}()
+			cancel()
+			if err := <-answered; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		cancel()
+		if !gone(pid) {
+			t.Errorf("%s: process %d lives on", name, pid)
+		}
+		tr.Close()
+	}
+}
+
+// TestRestartsAfterAFailure: the next request has a new process.
+func TestRestartsAfterAFailure(t *testing.T) {
+	checkLeaks(t)
+	tr, err := Start(context.Background(), player("NaN"), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if _, err := tr.train(model.Descent{}, ones(3)); err == nil {
+		t.Fatal("NaN passed")
+	}
+	if loss, err := tr.loss(ones(3)); err == nil || tr.child != nil {
+		t.Fatalf("loss %v of NaN passed", loss) // the child writes NaN, which is no JSON
+	}
+	if err := tr.ready(); err != nil || tr.child == nil {
+		t.Errorf("it was not started again: %v", err)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec Spec
+		n    int
+	}{
+		"no command":       {Spec{}, 3},
+		"no such program":  {Spec{Command: []string{"/no/such/program"}}, 3},
+		"no parameters":    {player("well"), 0},
+		"unknown mode":     {Spec{Command: []string{"x"}, Mode: "trusted"}, 3},
+		"update, no clip":  {Spec{Command: []string{"x"}, Mode: ModeUpdate, Noise: 1}, 3},
+		"clip NaN":         {Spec{Command: []string{"x"}, Mode: ModeUpdate, Noise: 1, Clip: math.NaN()}, 3},
+		"examples, no q":   {Spec{Command: []string{"x"}, Mode: ModePerExample, Noise: 1, Clip: 1, Steps: 1, Step: 1, Batch: 1}, 3},
+		"attested nothing": {Spec{Command: []string{"x"}, Mode: ModeAttested}, 3},
+	} {
+		checkLeaks(t)
+		if tr, err := Start(context.Background(), c.spec, c.n); err == nil {
+			t.Errorf("%s: started", name)
+			tr.Close()
+		}
+	}
+}
+
+// TestEnvironmentStaysHere: keys and passwords in our environment are not handed on.
+func TestEnvironmentStaysHere(t *testing.T) {
+	t.Setenv("COTERIE_TEST_SECRET", "s3cret")
+	t.Setenv("COTERIE_TEST_NAMED", "public")
+	spec := Spec{Command: []string{"sh", "-c", `echo "[$COTERIE_TEST_SECRET] [$COTERIE_TEST_NAMED]" >&2; exit 1`}, Environment: []string{"COTERIE_TEST_NAMED"}}
+	_, err := Start(context.Background(), spec, 3)
+	if err == nil || !strings.Contains(err.Error(), "[] [public]") {
+		t.Errorf("the trainer saw: %v", err)
+	}
+}
