@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
@@ -122,12 +121,12 @@ func (v *Victim) Send(x []float64, label int, s Sanitiser, src rand.Source) (Rel
 		delta[i] *= -v.step
 	}
 	r := Release{Update: Update{Before: v.theta, After: make([]float64, len(v.theta)), Step: v.step, Steps: 1}}
-	parts := layerSpans(v.net.Views())
+	parts := model.LayerSpans(v.net.Views())
 	if s.Whole {
-		parts = []span{{0, len(delta)}}
+		parts = []model.Span{{To: len(delta)}}
 	}
 	for _, p := range parts {
-		after, before, update := r.After[p.from:p.to], v.theta[p.from:p.to], delta[p.from:p.to]
+		after, before, update := r.After[p.From:p.To], v.theta[p.From:p.To], delta[p.From:p.To]
 		if s.Multiplier == 0 {
 			for i := range after {
 				after[i] = before[i] + update[i]
@@ -136,31 +135,13 @@ func (v *Victim) Send(x []float64, label int, s Sanitiser, src rand.Source) (Rel
 		}
 		bounded, err := mech.OwnRadius(update, radiusFloor)
 		if err != nil {
-			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.from, p.to, err)
+			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.From, p.To, err)
 		}
 		e, err := mech.Laplace{Multiplier: s.Multiplier}.Simulate(after, before, bounded, src)
 		if err != nil {
-			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.from, p.to, err)
+			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.From, p.To, err)
 		}
 		r.Events = append(r.Events, e)
 	}
 	return r, nil
-}
-
-// span is a part of the parameter vector.
-type span struct{ from, to int }
-
-// layerSpans are the layers' parts: a layer's weights and biases go together.
-func layerSpans(views []model.View) []span {
-	var out []span
-	last := ""
-	for _, v := range views {
-		name := v.Name[:max(0, strings.LastIndexByte(v.Name, '.'))]
-		if len(out) > 0 && name == last {
-			out[len(out)-1].to = v.Offset + v.Len()
-			continue
-		}
-		out, last = append(out, span{v.Offset, v.Offset + v.Len()}), name
-	}
-	return out
 }

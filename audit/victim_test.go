@@ -60,7 +60,7 @@ func TestServerSeesTheGradient(t *testing.T) {
 func noiseRatios(t *testing.T, s Sanitiser, draws int) (ratios []float64, sizes []int) {
 	t.Helper()
 	x, label, bare, v := sent(t, small(), "cross-entropy", 0, 3)
-	spans := layerSpans(v.net.Views())
+	spans := model.LayerSpans(v.net.Views())
 	family := rng.NewFamily(5, "test noise")
 	ratios = make([]float64, len(spans))
 	for draw := range draws {
@@ -70,7 +70,7 @@ func noiseRatios(t *testing.T, s Sanitiser, draws int) (ratios []float64, sizes 
 		}
 		for l, p := range spans {
 			var noise, update float64
-			for i := p.from; i < p.to; i++ {
+			for i := p.From; i < p.To; i++ {
 				noise += math.Pow(r.After[i]-bare.After[i], 2)
 				update += math.Pow(bare.After[i]-bare.Before[i], 2)
 			}
@@ -78,7 +78,7 @@ func noiseRatios(t *testing.T, s Sanitiser, draws int) (ratios []float64, sizes 
 		}
 	}
 	for _, p := range spans {
-		sizes = append(sizes, p.to-p.from)
+		sizes = append(sizes, p.To-p.From)
 	}
 	return ratios, sizes
 }

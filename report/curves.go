@@ -41,7 +41,7 @@ func lossPanels(methods []method, results []sim.Result) (panels []template.HTML,
 	}
 	xs, sameX := shared(xs, 6)
 	ys, sameY := shared(ys, 30)
-	same = sameX && sameY
+	same = sameX && sameY && sameLossKind(results)
 	for i, r := range results {
 		others := lines
 		if !same {
@@ -69,7 +69,7 @@ func lossPanel(id, label string, r sim.Result, own []point, all [][]point, x, y 
 	}
 	ax := newAxis(x, wholeAxis, plotLeft, plotRight, 6)
 	ay := newAxis(y, kind, plotBottom, plotTop, 5)
-	title := "validation RMSE, in units of y"
+	title := lossUnit(r)
 	if kind == logAxis {
 		title += " (log scale)"
 	}

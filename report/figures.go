@@ -59,7 +59,10 @@ func window(releases []sim.Release) string {
 
 func vectorCaption(r sim.Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Validation RMSE %s", rounded(float64(r.Metrics.ValidationLoss)))
+	fmt.Fprintf(&b, "Validation %s %s", lossName(r), rounded(float64(r.Metrics.ValidationLoss)))
+	if pictures(r) {
+		fmt.Fprintf(&b, "; %s of the validating clients’ pictures are classified right", accuracyOf(r))
+	}
 	if d := r.Metrics.WorstDistance; d != nil {
 		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", rounded(float64(*d)))
 	}

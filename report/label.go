@@ -77,6 +77,7 @@ func newLabel(method string, r sim.Result, p plan) label {
 	l.Rows = append(l.Rows,
 		labelRow{Name: "Delta", Value: rounded(float64(r.Privacy.Delta))},
 		radiusRow(r, p),
+		sanitisedRow(r),
 		labelRow{Name: "Unit", Value: unitWords(r.Privacy.Statement)},
 		labelRow{Name: "Relation", Value: relationWords(r.Privacy.Statement)},
 		labelRow{Name: "Sampling of clients", Value: samplingWords(r.Privacy.Sampling)},
@@ -124,13 +125,37 @@ func radiusRow(r sim.Result, p plan) labelRow {
 	switch {
 	case r.Privacy.Radius != nil:
 		row.Value, row.Note = setting(float64(*r.Privacy.Radius)), "public; updates are clipped to it"
+		if len(r.Privacy.Layers) > 0 {
+			row.Value, row.Note = rounded(float64(*r.Privacy.Radius)), "public, over all layers; every layer is clipped to its own"
+		}
 		if d := p.run.Privacy.RadiusDecay; p.known && d != 1 {
-			row.Note = fmt.Sprintf("public, in the first round; multiplied by %s every round; updates are clipped to it", setting(d))
+			row.Note = fmt.Sprintf("in the first round, then multiplied by %s every round; ", setting(d)) + row.Note
 		}
 	case r.Privacy.Claim == event.ClaimHeuristic && r.Privacy.Unit == event.UnitNeighbourhood:
 		row.Value, row.Note = "not public", "every update’s own length"
 	default:
 		row.Value = "none"
+	}
+	return row
+}
+
+// sanitisedRow says what gets noise of its own.
+func sanitisedRow(r sim.Result) labelRow {
+	row := labelRow{Name: "Sanitised", Value: "every update as one vector"}
+	if r.Privacy.Claim == event.ClaimNone {
+		row.Value = "nothing"
+	}
+	if n := len(r.Privacy.Layers); n > 0 {
+		row.Value = "every layer apart"
+		for i, l := range r.Privacy.Layers {
+			if i > 0 {
+				row.Note += "; "
+			}
+			row.Note += fmt.Sprintf("layer %s: %s, epsilon %s a release", l.Name, counted(l.Parameters, "parameter", "parameters"), cost(float64(l.EpsilonPerRelease)))
+			if l.Radius != nil {
+				row.Note += " at radius " + rounded(float64(*l.Radius))
+			}
+		}
 	}
 	return row
 }

@@ -15,6 +15,9 @@ type page struct {
 	Several     bool
 	Pairs       bool // labels two by two
 	Summary     []summaryRow
+	LossColumn  string
+	LossNote    string
+	HasAccuracy bool
 	HasTruth    bool
 	HasDeclined bool
 	Data        []dataNote
@@ -33,6 +36,7 @@ type summaryRow struct {
 	Method                                    string
 	Claim                                     claim
 	Validation, Distance, Rounds, Median, Max string
+	Accuracy                                  string
 	Returned, Declined                        string
 }
 
@@ -105,6 +109,7 @@ func newPage(title string, results []sim.Result) page {
 	}
 	p := page{
 		Title: title, Lead: lead(methods, results, plans), Style: template.CSS(styleText),
+		LossColumn: lossColumn(results), LossNote: lossNote(results),
 		Several: len(results) > 1, Pairs: len(results) == 4, Data: dataNotes(methods, results, plans),
 		Vectors: newVectorFigure(methods, results), Leakage: newLeakageFigure(methods, results),
 		Budgets: newBudgetFigure(methods, results), Again: repeatability(methods, plans),
@@ -112,6 +117,7 @@ func newPage(title string, results []sim.Result) page {
 	for i, r := range results {
 		label := methods[i].Label
 		p.Summary = append(p.Summary, newSummaryRow(label, r))
+		p.HasAccuracy = p.HasAccuracy || pictures(r)
 		p.HasTruth = p.HasTruth || r.Metrics.WorstDistance != nil
 		p.HasDeclined = p.HasDeclined || r.Privacy.Declined > 0
 		p.Methods = append(p.Methods, methodNote{label, methods[i].Long, trainingStory(r, plans[i])})
@@ -129,7 +135,7 @@ func newPage(title string, results []sim.Result) page {
 
 func newSummaryRow(label string, r sim.Result) summaryRow {
 	row := summaryRow{
-		Method: label, Claim: claimOf(r), Validation: rounded(float64(r.Metrics.ValidationLoss)),
+		Method: label, Claim: claimOf(r), Validation: rounded(float64(r.Metrics.ValidationLoss)), Accuracy: accuracyOf(r),
 		Distance: "unknown", Rounds: count(r.Rounds), Returned: count(r.Rounds) + " (last)",
 		Median: cost(float64(r.Privacy.MedianEpsilon)), Max: cost(float64(r.Privacy.MaxEpsilon)),
 		Declined: count(r.Privacy.Declined),

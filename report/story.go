@@ -107,7 +107,7 @@ func dataStory(r sim.Result, p plan) string {
 	}
 	d := p.run.Data
 	if d.Kind != "synthetic" {
-		return fmt.Sprintf("Data of the kind %q. %s trained.", d.Kind, sentence(counted(r.Clients, "client", "clients")))
+		return fmt.Sprintf("%s. %s trained.", realData(d), sentence(counted(r.Clients, "client", "clients")))
 	}
 	var b strings.Builder
 	groups := len(r.History.Truth)
@@ -129,6 +129,25 @@ func dataStory(r sim.Result, p plan) string {
 	return b.String()
 }
 
+// realData names what was read.
+func realData(d config.Data) string {
+	switch d.Kind {
+	case "hospital":
+		return fmt.Sprintf("Medicare’s payments to hospitals in fiscal year %d: every provider is a client", d.Year)
+	case "writers":
+		set := map[string]string{"unipen": "UNIPEN, 62 classes", "mnist": "MNIST, 10 classes"}[d.Set]
+		return fmt.Sprintf("Handwriting (%s): every writer is a client; a writer’s pictures are turned by 90 degrees with probability %s", set, setting(d.Rotated))
+	case "adult", "compas":
+		dealt := "dealt out at random"
+		if d.Partition != "" && d.Partition != "random" {
+			dealt = "all of the same " + d.Partition
+		}
+		name := map[string]string{"adult": "UCI Adult, incomes above $50,000", "compas": "COMPAS, offences within two years"}[d.Kind]
+		return fmt.Sprintf("%s: clients of up to %s, %s", name, counted(d.Samples, "row", "rows"), dealt)
+	}
+	return fmt.Sprintf("Data of the kind %q", d.Kind)
+}
+
 func distributionWords(d config.Distribution) string {
 	if d.Kind == "normal" {
 		return fmt.Sprintf("normal with mean %s and standard deviation %s", setting(d.Mean), setting(d.SD))
@@ -143,7 +162,7 @@ func trainingStory(r sim.Result, p plan) string {
 		a := p.run.Algorithm
 		fmt.Fprintf(&b, "In every round %s of %s %s asked and %s for %s with step %s on %s. ",
 			count(a.ClientsPerRound), count(r.Clients), are(a.ClientsPerRound), trains(a.ClientsPerRound),
-			counted(a.Local.Epochs, "epoch", "epochs"), setting(a.Local.Step), batchWords(a.Local.Batch))
+			counted(a.Local.Epochs, "epoch", "epochs"), setting(a.Local.Step), batchWords(r, a.Local))
 		if nu := p.run.Privacy.NoiseMultiplier; nu > 0 {
 			fmt.Fprintf(&b, "The noise multiplier is %s. ", setting(nu))
 		}
@@ -179,11 +198,19 @@ func validate(n int) string {
 	return "validate"
 }
 
-func batchWords(batch int) string {
-	if batch == 0 {
-		return "all their rows"
+func batchWords(r sim.Result, l config.Local) string {
+	one := exampleWord(r)
+	many, all := one+"s", "all their "+one+"s"
+	if l.Limit > 0 && pictures(r) {
+		all = "at most " + counted(l.Limit, one, many) + " of theirs, drawn afresh"
 	}
-	return "batches of " + counted(batch, "row", "rows")
+	if l.Batch == 0 {
+		return all
+	}
+	if l.Limit > 0 && pictures(r) {
+		return "batches of " + count(l.Batch) + " out of " + all
+	}
+	return "batches of " + counted(l.Batch, one, many)
 }
 
 func ending(r sim.Result, p plan) string {

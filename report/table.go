@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,15 +14,23 @@ import (
 
 // Table prints runs side by side for a terminal.
 func Table(w io.Writer, runs []sim.Summary) error {
-	rows := [][]string{{"method", "rounds", "validation loss", "worst distance", "median eps", "max eps", "declined", "claim"}}
+	classes := slices.ContainsFunc(runs, func(r sim.Summary) bool { return r.Metrics.Accuracy != nil })
+	second := "worst distance"
+	if classes {
+		second = "accuracy"
+	}
+	rows := [][]string{{"method", "rounds", "validation loss", second, "median eps", "max eps", "declined", "claim"}}
 	for _, r := range runs {
 		name := r.Algorithm
 		if r.Mode == "sound" && r.Privacy.NoiseMultiplier > 0 {
 			name += " (sound)"
 		}
 		distance := "-"
-		if d := r.Metrics.WorstDistance; d != nil {
+		if d := r.Metrics.WorstDistance; d != nil && !classes {
 			distance = figure(*d)
+		}
+		if a := r.Metrics.Accuracy; a != nil {
+			distance = fmt.Sprintf("%.1f %%", 100*float64(*a))
 		}
 		rows = append(rows, []string{
 			name, fmt.Sprint(r.Rounds), figure(r.Metrics.ValidationLoss), distance,

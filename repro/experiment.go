@@ -34,7 +34,7 @@ type Experiment struct {
 }
 
 // experiments in the order in which they are listed.
-var experiments = []Experiment{synthetic, hospital, handwriting, fairness, inversion}
+var experiments = []Experiment{synthetic, hospital, handwriting, fairness, inversion, meanEstimation, tuningCost}
 
 // List is every experiment.
 func List() []Experiment { return slices.Clone(experiments) }

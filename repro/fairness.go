@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fair"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report"
@@ -116,7 +115,7 @@ func runFairness(l *lab) (report.Study, error) {
 				chart.Series = append(chart.Series, series)
 			}
 			s.Charts = append(s.Charts, chart)
-			s.Rows = append(s.Rows, loanClaims(set, m.name, noise, func(k int, nu float64) float64 {
+			s.Rows = append(s.Rows, fairnessClaims(set.name, m.name, noise, func(k int, nu float64) float64 {
 				return meanAndDeviation(defined(cells[loanKey(set, k, nu)], m.of)).middle
 			})...)
 		}
@@ -155,30 +154,6 @@ func loanRow(set loanSetting, k int, nu float64, metric string, q spread) report
 		Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Label: fmt.Sprintf("%s, nu %v", models(k), nu), Metric: metric,
 		Settings: map[string]any{"setting": set.name, "k": k, "nu": nu}, Unit: "difference", Verdict: report.NoFigure, Note: "the text lacks the figure",
 	}, q)
-}
-
-// loanClaims states the papers' two claims as rows that can be false.
-func loanClaims(set loanSetting, metric string, noise []float64, at func(k int, nu float64) float64) []report.Row {
-	row := func(label string, value float64) report.Row {
-		r := measured(report.Row{
-			Section: "What the papers claim", Label: fmt.Sprintf("%s: %s, %s", set.name, metric, label), Metric: metric,
-			Settings: map[string]any{"setting": set.name}, Unit: "difference", Note: "below 0 if the claim holds",
-		}, spread{value, value, value})
-		r.Verdict = report.Differs
-		if value < 0 {
-			r.Verdict = report.Agrees
-		}
-		return r
-	}
-	most := noise[len(noise)-1]
-	rises := at(2, noise[0]) - at(1, noise[0])
-	for _, nu := range noise {
-		rises = max(rises, at(2, nu)-at(1, nu))
-	}
-	return []report.Row{
-		row("2 models less 1 model, at the noise where it is least", rises),
-		row("2 models at the largest noise less 1 model without noise", at(2, most)-at(1, 0)),
-	}
 }
 
 // loan trains one run and measures its fairness on the held-out users.
@@ -235,70 +210,4 @@ func finite(x float64) float64 {
 		return -1
 	}
 	return x
-}
-
-// whoGains compares, on one seed of setting A at nu 1, what users lose alone, with
-// everybody, and with their group. Every user chooses or fits on its first half of
-// rows and is judged on the second.
-func (l *lab) whoGains() ([]report.Row, error) {
-	var losses fair.Losses
-	local, global, personal := fair.ModelLoss{Name: "local"}, fair.ModelLoss{Name: "global"}, fair.ModelLoss{Name: "personalised"}
-	trained := map[int]*trainedLoan{}
-	for _, k := range []int{1, 2} {
-		run, err := l.resolve(loanRun(loanSettings[0], k, 1))
-		if err != nil {
-			return nil, err
-		}
-		run.Seed, run.Run.Workers = 1, 1
-		s, err := l.finish(run)
-		if err != nil {
-			return nil, err
-		}
-		trained[k] = &trainedLoan{append([]float64{}, s.Returned()...), s.Federation()}
-		s.Close()
-	}
-	m := model.Linear{Features: 2, Intercept: true}
-	learner, n := m.Learner(), m.Parameters()
-	alone := model.Descent{Step: 0.1, Epochs: 300, Loss: model.SquaredError}
-	for u := range trained[1].federation.Validation {
-		c := &trained[1].federation.Validation[u]
-		half := c.Rows.Len() / 2
-		first := &data.Client{Rows: data.Rows{X: c.X[:half*2], Y: c.Y[:half], Features: 2}}
-		own := make([]float64, n)
-		learner.Train(alone, own, first, nil)
-		_, best := model.Best(learner, n, trained[2].hypotheses, first)
-		for i := half; i < c.Rows.Len(); i++ {
-			square := func(theta []float64) float64 { r := m.Predict(theta, c.Rows, i) - c.Y[i]; return r * r }
-			local.Loss = append(local.Loss, square(own))
-			global.Loss = append(global.Loss, square(trained[1].hypotheses))
-			personal.Loss = append(personal.Loss, square(trained[2].hypotheses[best*n:(best+1)*n]))
-			losses.Group, losses.Cluster = append(losses.Group, loanGroup(c.Group)), append(losses.Cluster, u)
-		}
-	}
-	losses.Models = []fair.ModelLoss{local, global, personal}
-	cmp, err := fair.Compare(losses, fair.Bootstrap{Seed: 1})
-	if err != nil {
-		return nil, err
-	}
-	var rows []report.Row
-	for _, p := range append(cmp.Groups, cmp.Overall) {
-		group := p.Group
-		if group == cmp.Overall.Group {
-			group = "everybody"
-		}
-		for _, mm := range p.Models {
-			rows = append(rows, report.Row{
-				Section: "Who gains, who loses: mean squared error by group (setting A, nu 1, one seed, 95 % intervals)",
-				Label:   fmt.Sprintf("%s, %s model", group, mm.Name), Metric: "mean squared error", Settings: map[string]any{"group": group, "model": mm.Name},
-				Measured: number(*mm.MeanLoss.Value), Low: pointer(mm.MeanLoss.Low), High: pointer(mm.MeanLoss.High), Unit: "y squared", Verdict: report.NoFigure,
-				Note: fmt.Sprintf("best for %.0f %% of its clients", 100**mm.Best.Value),
-			})
-		}
-	}
-	return rows, nil
-}
-
-type trainedLoan struct {
-	hypotheses []float64
-	federation *data.Federation
 }

@@ -1,0 +1,54 @@
+// Package durable writes files that are there whole after a power loss, or not at all, and locks them between processes.
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ErrBusy: another process holds the lock.
+var ErrBusy = errors.New("in use by another process")
+
+// WriteFile replaces path by data in one step.
+func WriteFile(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // nothing is left there once it has been renamed
+	err = errors.Join(f.Chmod(mode), write(f, data), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return SyncDirectory(filepath.Dir(path))
+}
+
+func write(f *os.File, data []byte) error {
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// TryLock locks path, creating it, until the file is closed or the process ends.
+func TryLock(path string) (*os.File, error) { return lock(path, false) }
+
+// Lock is TryLock that waits.
+func Lock(path string) (*os.File, error) { return lock(path, true) }
+
+func lock(path string, wait bool) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := lockExclusive(f, wait); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}

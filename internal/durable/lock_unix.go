@@ -1,0 +1,40 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+func lockExclusive(f *os.File, wait bool) error {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrBusy
+		}
+		return err
+	}
+}
+
+// SyncDirectory makes the names in a folder last.
+func SyncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}

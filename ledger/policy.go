@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Policy is what a dataset may release in all. Terms that no ceiling names are
+// refused: heuristic claims and unprotected releases must be named to be allowed.
+type Policy struct {
+	Ceilings []Ceiling `json:"ceilings"`
+}
+
+// Ceiling bounds all releases on one set of terms, in every run and federation
+// together. It is fixed before the first release under it.
+type Ceiling struct {
+	Unit     event.Unit     `json:"unit"`
+	Relation event.Relation `json:"relation"`
+	Claim    event.Claim    `json:"claim"`
+	// Epsilon is the most that may be lost. Under the relation "metric" it bounds
+	// the sum of the losses at each release's radius. The claim "none" wants
+	// infinity: without noise there is no bound.
+	Epsilon event.Number `json:"epsilon"`
+	// Delta is 0 under the relation "metric" and for the claim "none".
+	Delta event.Number `json:"delta"`
+	// Distance, under the relation "metric", holds the loss between two points that
+	// far apart to Epsilon as well: otherwise a plan with a tiny radius would buy
+	// little privacy at the price of much. 0: not bounded.
+	Distance event.Number `json:"distance,omitempty"`
+	// Filter is FilterRenyi (the default) or FilterZCDP.
+	Filter string `json:"filter,omitempty"`
+	// Orders are the Rényi filter's. Without them it takes the one order that serves
+	// Gaussian noise best; delta is shared out among several.
+	Orders []float64 `json:"orders,omitempty"`
+}
+
+// The filters that keep an (epsilon, delta) ceiling under adaptive releases.
+const (
+	FilterRenyi = "renyi"
+	FilterZCDP  = "zcdp" // knows no sampling
+)
+
+// Terms are what the ceiling's releases share.
+func (c Ceiling) Terms() account.Terms {
+	return account.Terms{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim}
+}
+
+// Validate lists everything that is wrong with the policy.
+func (p Policy) Validate() error {
+	var faults []error
+	seen := map[account.Terms]bool{}
+	for i, c := range p.Ceilings {
+		if err := c.Validate(); err != nil {
+			faults = append(faults, fmt.Errorf("ceilings[%d]: %w", i, err))
+		}
+		if seen[c.Terms()] {
+			faults = append(faults, fmt.Errorf("ceilings[%d]: a second ceiling for %s", i, describe(c.Terms())))
+		}
+		seen[c.Terms()] = true
+	}
+	return errors.Join(faults...)
+}
+
+// Validate says what is wrong with the ceiling, if anything.
+func (c Ceiling) Validate() error {
+	blank := event.Release{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim, Trust: event.TrustLocal, What: event.Unprotected{}}
+	if err := blank.Validate(); err != nil {
+		return err
+	}
+	epsilon, delta, distance := float64(c.Epsilon), float64(c.Delta), float64(c.Distance)
+	metric := c.Relation == event.Metric
+	if metric != (c.Unit == event.UnitNeighbourhood) {
+		return fmt.Errorf("the unit %q does not go with the relation %q", c.Unit, c.Relation)
+	}
+	if c.Claim != event.ClaimNone && c.Claim != event.ClaimHeuristic && metric != (c.Claim == event.ClaimMetric) {
+		return fmt.Errorf("the claim %q does not go with the relation %q", c.Claim, c.Relation)
+	}
+	if (metric || c.Claim == event.ClaimNone) && (c.Filter != "" || len(c.Orders) > 0) {
+		return fmt.Errorf("a filter has no meaning for %s", describe(c.Terms()))
+	}
+	if !(distance >= 0) || math.IsInf(distance, 1) || (distance > 0 && (!metric || c.Claim == event.ClaimNone)) {
+		return fmt.Errorf("the distance is %v; want a finite number > 0 under the relation %q, and none elsewhere", distance, event.Metric)
+	}
+	switch {
+	case c.Claim == event.ClaimNone:
+		if !math.IsInf(epsilon, 1) || delta != 0 {
+			return fmt.Errorf("epsilon is %v, but releases of the claim %q are unbounded; want inf, and delta 0", epsilon, c.Claim)
+		}
+		return nil
+	case metric:
+		if !(epsilon > 0) || math.IsInf(epsilon, 1) || delta != 0 {
+			return fmt.Errorf("epsilon is %v and delta %v; want a finite epsilon > 0, and delta 0", epsilon, delta)
+		}
+		return nil
+	}
+	_, err := newFilter(c)
+	return err
+}
+
+// resolve fills in what the ceiling leaves open, so that it is fixed for ever.
+func (c Ceiling) resolve() (Ceiling, error) {
+	if c.Relation == event.Metric || c.Claim == event.ClaimNone {
+		return c, nil
+	}
+	if c.Filter == "" {
+		c.Filter = FilterRenyi
+	}
+	if c.Filter == FilterRenyi && len(c.Orders) == 0 {
+		order, err := account.FilterOrder(gaussianShape{}, float64(c.Epsilon), float64(c.Delta))
+		if err != nil {
+			return c, err
+		}
+		c.Orders = []float64{order}
+	}
+	return c, nil
+}
+
+// gaussianShape is the Rényi curve of Gaussian noise, up to a factor.
+type gaussianShape struct{}
+
+// RDP grows with the order.
+func (gaussianShape) RDP(order float64) float64 { return order }
+
+// sameAs compares a ceiling with a resolved one; what it leaves open fits anything.
+func (c Ceiling) sameAs(recorded Ceiling) bool {
+	return c.Terms() == recorded.Terms() && c.Epsilon == recorded.Epsilon && c.Delta == recorded.Delta &&
+		c.Distance == recorded.Distance &&
+		(c.Filter == "" || c.Filter == recorded.Filter) &&
+		(len(c.Orders) == 0 || slices.Equal(c.Orders, recorded.Orders))
+}
+
+// describe names terms to people.
+func describe(t account.Terms) string {
+	return fmt.Sprintf("unit %q, relation %q, claim %q", t.Unit, t.Relation, t.Claim)
+}

@@ -1,0 +1,325 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// state is what the records say, and nothing else: the same records give the same
+// state. A record is first admitted, which changes nothing, then written, then
+// applied.
+type state struct {
+	head     Hash
+	records  int
+	identity Hash
+	founded  time.Time
+	budgets  map[account.Terms]*budget
+	members  map[string]Membership
+	entries  map[Slot]*Entry
+	order    []*Entry // as they were reserved
+	tallies  map[scope]*tally
+	counters map[string]int64 // stored releases by federation
+	waiting  map[Hash]int     // slots whose bytes must be kept, by content
+	notes    []Note
+}
+
+// Note is something that a reader of the ledger should know.
+type Note struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+func newState() state {
+	return state{
+		head: origin(), budgets: map[account.Terms]*budget{}, members: map[string]Membership{},
+		entries: map[Slot]*Entry{}, tallies: map[scope]*tally{}, counters: map[string]int64{}, waiting: map[Hash]int{},
+	}
+}
+
+// newIdentity tells this ledger from every other one.
+func newIdentity() (Hash, error) {
+	var id Hash
+	_, err := rand.Read(id[:])
+	return id, err
+}
+
+// admit says why a record cannot follow, if it cannot. Budgets are not asked:
+// what is in the ledger was spent, whether it fits or not.
+func (s *state) admit(r record) error {
+	if (r.Kind == kindFounded) != (s.records == 0) {
+		return fmt.Errorf("a ledger is founded by its first record, and once")
+	}
+	switch r.Kind {
+	case kindCeiling:
+		return s.admitCeiling(r)
+	case kindMember:
+		if _, known := s.members[r.Membership.Federation]; known {
+			return fmt.Errorf("%w: federation %q is known already", ErrConflict, r.Membership.Federation)
+		}
+		return r.Membership.validate()
+	case kindReserve:
+		return s.admitReserve(*r.Charge)
+	case kindStore:
+		return s.admitStore(r)
+	case kindCommit:
+		return s.admitCommit(*r.Slot, *r.Receipt)
+	case kindAbandon:
+		e, err := s.entry(*r.Slot)
+		if err == nil && e.Status != Reserved && e.Status != Stored {
+			err = fmt.Errorf("%w: %s is %s", ErrConflict, r.Slot, e.Status)
+		}
+		return err
+	}
+	return nil
+}
+
+func (s *state) entry(slot Slot) (*Entry, error) {
+	e, ok := s.entries[slot]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownSlot, slot)
+	}
+	return e, nil
+}
+
+func (s *state) admitCeiling(r record) error {
+	if err := r.Ceiling.Validate(); err != nil {
+		return err
+	}
+	terms := r.Ceiling.Terms()
+	if b, known := s.budgets[terms]; known && s.released(terms) > 0 && r.Reason == "" {
+		return fmt.Errorf("%w: %s: epsilon %v, delta %v is recorded, not epsilon %v, delta %v", ErrPolicy, describe(terms),
+			b.ceiling.Epsilon, b.ceiling.Delta, r.Ceiling.Epsilon, r.Ceiling.Delta)
+	}
+	return nil
+}
+
+// released is how often something was released on these terms.
+func (s *state) released(t account.Terms) int {
+	if all, ok := s.tallies[scope{terms: t}]; ok {
+		return all.releases
+	}
+	return 0
+}
+
+func (s *state) admitReserve(c Charge) error {
+	if err := c.Slot.validate(); err != nil {
+		return err
+	}
+	if err := checkEnforcement(c.Enforcement); err != nil {
+		return err
+	}
+	if c.Plan == (Hash{}) {
+		return fmt.Errorf("the hash of the plan is missing")
+	}
+	if _, taken := s.entries[c.Slot]; taken {
+		return fmt.Errorf("%w: %s", ErrConflict, c.Slot)
+	}
+	if _, known := s.members[c.Slot.Federation]; !known {
+		return fmt.Errorf("%w: federation %q", ErrStranger, c.Slot.Federation)
+	}
+	_, err := s.budget(account.TermsOf(c.Release))
+	return err
+}
+
+// budget is the one that a release would be paid from.
+func (s *state) budget(t account.Terms) (*budget, error) {
+	b, ok := s.budgets[t]
+	if !ok {
+		return nil, fmt.Errorf("%w: the policy has no ceiling for %s", ErrRefused, describe(t))
+	}
+	return b, nil
+}
+
+func (s *state) admitStore(r record) error {
+	e, err := s.entry(*r.Slot)
+	if err != nil {
+		return err
+	}
+	if e.Status != Reserved {
+		return fmt.Errorf("%w: %s is %s", ErrConflict, r.Slot, e.Status)
+	}
+	if want := s.counters[r.Slot.Federation] + 1; r.Content.Counter != want || r.Content.Size < 0 {
+		return fmt.Errorf("release %d of the federation, with %d bytes, cannot come after release %d", r.Content.Counter, r.Content.Size, want-1)
+	}
+	return nil
+}
+
+// admitCommit accepts only the slot's own draft, signed with the pinned key.
+func (s *state) admitCommit(slot Slot, r SignedReceipt) error {
+	e, err := s.entry(slot)
+	if err != nil {
+		return err
+	}
+	if e.draft == nil || e.Status == Committed {
+		return fmt.Errorf("%w: %s is %s", ErrConflict, slot, e.Status)
+	}
+	return s.checkReceipt(e, r)
+}
+
+func (s *state) checkReceipt(e *Entry, r SignedReceipt) error {
+	if key := s.members[e.Slot.Federation].Key; r.Key != key {
+		return fmt.Errorf("%w: signed with key %s, but federation %q signs with %s", ErrReceipt, r.Key, e.Slot.Federation, key)
+	}
+	if err := r.Verify(); err != nil {
+		return err
+	}
+	got, err := r.Receipt.Canonical()
+	if err != nil {
+		return err
+	}
+	if want, err := e.draft.Canonical(); err != nil || !bytes.Equal(got, want) {
+		return fmt.Errorf("%w: it is not about what this ledger released in %s", ErrReceipt, e.Slot)
+	}
+	return nil
+}
+
+// apply moves the state on by a record that was admitted; at is its chain value.
+func (s *state) apply(r record, at Hash) error {
+	switch r.Kind {
+	case kindFounded:
+		s.identity, s.founded = *r.Identity, r.At
+	case kindCeiling:
+		if err := s.setCeiling(r); err != nil {
+			return err
+		}
+	case kindMember:
+		s.members[r.Membership.Federation] = *r.Membership
+	case kindReserve:
+		if err := s.spend(r); err != nil {
+			return err
+		}
+	case kindStore:
+		s.store(r, at)
+	case kindCommit:
+		e := s.entries[*r.Slot]
+		s.release(e)
+		e.Status, e.Receipt = Committed, r.Receipt
+	case kindAbandon:
+		e := s.entries[*r.Slot]
+		s.release(e)
+		e.Status, e.Reason = Abandoned, r.Reason
+	case kindCut:
+		s.notes = append(s.notes, Note{r.At, fmt.Sprintf("%d bytes of a record that was never completed were removed", r.Bytes)})
+	}
+	s.head = at
+	s.records++
+	return nil
+}
+
+func (s *state) setCeiling(r record) error {
+	b, err := newBudget(*r.Ceiling)
+	if err != nil {
+		return err
+	}
+	terms := r.Ceiling.Terms()
+	if before, known := s.budgets[terms]; known && s.released(terms) > 0 {
+		b.amended = true
+		s.notes = append(s.notes, Note{r.At, fmt.Sprintf("the ceiling for %s was changed after releases, from epsilon %v, delta %v to epsilon %v, delta %v: %s",
+			describe(terms), before.ceiling.Epsilon, before.ceiling.Delta, r.Ceiling.Epsilon, r.Ceiling.Delta, r.Reason)})
+	}
+	for _, e := range s.order {
+		if account.TermsOf(e.Release) != terms {
+			continue
+		}
+		if err := b.spend(e.Release); err != nil {
+			return err
+		}
+	}
+	s.budgets[terms] = b
+	return nil
+}
+
+func (s *state) spend(r record) error {
+	c := *r.Charge
+	b, err := s.budget(account.TermsOf(c.Release))
+	if err != nil {
+		return err
+	}
+	if err := b.spend(c.Release); err != nil {
+		return err
+	}
+	for _, where := range scopes(&c) {
+		t, ok := s.tallies[where]
+		if !ok {
+			if t, err = newTally(where.terms); err != nil {
+				return err
+			}
+			s.tallies[where] = t
+		}
+		release := c.Release
+		if where.run == "" && where.federation != "" { // receipts are made from it
+			release, _ = withhold(release)
+		}
+		if err := t.add(release); err != nil {
+			return err
+		}
+	}
+	e := &Entry{Charge: c, Status: Reserved, ReservedAt: r.At}
+	s.entries[c.Slot] = e
+	s.order = append(s.order, e)
+	return nil
+}
+
+func (s *state) store(r record, at Hash) {
+	e := s.entries[*r.Slot]
+	e.Status, e.Content, e.Size = Stored, r.Content.Hash, r.Content.Size
+	release, withheld := withhold(e.Release)
+	e.draft = &Receipt{
+		Version: receiptVersion, Participant: s.members[r.Slot.Federation].Participant, Slot: *r.Slot,
+		Plan: e.Plan, Content: e.Content, Size: e.Size,
+		Release: release, RadiusWithheld: withheld, Enforcement: e.Enforcement,
+		Spent: r.Content.Spent, Counter: r.Content.Counter, Head: at,
+	}
+	s.counters[r.Slot.Federation] = r.Content.Counter
+	s.waiting[e.Content]++
+}
+
+// release lets go of a slot's bytes; other slots may hold the same.
+func (s *state) release(e *Entry) {
+	if e.Status != Stored {
+		return
+	}
+	if s.waiting[e.Content]--; s.waiting[e.Content] == 0 {
+		delete(s.waiting, e.Content)
+	}
+}
+
+// spentSoFar is what the federation's releases on the charge's terms cost.
+func (s *state) spentSoFar(c Charge) (event.Statement, error) {
+	terms := account.TermsOf(c.Release)
+	b, err := s.budget(terms)
+	if err != nil {
+		return event.Statement{}, err
+	}
+	return s.tallies[scope{terms, c.Slot.Federation, ""}].statement(float64(b.ceiling.Delta))
+}
+
+// check says whether releases fit together; it changes nothing.
+func (s *state) check(releases ...event.Release) error {
+	together := map[account.Terms]event.Release{}
+	for _, r := range releases {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		terms := account.TermsOf(r)
+		if before, ok := together[terms]; ok {
+			r.What = event.Composed{Parts: []event.Event{before.What, r.What}}
+		}
+		together[terms] = r
+	}
+	for terms, r := range together {
+		b, err := s.budget(terms)
+		if err != nil {
+			return err
+		}
+		if err := b.check(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Summary is what a ledger says to people.
+type Summary struct {
+	Identity    Hash          `json:"identity"`
+	Founded     time.Time     `json:"founded"`
+	Records     int           `json:"records"`
+	Head        Hash          `json:"head"`
+	Budgets     []BudgetSpend `json:"budgets"`
+	Runs        []RunSpend    `json:"runs"`
+	Federations []Membership  `json:"federations"`
+	Notes       []Note        `json:"notes"`
+}
+
+// Counts say how far releases have come. All of them are spent.
+type Counts struct {
+	Releases  int `json:"releases"`
+	Reserved  int `json:"reserved"`
+	Stored    int `json:"stored"`
+	Committed int `json:"committed"`
+	Abandoned int `json:"abandoned"`
+	Attested  int `json:"attested"` // not enforced by us
+}
+
+func (c *Counts) add(e *Entry) {
+	c.Releases++
+	switch e.Status {
+	case Reserved:
+		c.Reserved++
+	case Stored:
+		c.Stored++
+	case Committed:
+		c.Committed++
+	case Abandoned:
+		c.Abandoned++
+	}
+	if e.Enforcement == Attested {
+		c.Attested++
+	}
+}
+
+// BudgetSpend is a ceiling, and what all releases under it cost.
+type BudgetSpend struct {
+	event.Statement
+	Counts
+	Ceiling event.Number `json:"ceiling"`
+	Used    float64      `json:"used"` // share of the ceiling, by the filter that keeps it
+	Filter  string       `json:"filter"`
+	Amended bool         `json:"amended"`
+	// Distance and what two points that far apart lose; 0 if no distance is bounded.
+	Distance          event.Number `json:"distance"`
+	EpsilonAtDistance event.Number `json:"epsilon_at_distance"`
+}
+
+// RunSpend is what the releases of one run on one set of terms cost.
+type RunSpend struct {
+	Federation string `json:"federation"`
+	Run        string `json:"run"`
+	event.Statement
+	Counts
+	Last time.Time `json:"last"` // when the last of them was reserved
+}
+
+func (s *state) summary() (Summary, error) {
+	sum := Summary{
+		Identity: s.identity, Founded: s.founded, Records: s.records, Head: s.head,
+		Budgets: []BudgetSpend{}, Runs: []RunSpend{}, Federations: []Membership{}, Notes: slices.Clone(s.notes),
+	}
+	if sum.Notes == nil {
+		sum.Notes = []Note{}
+	}
+	counts, last := map[scope]*Counts{}, map[scope]time.Time{}
+	for _, e := range s.order {
+		for _, where := range scopes(&e.Charge) {
+			if counts[where] == nil {
+				counts[where] = &Counts{}
+			}
+			counts[where].add(e)
+			last[where] = e.ReservedAt
+		}
+	}
+	for terms, b := range s.budgets {
+		one, err := b.summary(s.tallies[scope{terms: terms}])
+		if err != nil {
+			return Summary{}, err
+		}
+		if c := counts[scope{terms: terms}]; c != nil {
+			one.Counts = *c
+		}
+		sum.Budgets = append(sum.Budgets, one)
+	}
+	for where, t := range s.tallies {
+		if where.run == "" {
+			continue
+		}
+		statement, err := t.statement(float64(s.budgets[where.terms].ceiling.Delta))
+		if err != nil {
+			return Summary{}, fmt.Errorf("run %q: %w", where.run, err)
+		}
+		sum.Runs = append(sum.Runs, RunSpend{where.federation, where.run, statement, *counts[where], last[where]})
+	}
+	for _, m := range s.members {
+		sum.Federations = append(sum.Federations, m)
+	}
+	slices.SortFunc(sum.Budgets, func(a, b BudgetSpend) int { return compareTerms(a.Statement, b.Statement) })
+	slices.SortFunc(sum.Runs, func(a, b RunSpend) int {
+		return cmp.Or(cmp.Compare(a.Federation, b.Federation), cmp.Compare(a.Run, b.Run), compareTerms(a.Statement, b.Statement))
+	})
+	slices.SortFunc(sum.Federations, func(a, b Membership) int { return cmp.Compare(a.Federation, b.Federation) })
+	return sum, nil
+}
+
+func compareTerms(a, b event.Statement) int {
+	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Claim, b.Claim))
+}
+
+// summary says what is spent of a ceiling; t is nil if nothing is.
+func (b *budget) summary(t *tally) (BudgetSpend, error) {
+	c := b.ceiling
+	one := BudgetSpend{Ceiling: c.Epsilon, Used: b.used(), Filter: c.Filter, Amended: b.amended, Distance: c.Distance}
+	if t == nil {
+		var err error
+		if t, err = newTally(c.Terms()); err != nil {
+			return BudgetSpend{}, err
+		}
+	}
+	var err error
+	if one.Statement, err = t.statement(float64(c.Delta)); err != nil {
+		return BudgetSpend{}, fmt.Errorf("%s: %w", describe(c.Terms()), err)
+	}
+	if c.Distance > 0 {
+		one.EpsilonAtDistance = event.Number(t.metric.At(float64(c.Distance)))
+	}
+	if one.Filter == "" {
+		one.Filter = "metric"
+		if t.bare {
+			one.Filter = "none"
+		}
+	}
+	return one, nil
+}
