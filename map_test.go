@@ -17,7 +17,7 @@ var levels = map[string]int{
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1,
 	"model": 2, "ledger": 2, "theory": 2,
 	"fl": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
-	"sim": 4, "federation": 4,
+	"sim": 4, "federation": 4, "federation/identity/identitytest": 4,
 	"audit": 5, "sweep": 5,
 	"report": 6,
 	"repro":  7, "web": 7,

@@ -68,7 +68,7 @@ func DefaultSilo(kind, algorithm, mode string) Run {
 		a.Selection.Score = "loss"
 	}
 	p := &r.Privacy
-	p.Epsilon, p.Delta, p.Clip, p.RecordsPerPerson, p.Relation = 6, 1e-3, 1, 1, "add-remove"
+	p.Epsilon, p.Delta, p.Clip, p.UpdateClip, p.RecordsPerPerson, p.Relation = 6, 1e-3, 1, 0.02, 1, "add-remove"
 	p.NoiseMultiplier, p.Radius = 0, 0
 	if algorithm == "ifca" {
 		a.Hypotheses = 3

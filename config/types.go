@@ -30,7 +30,7 @@ type Data struct {
 	Year              int          `yaml:"year" jsonschema:"minimum=2011,maximum=2016" jsonschema_description:"hospital: fiscal year of the file, 2011 (six states) or 2016"`
 	DRGs              []int        `yaml:"drgs" jsonschema_description:"hospital: the conditions, in the order of their index"`
 	Index             string       `yaml:"index" jsonschema:"enum=listing,enum=code" jsonschema_description:"hospital: number the conditions as listed or by their code"`
-	Set               string       `yaml:"set" jsonschema:"enum=unipen,enum=mnist" jsonschema_description:"writers: whose handwriting"`
+	Set               string       `yaml:"set" jsonschema:"enum=unipen,enum=mnist,enum=femnist" jsonschema_description:"writers: whose handwriting; femnist: LEAF's files in the folder femnist"`
 	Rotated           float64      `yaml:"rotated" jsonschema:"minimum=0,maximum=1" jsonschema_description:"writers: probability that a writer's pictures are rotated by 90 degrees"`
 	TrainShare        float64      `yaml:"train_share" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"hospital and writers: share of the clients that train; the others validate"`
 	Ink               string       `yaml:"ink,omitempty" jsonschema:"enum=dark,enum=light" jsonschema_description:"writers: dark ink on white (the default), as LEAF has it, or light on black, as MNIST has it, which trains faster"`
@@ -130,7 +130,8 @@ type Privacy struct {
 
 	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"silos: every silo's target for its own examples; 0: no privacy"`
 	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: of the target"`
-	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"silos: largest norm of one example's gradient (dp-fedavg: of a silo's update)"`
+	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"silos: largest norm of one example's gradient"`
+	UpdateClip       float64      `yaml:"update_clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"dp-fedavg: largest norm of a silo's update"`
 	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" jsonschema_description:"silos: who counts as a neighbour; replace-one leaves the number of examples public"`
 	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos, sound, add-remove: declared size that rate and steps follow from; 0: not declared"`
 	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"silos: records that one person may have; the target then holds for a person"`

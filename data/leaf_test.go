@@ -3,10 +3,14 @@ package data
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // leafPicture is paper but for the given values at its start.
@@ -208,4 +212,32 @@ func FuzzReadLEAF(f *testing.F) {
 			t.Fatalf("%d pixels, %d pictures, %d writers", len(w.Images.Pixels), w.Images.Len(), len(w.Writers))
 		}
 	})
+}
+
+// TestFEMNISTAsRunData: LEAF's files in the folder femnist become clients, ink dark
+// or light as the run file says.
+func TestFEMNISTAsRunData(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "femnist"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	one := `{"x": [` + leafPicture("0.0") + `], "y": [3]}`
+	body := leafFile(`["a", "b"]`, `[1, 1]`, `{"a": `+one+`, "b": `+one+`}`)
+	if err := os.WriteFile(filepath.Join(folder, "femnist", "all_data_0.json"), []byte(body), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for ink, want := range map[string]byte{"": 0, "dark": 0, "light": 255} {
+		d := config.Data{Kind: "writers", Set: "femnist", Ink: ink, TrainShare: 0.5}
+		f, err := NewFolder(folder).Load(d, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.Train[0]
+		if len(f.Train) != 1 || len(f.Validation) != 1 || f.Classes != 62 || c.Images.Pixels[784*c.Index[0]] != want {
+			t.Errorf("ink %q: %d and %d clients, first pixel %d", ink, len(f.Train), len(f.Validation), c.Images.Pixels[784*c.Index[0]])
+		}
+	}
+	if _, err := NewFolder(t.TempDir()).Load(config.Data{Kind: "writers", Set: "femnist", TrainShare: 0.5}, 1); err == nil || !strings.Contains(err.Error(), "femnist") {
+		t.Errorf("without the files: %v", err)
+	}
 }

@@ -110,6 +110,10 @@ func (f *Folder) writerImages(set string) (*WriterImages, error) {
 		need = []string{"mnist", "mnist-by-writer"}
 		load = func(path string) (*WriterImages, error) { return LoadMNISTWriters(path, "train") }
 	}
+	if set == "femnist" {
+		need = []string{"femnist"}
+		load = func(path string) (*WriterImages, error) { return LoadLEAF(filepath.Join(path, "femnist")) }
+	}
 	if err := f.Has(need...); err != nil {
 		return nil, err
 	}

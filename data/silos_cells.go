@@ -42,7 +42,7 @@ func loadCells(path string, l cellLayout) (*Silos, error) {
 func (l cellLayout) rows(x, y matrix) (Rows, error) {
 	n := len(y.values)
 	if x.rows != n || x.cols != l.features || y.rows != 1 && y.cols != 1 && n > 0 {
-		return Rows{}, fmt.Errorf("X is %d by %d, Y is %d by %d; wanted: rows by %d, and one target a row", x.rows, x.cols, y.rows, y.cols, l.features)
+		return Rows{}, fmt.Errorf("array X is %d by %d, array Y is %d by %d; wanted: rows by %d, and one target a row", x.rows, x.cols, y.rows, y.cols, l.features)
 	}
 	if n == 0 {
 		return Rows{}, fmt.Errorf("the silo is empty; remove its cell from X and from Y")

@@ -32,13 +32,16 @@ type Coordinator struct {
 	sampler   *fl.Sampler
 	store     store.Store
 	signer    ed25519.PrivateKey
+	scratch   string
 	log       *slog.Logger
 	metrics   *metrics
 
 	// gate is held for reading while an answer is recorded, and for writing while a
 	// round opens or closes: an answer is part of its round or refused.
 	gate     sync.RWMutex
+	over     string // why the run ended, if it had ended before
 	state    *fl.State
+	before   *fl.State // when the round was opened
 	round    *openRound
 	finished *Finished
 
@@ -55,7 +58,9 @@ type Terms struct {
 	Start  int      // participants that must be present before the first round
 	Store  store.Store
 	Signer ed25519.PrivateKey
-	Log    *slog.Logger
+	// Scratch is a folder for releases that are too many for memory; empty: none.
+	Scratch string
+	Log     *slog.Logger
 }
 
 // Finished is a run that has ended.
@@ -72,7 +77,7 @@ type Finished struct {
 // The reasons why a run ends.
 const (
 	StoppedRounds = "rounds" // all rounds were made
-	StoppedBudget = "budget" // every participant has declined the rest
+	StoppedBudget = "budget" // so many have declined the rest that no round can succeed
 )
 
 // NewCoordinator prepares a run, or goes on with it if the store knows it.
@@ -89,6 +94,11 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !run.Data.OfSilos() {
+		if err := fl.Affordable(run, m.Parameters()); err != nil {
+			return nil, err
+		}
+	}
 	algorithm, err := fl.New(run, m, len(t.Names))
 	if err != nil {
 		return nil, err
@@ -96,7 +106,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	a := run.Algorithm
 	c := &Coordinator{
 		plan: t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
-		model: m, algorithm: algorithm, store: t.Store, signer: t.Signer, log: t.Log,
+		model: m, algorithm: algorithm, store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log,
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		metrics:  newMetrics(),
@@ -110,47 +120,6 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		c.index[name] = i
 	}
 	return c, c.restore(ctx)
-}
-
-// restore takes up the run where the store says it is.
-func (c *Coordinator) restore(ctx context.Context) error {
-	err := c.store.CreateRun(ctx, store.Run{
-		ID: c.plan.Run, File: []byte(c.plan.RunFile), SHA256: fmt.Sprintf("%x", c.sum), Status: store.Running, Created: time.Now(),
-	})
-	if err != nil {
-		return err
-	}
-	for i, name := range c.names {
-		if _, err := c.store.AddParticipant(ctx, c.plan.Run, name, i); err != nil {
-			return err
-		}
-	}
-	c.state = c.algorithm.Start()
-	last, err := c.store.LatestRound(ctx, c.plan.Run)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, raw, err := c.store.LatestState(ctx, c.plan.Run)
-	switch {
-	case err == nil:
-		if c.state, err = decodeState(raw); err != nil {
-			return err
-		}
-	case !errors.Is(err, store.ErrNotFound):
-		return err
-	}
-	if err := decodeGob(last.Sampler, &c.sampler.State); err != nil {
-		return fmt.Errorf("the sampler's state: %w", err)
-	}
-	c.state.Round = last.Number // abandoned rounds leave no state behind, but they count
-	if last.Status != store.RoundOpen {
-		c.state.Round++
-		return nil
-	}
-	return c.resume(ctx, last)
 }
 
 // Join is what a participant is shown when it arrives.
@@ -203,6 +172,7 @@ func (c *Coordinator) Next(ctx context.Context, name, run string, sum []byte, wa
 		return nil, nil, err
 	}
 	c.presence.waits(i, +1)
+	c.progress.ring() // a round may be waiting for enough to be there
 	defer c.presence.waits(i, -1)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,7 +19,8 @@ import (
 
 var (
 	soak    = flag.Bool("soak", false, "run the long tests")
-	oneSeed = flag.Int64("simulation-seed", -1, "run the simulation with this seed alone")
+	oneSeed = flag.Int64("simulation-seed", -1, "run the simulation from this seed on")
+	seeds   = flag.Int("simulation-seeds", 0, "how many seeds to run; 0: 1 from a given seed, otherwise the default")
 )
 
 func newWorld(t *testing.T, seed uint64, members, rounds int) *world {
@@ -26,6 +28,7 @@ func newWorld(t *testing.T, seed uint64, members, rounds int) *world {
 	key[0] = byte(seed)
 	return &world{
 		t: t, seed: seed, dir: ramDisk(t), members: members, rounds: rounds, size: members,
+		store: func(s store.Store) store.Store { return s }, ledger: func(l *ledger.Ledger) Ledger { return l },
 		signer: ed25519.NewKeyFromSeed(key[:]), net: &network{faulty: true},
 		states: map[int][]byte{}, sent: map[sentSlot][32]byte{},
 	}
@@ -57,6 +60,10 @@ func (w *world) run() {
 			w.seed, time.Since(began).Round(time.Second), w.net.faults, w.crashes, len(w.states))
 	})
 	w.inspect()
+}
+
+// report fails the test with everything that went wrong.
+func (w *world) report() {
 	for _, a := range w.anomalies {
 		w.t.Errorf("seed %d: %s (again: -run %s -simulation-seed %d)", w.seed, a, w.t.Name(), w.seed)
 	}
@@ -155,21 +162,43 @@ func (w *world) judge(r store.Round, i int, counted, accepted bool, sum [32]byte
 	}
 }
 
+// simulate runs one seed. Now and then a release is so large that it travels in two
+// parts.
+func simulate(t *testing.T, seed uint64) *world {
+	w := newWorld(t, seed, 20, 30)
+	if seed%50 == 7 {
+		w = newWorld(t, seed, 8, 12)
+		w.size = PartBytes/8 + 1000
+	}
+	w.run()
+	w.report()
+	os.RemoveAll(w.dir)
+	return w
+}
+
 // TestSimulatedFederation: no update is lost or counted twice, nothing hangs, and
 // every release that left is in a ledger, whatever the network does.
 func TestSimulatedFederation(t *testing.T) {
-	members, rounds, seeds := 20, 30, 6
+	first, count := uint64(0), 8
 	if *soak {
-		seeds = 2000
+		count = 2000
 	}
 	if *oneSeed >= 0 {
-		newWorld(t, uint64(*oneSeed), members, rounds).run()
-		return
+		first, count = uint64(*oneSeed), 1
 	}
-	for seed := range seeds {
-		newWorld(t, uint64(seed), members, rounds).run()
+	if *seeds > 0 {
+		count = *seeds
+	}
+	var faults, crashes, abandoned int
+	for seed := first; seed < first+uint64(count); seed++ {
+		w := simulate(t, seed)
 		if t.Failed() {
 			t.Fatalf("stopped at seed %d", seed)
 		}
+		faults, crashes, abandoned = faults+w.net.faults, crashes+w.crashes, abandoned+w.rounds-len(w.states)
+	}
+	t.Logf("%d seeds: %d faults, %d crashes, %d rounds abandoned", count, faults, crashes, abandoned)
+	if count > 4 && (abandoned == 0 || crashes < count || faults < 100*count) {
+		t.Error("the network was too kind to show anything")
 	}
 }

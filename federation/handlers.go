@@ -233,6 +233,9 @@ func (h *handlers) refused(err error) error {
 		reason = ReasonInternal
 		h.c.log.Error("a request failed", "error", err)
 	}
+	if reason == ReasonEquivocation {
+		h.c.log.Error("a participant sent other bytes for a slot that is taken", "error", err)
+	}
 	h.c.metrics.refuse(reason)
 	return toWire(err)
 }

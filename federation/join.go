@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -41,9 +42,13 @@ func NewClient(server string, config *tls.Config, dial func(context.Context, str
 	return client, transport
 }
 
+// enrolTime is how long enrolment tries to reach the server.
+const enrolTime = 2 * time.Minute
+
 // Enrol makes a key for the invited in dir and has it certified. Called again with
 // the same invitation it goes on where it was interrupted.
-func Enrol(ctx context.Context, invite, dir string) (*identity.Member, error) {
+func Enrol(ctx context.Context, invite, dir string, log *slog.Logger) (*identity.Member, error) {
+	invite = strings.TrimSpace(invite)
 	i, err := identity.ParseInvite(invite)
 	if err != nil {
 		return nil, err
@@ -61,9 +66,13 @@ func Enrol(ctx context.Context, invite, dir string) (*identity.Member, error) {
 	}
 	client, transport := NewClient(i.Server, i.TLS(), nil)
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, enrolTime)
 	defer cancel()
-	reply, err := client.Enrol(ctx, &wire.EnrolRequest{Token: invite, SigningRequest: request})
+	reply, err := retry(ctx, log, "enrol", func(ctx context.Context) (*wire.EnrolReply, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		return client.Enrol(ctx, &wire.EnrolRequest{Token: invite, SigningRequest: request})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("enrol at %s: %w", i.Server, err)
 	}

@@ -94,7 +94,7 @@ func TestLoopbackFederation(t *testing.T) {
 			t.Fatal(err)
 		}
 		invite.Server = address
-		if _, err := Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity")); err != nil {
+		if _, err := Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity"), l.log); err != nil {
 			t.Fatal(err)
 		}
 		go func() {

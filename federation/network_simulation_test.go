@@ -31,6 +31,19 @@ type simulatedServer struct {
 	calls   sync.WaitGroup
 }
 
+// calm ends the faults.
+func (n *network) calm() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faulty = false
+}
+
+func (n *network) isFaulty() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.faulty
+}
+
 var errNetwork = errors.New("connection lost")
 
 // link is one life of a participant's connection; it is a connect.HTTPClient.
@@ -62,10 +75,7 @@ func (l *link) draw() fate {
 	r := l.rng
 	f := fate{before: time.Duration(r.IntN(50)) * time.Millisecond, after: time.Duration(r.IntN(50)) * time.Millisecond}
 	kind, size := r.IntN(100), r.Float64()
-	l.net.mu.Lock()
-	faulty := l.net.faulty
-	l.net.mu.Unlock()
-	if !faulty {
+	if !l.net.isFaulty() {
 		return f
 	}
 	switch {

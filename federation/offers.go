@@ -242,10 +242,15 @@ func (c *Coordinator) Decline(ctx context.Context, name string, s SlotName, whol
 		c.log.Info("a participant declines the rest of the run", "participant", name, "code", code)
 		c.metrics.answered("left")
 		c.progress.ring()
-		return nil
 	}
 	c.gate.RLock()
 	defer c.gate.RUnlock()
+	if whole {
+		if r := c.round; r != nil && r.waitsFor(i) {
+			return c.recordDecline(ctx, r, i, leftRun)
+		}
+		return nil
+	}
 	if err := c.isOpen(s.Round); err != nil {
 		return err
 	}

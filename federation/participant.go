@@ -144,11 +144,11 @@ func (p *Participant) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", fl.ErrRefused, err)
 	}
-	_, sum, err := plan.Encode()
+	canonical, sum, err := plan.Encode()
 	if err != nil {
 		return err
 	}
-	if canonical, _, _ := plan.Encode(); !bytes.Equal(canonical, reply.GetPlan()) {
+	if !bytes.Equal(canonical, reply.GetPlan()) {
 		return errors.New("the plan is not in its one spelling: the server is of another version")
 	}
 	p.report = Report{
@@ -197,7 +197,11 @@ func (p *Participant) agree(s *session) error {
 	if Seeded(s.run) && !p.o.Seeded {
 		return fmt.Errorf("%w: the plan's noise follows from its seed, so the server could subtract it; only --unsafe-seeded-noise allows that", fl.ErrRefused)
 	}
-	return p.o.Policy.Allows(s.plan, s.run)
+	m, err := newModel(s.run, s.plan.Shape)
+	if err != nil {
+		return fmt.Errorf("%w: the plan's model cannot be built: %w", fl.ErrRefused, err)
+	}
+	return p.o.Policy.Allows(s.plan, s.run, m.Parameters())
 }
 
 // prepare builds the half and settles what a release would cost.
@@ -222,7 +226,7 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 		return err
 	}
 	planned, ok := plannedRelease(s)
-	if !ok {
+	if !ok || p.owes(s) {
 		return nil
 	}
 	if err := p.o.Policy.AllowsRelease(planned); err != nil {
@@ -235,6 +239,18 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 		return err
 	}
 	return nil
+}
+
+// owes says whether something that is paid for may still have to be sent: then the
+// budget for a further release is no reason to stay away.
+func (p *Participant) owes(s *session) bool {
+	for r := range s.run.Algorithm.Rounds {
+		e, ok := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r})
+		if ok && (e.Status == ledger.Stored || e.Status == ledger.Reserved) {
+			return true
+		}
+	}
+	return false
 }
 
 // work makes rounds until the run ends.

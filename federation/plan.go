@@ -81,7 +81,7 @@ func asked(run config.Run, participants int) int {
 
 // checks are all packages' checks of a run file.
 func checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.CheckSynthetic, model.Check, fl.Check}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check}
 }
 
 // Encode gives the plan's bytes and their hash.

@@ -19,10 +19,11 @@ type Policy struct {
 	Methods  []string  `yaml:"methods" jsonschema_description:"algorithm.kind that may be run; empty: any"`
 	// MinimumNoise and MaximumLeak bound one release: its noise multiplier, and its
 	// loss at the radius.
-	MinimumNoise  float64 `yaml:"minimum_noise" jsonschema:"minimum=0" jsonschema_description:"least noise multiplier of a plan; 0: any"`
-	MaximumLeak   float64 `yaml:"maximum_leak" jsonschema:"minimum=0" jsonschema_description:"most that one release may lose at its radius, parameters divided by noise multiplier; 0: any"`
-	MaximumRounds int     `yaml:"maximum_rounds" jsonschema:"minimum=0" jsonschema_description:"most rounds of a plan; 0: any"`
-	MinimumCohort int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
+	MinimumNoise      float64 `yaml:"minimum_noise" jsonschema:"minimum=0" jsonschema_description:"least noise multiplier of a plan; 0: any"`
+	MaximumLeak       float64 `yaml:"maximum_leak" jsonschema:"minimum=0" jsonschema_description:"most that one release may lose at its radius, parameters divided by noise multiplier; 0: any"`
+	MaximumRounds     int     `yaml:"maximum_rounds" jsonschema:"minimum=0" jsonschema_description:"most rounds of a plan; 0: any"`
+	MaximumParameters int     `yaml:"maximum_parameters" jsonschema:"minimum=1" jsonschema_description:"most values that all models of a plan may have together: memory that a server may ask for"`
+	MinimumCohort     int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
 }
 
 // Ceiling is one line of a policy; the ledger keeps it.
@@ -39,7 +40,7 @@ type Ceiling struct {
 
 // LoadPolicy reads a policy file.
 func LoadPolicy(text []byte) (Policy, error) {
-	var p Policy
+	p := Policy{MaximumParameters: 200_000_000}
 	err := config.Decode(text, &p, func() config.Faults {
 		var c config.Checker
 		c.Require(len(p.Ceilings) > 0, "ceilings", "names nothing: without a ceiling nothing may be released")
@@ -83,7 +84,7 @@ func (c Ceiling) ledger() ledger.Ceiling {
 
 // Allows says whether a plan breaks the policy, and how. What it would cost is the
 // ledger's business.
-func (p Policy) Allows(plan Plan, run config.Run) error {
+func (p Policy) Allows(plan Plan, run config.Run, parameters int) error {
 	var wrong []string
 	add := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -93,6 +94,9 @@ func (p Policy) Allows(plan Plan, run config.Run) error {
 	a := run.Algorithm
 	add(len(p.Methods) == 0 || slices.Contains(p.Methods, a.Kind), "the method is %s; allowed: %s", a.Kind, strings.Join(p.Methods, ", "))
 	add(p.MaximumRounds == 0 || a.Rounds <= p.MaximumRounds, "there are %d rounds; at most %d are allowed", a.Rounds, p.MaximumRounds)
+	if k := run.Algorithm.Hypotheses; p.MaximumParameters > 0 {
+		add(parameters <= p.MaximumParameters/max(k, 1), "there are %d models of %d values; at most %d values are allowed", k, parameters, p.MaximumParameters)
+	}
 	add(plan.Minimum >= p.MinimumCohort, "a round is aggregated of %d releases; at least %d are wanted", plan.Minimum, p.MinimumCohort)
 	if len(wrong) == 0 {
 		return nil

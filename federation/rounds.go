@@ -1,12 +1,11 @@
 package federation
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/gob"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,10 +106,13 @@ func (c *Coordinator) Run(ctx context.Context) (Finished, error) {
 
 // ended says why the run is over, if it is.
 func (c *Coordinator) ended() string {
+	if c.over != "" || c.round != nil {
+		return c.over
+	}
 	if c.state.Round >= c.run.Algorithm.Rounds {
 		return StoppedRounds
 	}
-	if _, left := c.presence.count(); left == len(c.names) && c.round == nil {
+	if _, left := c.presence.count(); len(c.names)-left < max(1, c.plan.Minimum) {
 		return StoppedBudget
 	}
 	return ""
@@ -127,7 +129,7 @@ func (c *Coordinator) waitForEnough(ctx context.Context) error {
 	for {
 		rung := c.progress.next()
 		present, left := c.presence.count()
-		if present+left >= need || left == len(c.names) {
+		if present >= min(need, len(c.names)-left) {
 			return nil
 		}
 		if !told {
@@ -157,10 +159,20 @@ func (c *Coordinator) deadline() time.Time {
 	return time.Now().Add(time.Duration(c.plan.DeadlineSeconds * float64(time.Second)))
 }
 
+// beginning is what the round begins with. The state before is kept: a round that is
+// abandoned leaves no trace in it.
+func (c *Coordinator) beginning() (fl.Broadcast, error) {
+	before := *c.state
+	before.Hypotheses, before.Memory = slices.Clone(before.Hypotheses), slices.Clone(before.Memory)
+	before.Idle = slices.Clone(before.Idle)
+	c.before = &before
+	return c.algorithm.Broadcast(c.state)
+}
+
 // open draws the participants of the next round and records them before anyone is
 // asked.
 func (c *Coordinator) open(ctx context.Context) error {
-	b, err := c.algorithm.Broadcast(c.state)
+	b, err := c.beginning()
 	if err != nil {
 		return err
 	}
@@ -184,7 +196,7 @@ func (c *Coordinator) open(ctx context.Context) error {
 // resume goes on with a round that was open when the server was killed. Everybody
 // gets the whole time again: they, too, must find their way back.
 func (c *Coordinator) resume(ctx context.Context, last store.Round) error {
-	b, err := c.algorithm.Broadcast(c.state)
+	b, err := c.beginning()
 	if err != nil {
 		return err
 	}
@@ -217,7 +229,7 @@ func (c *Coordinator) collect(ctx context.Context) error {
 		rung := c.progress.next()
 		for _, i := range r.clients {
 			if c.presence.hasLeft(i) && r.waitsFor(i) {
-				err := c.recordDecline(ctx, r, i, "left the run")
+				err := c.recordDecline(ctx, r, i, leftRun)
 				if err != nil && reasonOf(err) != ReasonAnswered {
 					return err
 				}
@@ -258,15 +270,15 @@ func (c *Coordinator) close(ctx context.Context) error {
 		if err := c.store.AbandonRound(ctx, c.plan.Run, r.number, reason, time.Now()); err != nil {
 			return err
 		}
-		c.state.Round++ // and nothing else: nothing was aggregated
+		c.state = c.before // opening the round may have rounded the models
+		c.state.Round++
 		c.metrics.closed(true)
 		return nil
 	}
-	next, err := c.aggregate(ctx, r, answers, released)
-	if err != nil {
+	if err := c.aggregate(ctx, r, answers, released); err != nil {
 		return err
 	}
-	state, err := encodeGob(next)
+	state, err := encodeGob(c.state)
 	if err != nil {
 		return err
 	}
@@ -276,70 +288,4 @@ func (c *Coordinator) close(ctx context.Context) error {
 	c.metrics.closed(false)
 	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
 	return nil
-}
-
-// aggregate reads the releases back in client order and moves the state on.
-func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []store.Answer, released int) (*fl.State, error) {
-	n := c.algorithm.ReleaseLength()
-	releases := fl.Releases{
-		Clients: make([]int, 0, released), Vectors: make([]float64, released*n), Declined: len(r.clients) - released,
-	}
-	raw := make([]byte, 8*n)
-	for _, a := range answers {
-		if a.Kind != store.Released {
-			continue
-		}
-		if err := c.readUpdate(ctx, r.number, a, raw); err != nil {
-			return nil, fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
-		}
-		i := len(releases.Clients)
-		decodeVector(releases.Vectors[i*n:(i+1)*n], raw)
-		releases.Clients = append(releases.Clients, a.Participant)
-	}
-	if out := c.algorithm.Aggregate(c.state, releases); out.Err != nil {
-		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
-	}
-	return c.state, nil
-}
-
-// readUpdate reads an accepted release back and checks that it is what was accepted.
-func (c *Coordinator) readUpdate(ctx context.Context, round int, a store.Answer, raw []byte) error {
-	blob, err := c.store.OpenUpdate(ctx, c.plan.Run, round, a.Participant)
-	if err != nil {
-		return err
-	}
-	defer blob.Close()
-	if blob.Size() != int64(len(raw)) {
-		return fmt.Errorf("has %d bytes on disk, wanted %d", blob.Size(), len(raw))
-	}
-	if _, err := blob.ReadAt(raw, 0); err != nil {
-		return fmt.Errorf("read it back: %w", err)
-	}
-	if sha256.Sum256(raw) != a.SHA256 {
-		return errors.New("is not on disk what it was when it came: the disk has failed")
-	}
-	return nil
-}
-
-func encodeGob(v any) ([]byte, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(v); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return b.Bytes(), nil
-}
-
-func decodeGob(raw []byte, into any) error {
-	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(into); err != nil {
-		return fmt.Errorf("decode %T: %w", into, err)
-	}
-	return nil
-}
-
-func decodeState(raw []byte) (*fl.State, error) {
-	var s fl.State
-	if err := decodeGob(raw, &s); err != nil {
-		return nil, fmt.Errorf("the server's state: %w", err)
-	}
-	return &s, nil
 }

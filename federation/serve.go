@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,13 +15,9 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/internal/durable"
-	"github.com/coterie-fl/coterie/ledger"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // ServeOptions are what `coterie serve` takes.
@@ -34,33 +29,6 @@ type ServeOptions struct {
 	Log    *slog.Logger
 	// Listening is told the address, once connections are taken.
 	Listening func(address string)
-}
-
-// ServeResult is what one run of a server ends with. Its keys are stable.
-type ServeResult struct {
-	RunID        string             `json:"run_id"`
-	Name         string             `json:"name"`
-	Algorithm    string             `json:"algorithm"`
-	Mode         string             `json:"mode"`
-	Seed         uint64             `json:"seed"`
-	Finished                        // rounds, abandoned, stopped, model_sha256
-	Hypotheses   int                `json:"hypotheses"`
-	Parameters   int                `json:"parameters"`
-	Participants []ServeParticipant `json:"participants"`
-	ConfigSHA256 string             `json:"config_sha256"`
-	PlanSHA256   string             `json:"plan_sha256"`
-	Kernel       string             `json:"kernel"`
-	Directory    string             `json:"directory"`
-}
-
-// ServeParticipant is what the server knows of one participant.
-type ServeParticipant struct {
-	Name          string           `json:"name"`
-	Released      int              `json:"released"`
-	Declined      int              `json:"declined"`
-	Missed        int              `json:"missed"` // asked, without an answer
-	Equivocations int              `json:"equivocations"`
-	Spent         *event.Statement `json:"spent"` // as it says itself, in its last receipt
 }
 
 // Serve runs a server until its run has ended, or ctx ends: then the error wraps
@@ -97,8 +65,12 @@ func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
 	if plan.Run, err = chooseRun(ctx, kept, plan, run.Name, o.New); err != nil {
 		return ServeResult{}, err
 	}
+	scratch := o.File.Out
+	if path, ok := sqlitePath(o.File.Store); ok {
+		scratch = filepath.Dir(path)
+	}
 	c, err := NewCoordinator(ctx, Terms{
-		Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
+		Scratch: scratch, Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
 	})
 	if err != nil {
 		return ServeResult{}, err
@@ -226,78 +198,4 @@ func chooseRun(ctx context.Context, s store.Store, p Plan, name string, fresh bo
 		return "", fmt.Errorf("name the run: %w", err)
 	}
 	return fmt.Sprintf("%s-%s-%x", time.Now().UTC().Format("20060102-150405"), name, tail), nil
-}
-
-// leave writes models and result to a folder.
-func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (ServeResult, error) {
-	hash, err := c.run.Hash()
-	if err != nil {
-		return ServeResult{}, err
-	}
-	dir, err := filepath.Abs(out)
-	if err != nil {
-		return ServeResult{}, fmt.Errorf("find the folder for the models: %w", err)
-	}
-	res := ServeResult{
-		RunID: c.plan.Run, Name: c.run.Name, Algorithm: c.run.Algorithm.Kind, Mode: c.run.Algorithm.Mode, Seed: c.run.Seed,
-		Finished: end, Hypotheses: c.run.Algorithm.Hypotheses, Parameters: c.model.Parameters(),
-		ConfigSHA256: hash, PlanSHA256: fmt.Sprintf("%x", c.sum), Kernel: model.Kernel(), Directory: dir,
-	}
-	if res.Participants, err = c.account(ctx); err != nil {
-		return res, err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return res, fmt.Errorf("make the folder for the models: %w", err)
-	}
-	if err := durable.WriteFile(filepath.Join(out, "model.safetensors"), end.Models(), 0o644); err != nil {
-		return res, err
-	}
-	text, err := json.MarshalIndent(res, "", " ")
-	if err != nil {
-		return res, fmt.Errorf("write the result: %w", err)
-	}
-	return res, durable.WriteFile(filepath.Join(out, "result.json"), append(text, '\n'), 0o644)
-}
-
-// account sums up what every participant did.
-func (c *Coordinator) account(ctx context.Context) ([]ServeParticipant, error) {
-	out := make([]ServeParticipant, len(c.names))
-	for i, name := range c.names {
-		out[i].Name = name
-	}
-	for round := range c.state.Round {
-		answers, err := c.store.Answers(ctx, c.plan.Run, round)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range answers {
-			switch p := &out[a.Participant]; a.Kind {
-			case store.Released:
-				p.Released++
-			case store.Declined:
-				p.Declined++
-			default:
-				p.Missed++
-			}
-		}
-	}
-	doubles, err := c.store.Equivocations(ctx, c.plan.Run)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range doubles {
-		out[e.Participant].Equivocations++
-	}
-	receipts, err := c.store.Receipts(ctx, c.plan.Run)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range receipts { // by round: the last one stands
-		signed, err := ledger.ParseSignedReceipt(r.Signed)
-		if err != nil {
-			return nil, fmt.Errorf("a receipt in the store: %w", err)
-		}
-		out[c.index[r.Participant]].Spent = &signed.Receipt.Spent
-	}
-	return out, nil
 }

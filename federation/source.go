@@ -88,6 +88,9 @@ func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, pla
 	return nil
 }
 
+// mostSynthetic bounds the data that a plan may make a participant draw.
+const mostSynthetic = 1e8
+
 // load is what this participant trains on, and its silo's name if it has one.
 func (s Source) load(folder *data.Folder, shape Shape, run config.Run, index int) (*data.Client, string, error) {
 	if s.Kind == "csv" {
@@ -99,6 +102,9 @@ func (s Source) load(folder *data.Folder, shape Shape, run config.Run, index int
 			return nil, "", fmt.Errorf("data.features names %d columns; the run's model has %d features", c.Features, shape.Features)
 		}
 		return c, "", nil
+	}
+	if d := run.Data; d.Kind == "synthetic" && float64(d.Users+d.ValidationUsers)*float64(d.Samples)*float64(shape.Features+1) > mostSynthetic {
+		return nil, "", fmt.Errorf("%w: the plan's synthetic data have more than %v values", fl.ErrRefused, mostSynthetic)
 	}
 	f, err := folder.Load(run.Data, run.Seed)
 	if err != nil {

@@ -28,6 +28,7 @@ const (
 // retry repeats a call until it succeeds, is refused for good, or ctx ends.
 func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(context.Context) (T, error)) (T, error) {
 	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		began := time.Now()
 		reply, err := call(ctx)
 		if err == nil {
 			return reply, nil
@@ -38,6 +39,9 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 		}
 		if !passing(err) {
 			return reply, fmt.Errorf("%s: %w", what, err)
+		}
+		if time.Since(began) > mostWait {
+			wait = firstWait // it had been well for a while
 		}
 		pause := wait/2 + rand.N(wait/2) // jitter only; nothing is decided by it
 		log.Warn("the server did not answer; trying again", "what", what, "wait", pause.Round(time.Millisecond), "error", err)

@@ -36,6 +36,8 @@ type world struct {
 	size    int // values of a release, at least members
 	signer  ed25519.PrivateKey
 	net     *network
+	store   func(store.Store) store.Store // the server's, perhaps with a planted bug
+	ledger  func(*ledger.Ledger) Ledger   // a participant's
 
 	mu        sync.Mutex
 	states    map[int][]byte // after every closed round, as stored
@@ -74,10 +76,7 @@ func (w *world) name(i int) string { return fmt.Sprintf("p%02d", i) }
 // runFile asks for most of the members in every round; every value of a release has
 // its owner's place, so that the mean names who is in it.
 func (w *world) runFile() string {
-	asked := w.members
-	if w.seed%3 == 0 {
-		asked = max(1, w.members*3/4)
-	}
+	asked := w.asked()
 	sampling := "uniform"
 	if w.seed%2 == 0 {
 		sampling = "balanced"
@@ -91,19 +90,30 @@ algorithm:
   rounds: %d
   clients_per_round: %d
   sampling: %s
-`, w.seed, w.members, w.size, w.rounds, asked, sampling)
+`, w.seed, w.members, min(w.size, 1000), w.rounds, asked, sampling)
 }
 
-func (w *world) plan() Plan {
-	asked := w.members
+// asked is how many members a round asks.
+func (w *world) asked() int {
 	if w.seed%3 == 0 {
-		asked = max(1, w.members*3/4)
+		return max(1, w.members*3/4)
 	}
-	return Plan{
+	return w.members
+}
+
+// plan of every fourth seed wants nearly all releases, so that many rounds are
+// abandoned.
+func (w *world) plan() Plan {
+	asked := w.asked()
+	p := Plan{
 		Version: planVersion, Federation: "simulated", Run: fmt.Sprintf("run-%d", w.seed), RunFile: w.runFile(),
 		Participants: w.members, Shape: Shape{Features: w.size},
 		Quorum: max(1, asked*9/10), Minimum: max(1, asked/2), DeadlineSeconds: 120,
 	}
+	if w.seed%4 == 1 {
+		p.Quorum, p.Minimum = asked, asked-asked/20
+	}
+	return p
 }
 
 // tapped is a store that notes what every round ended with.
@@ -137,8 +147,8 @@ func (w *world) serve(ctx context.Context) error {
 	rng := w.random(1, 0)
 	for {
 		life, kill := context.WithCancel(ctx)
-		if w.net.faulty && rng.IntN(2) == 0 && w.crashes < 40 {
-			doom := time.AfterFunc(time.Duration(rng.ExpFloat64()*float64(20*time.Minute)), kill)
+		if w.net.isFaulty() {
+			doom := time.AfterFunc(time.Duration(rng.ExpFloat64()*float64(10*time.Minute)), kill)
 			defer doom.Stop()
 		}
 		err := w.serveOnce(ctx, life)
@@ -146,7 +156,13 @@ func (w *world) serve(ctx context.Context) error {
 		if ctx.Err() != nil || err != nil && !errors.Is(err, ErrInterrupted) {
 			return err
 		}
+		w.mu.Lock()
 		w.crashes++
+		over := w.finished != nil
+		w.mu.Unlock()
+		if over {
+			w.net.calm() // those who come late must be able to hear of the end
+		}
 		if pause(ctx, time.Duration(rng.IntN(60))*time.Second) != nil {
 			return nil
 		}
@@ -166,12 +182,13 @@ func (w *world) serveOnce(ctx, life context.Context) error {
 		names[i] = w.name(i)
 	}
 	c, err := NewCoordinator(life, Terms{
-		Plan: w.plan(), Names: names, Start: w.members, Store: tapped{s, w}, Signer: w.signer, Log: quiet(),
+		Plan: w.plan(), Names: names, Start: w.members, Store: w.store(tapped{s, w}), Signer: w.signer, Log: quiet(),
 	})
 	if err != nil {
 		return err
 	}
-	_, handler := wire.NewFederationHandler(&handlers{c: c, uploads: make(chan struct{}, 8)})
+	_, handler := wire.NewFederationHandler(&handlers{c: c, uploads: make(chan struct{}, 8)},
+		connect.WithReadMaxBytes(PartBytes+overhead), connect.WithCompression("gzip", nil, nil))
 	server := &simulatedServer{handler: handler, life: life}
 	w.net.mu.Lock()
 	w.net.server = server
@@ -205,7 +222,7 @@ func (w *world) member(ctx context.Context, i int) error {
 	rng := w.random(2, uint64(i))
 	for life := uint64(0); ; life++ {
 		alive, kill := context.WithCancel(ctx)
-		if w.net.faulty && rng.IntN(3) == 0 {
+		if w.net.isFaulty() && rng.IntN(3) == 0 {
 			doom := time.AfterFunc(time.Duration(rng.ExpFloat64()*float64(15*time.Minute)), kill)
 			defer doom.Stop()
 		}
@@ -237,7 +254,7 @@ func (w *world) memberOnce(alive context.Context, i int, life uint64) (Report, e
 	client := wire.NewFederationClient(l, "http://server", connect.WithReadMaxBytes(PartBytes+overhead))
 	p := NewParticipant(ParticipantOptions{
 		Client: &witness{FederationClient: client, w: w, member: i, book: book}, Name: w.name(i), Federation: "simulated",
-		Signer: w.signer.Public().(ed25519.PublicKey), Ledger: book, Policy: simulatedPolicy(), Log: quiet(),
+		Signer: w.signer.Public().(ed25519.PublicKey), Ledger: w.ledger(book), Policy: simulatedPolicy(), Log: quiet(),
 		Memory: func(string) (Memory, error) { return forgetful{}, nil },
 		Half:   w.half(i, w.random(4, uint64(i)<<16|life)),
 	})
@@ -267,11 +284,11 @@ func (w *world) half(i int, rng *rand.Rand) func(context.Context, Plan, config.R
 			return nil, err
 		}
 		respond := func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-			if w.net.faulty && rng.IntN(50) == 0 {
+			if w.net.isFaulty() && rng.IntN(50) == 0 {
 				return false, errors.New("the trainer is broken today")
 			}
 			time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
-			if w.net.faulty && rng.IntN(40) == 0 {
+			if w.net.isFaulty() && rng.IntN(40) == 0 {
 				time.Sleep(time.Duration(rng.IntN(240)) * time.Second) // a straggler
 			}
 			if err := p.Purse.Reserve(b.Round, simulatedRelease); err != nil {

@@ -66,7 +66,7 @@ func (m *clientLevel) respond(w *Worker, b Broadcast, p *Participant, out []floa
 		out[i] = v - b.Hypotheses[i]
 	}
 	if p.Plan.private() {
-		if _, err := mech.Clip(out[:m.n], m.privacy.Clip); err != nil {
+		if _, err := mech.Clip(out[:m.n], m.privacy.UpdateClip); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 	}
 	g := mech.Gaussian{Multiplier: m.noise}
 	if m.privacy.Noise == "simulated" {
-		sum, err := mech.NewSimulatedSum(m.n, m.privacy.Clip)
+		sum, err := mech.NewSimulatedSum(m.n, m.privacy.UpdateClip)
 		if err != nil {
 			return nil, err
 		}
@@ -120,11 +120,11 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 		_, err = g.Simulate(out, sum, m.terms, m.server.Stream(round, 0))
 		return out, err
 	}
-	lattice, err := g.Lattice(m.privacy.Clip)
+	lattice, err := g.Lattice(m.privacy.UpdateClip)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := mech.NewClippedSum(m.n, m.privacy.Clip, lattice)
+	sum, err := mech.NewClippedSum(m.n, m.privacy.UpdateClip, lattice)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 func (m *clientLevel) each(r Releases, add func(mech.Clipped) error) error {
 	length := m.ReleaseLength()
 	for i := range r.Clients {
-		clipped, err := mech.Clip(r.Vectors[i*length:i*length+m.n], m.privacy.Clip)
+		clipped, err := mech.Clip(r.Vectors[i*length:i*length+m.n], m.privacy.UpdateClip)
 		if err != nil {
 			continue
 		}

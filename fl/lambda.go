@@ -7,104 +7,132 @@ import (
 )
 
 // An automatic lambda follows from what silos released already and from public
-// numbers, so it costs no privacy: docs/proofs/mr-mtl-lambda.md. Per coordinate and
-// round, silo k's mean gradient is, but for noise of a known variance, h*(d_k - u_k):
-// u_k is its model's distance from the mean, which the server knows, d_k that of its
-// optimum, of variance tau^2 over silos, and h the curvature. The server estimates h
-// and (h*tau)^2 by maximum likelihood and sends both.
+// numbers, so it costs no privacy: docs/proofs/mr-mtl-lambda.md. In every coordinate
+// and round, silo k's mean gradient is, but for noise of a known variance,
+// h*(d_k - u_k): u_k is its model's distance from the mean, which the server knows,
+// d_k that of its optimum, of variance tau^2 over silos, and h the curvature. The
+// server estimates h, and for every coordinate the spread (h*tau)^2, and sends them.
 
 func (m *meanRegularised) auto() bool { return m.cfg.Lambda == config.LambdaAuto }
 
-// estimator is the server's scratch for the estimate.
-type estimator struct {
-	weights []float64
-	means   []float64 // mean update direction and mean model, by cluster
-	fits    []fit
-}
+// What the server sends, which is the head of State.Memory, too: the mean curvature,
+// 0 while there is no estimate; the dispersion of examples; every coordinate's
+// curvature; and every coordinate's spread.
+const (
+	toldCurvature = iota
+	toldDispersion
+	toldEach
+)
 
-// fit is what the likelihood needs of one silo.
-type fit struct {
-	rounds, noise      float64 // noise: variance of a mean gradient's coordinate
-	yu, uu, yy, yc, cc float64
-}
+func (m *meanRegularised) toldLength() int { return toldEach + 2*m.n }
 
-// The server keeps for every silo its last release, the sums over rounds of its mean
-// gradient and of its distance, and these numbers.
+// Then come, for every coordinate, sums over silos and rounds of gradient times
+// distance and of the squared distance, both over the noise; and for every silo its
+// last release, the sums over rounds of its mean gradient and of its distance, and
+// these numbers.
 const (
 	keptRounds = iota
-	keptNoise
-	keptYU // sum of gradient times distance
-	keptUU // sum of the squared distance
+	keptNoise  // the variance of a coordinate of the mean gradient
+	keptSize   // the declared number of examples; 0: not declared
 	keptLength
 )
 
 func (m *meanRegularised) keptBySilo() int { return 3*m.n + keptLength }
-
-// The head of State.Memory, and all of Broadcast.Memory: curvature and spread.
-const (
-	toldCurvature = iota
-	toldSpread    // (h*tau)^2, of one coordinate
-	toldLength
-)
+func (m *meanRegularised) headLength() int { return m.toldLength() + 2*m.n }
 
 // begin adds the estimate's memory.
 func (m *meanRegularised) begin(st *State) {
 	m.clustered.begin(st)
 	if m.auto() {
-		st.Memory = make([]float64, toldLength+m.silos*m.keptBySilo())
+		st.Memory = make([]float64, m.headLength()+m.silos*m.keptBySilo())
+		for silo := range m.silos {
+			last, _, _, _ := m.kept(st, silo)
+			copy(last, st.Hypotheses)
+		}
 	}
 }
 
 func (m *meanRegularised) tell(st *State, b *Broadcast) {
 	if m.auto() {
-		b.Memory = append([]float64(nil), st.Memory[:toldLength]...)
+		b.Memory = append([]float64(nil), st.Memory[:m.toldLength()]...)
 	}
 }
 
-// strength is the lambda of a round for a silo.
-func (m *meanRegularised) strength(b Broadcast, plan *SiloPlan) float64 {
-	if !m.auto() {
-		return m.lambda
-	}
-	if len(b.Memory) < toldLength {
-		return 0
-	}
-	return m.strengthAt(b.Memory, m.updateVariance(plan), float64(plan.Steps))
+// diffusion is q: half the variance that a unit of training time, steps times step
+// size, adds to a silo's model.
+func (m *meanRegularised) diffusion(variance, steps float64) float64 {
+	return variance / (2 * m.cfg.Local.Step * steps)
 }
 
-// strengthAt is the lambda at which shrinking the spread and averaging the noise
-// balance: with q = step/2 times the variance of a step's gradient, the local model
-// diffuses to the variance q/h, and lambda = h*q/(2*h*tau^2 - q). Nothing below 0 is
-// left of a spread that noise explains: then all share one model. Before there is an
-// estimate silos go on alone: what that costs is drawn away later.
-func (m *meanRegularised) strengthAt(told []float64, variance, steps float64) float64 {
-	h, spread := told[toldCurvature], told[toldSpread]
-	if h <= 0 || variance == 0 {
-		return 0
-	}
-	q := variance / (2 * m.cfg.Local.Step * steps)
+// strengthAt is the lambda of one coordinate at which shrinking the spread and
+// averaging the noise balance. Left alone, a model diffuses to the variance q/h; drawn
+// with lambda, its error is lambda^2*tau^2/(h+lambda)^2 + q/(h+lambda), least at
+// lambda = h*q/(2*h*tau^2 - q). A spread that noise explains leaves nothing above 0,
+// and without curvature data never correct the noise: then all silos share the
+// coordinate.
+func strengthAt(h, spread, q, sampling float64) float64 {
 	rest := 2*spread/h - q
-	if rest <= 0 {
+	if !(h > 0) || rest <= 0 {
 		return math.Inf(1)
 	}
-	return h * q / rest
+	return h * (q + 2*sampling) / rest
 }
 
-// Lambda is what the server set for the round, for a silo of median noise; false if
-// it sets none.
-func (s *Silo) Lambda(b Broadcast) (float64, bool) {
+// size is a silo's number of examples, if its weight tells.
+func (m *meanRegularised) size(weight float64) float64 {
+	if m.cfg.Weights == "counts" {
+		return weight
+	}
+	return 0
+}
+
+// draw moves a model to the mean by what a round's steps of the regulariser would,
+// taken implicitly: w = m + (w - m)/(1 + step*steps*lambda). It is stable for every
+// lambda, and at infinity it is FedAvg. Before an automatic lambda has an estimate
+// silos go on alone: what that costs is drawn away later.
+func (m *meanRegularised) draw(theta, mean, told []float64, variance, steps, size float64) {
+	if !m.auto() {
+		keep := 1 / (1 + m.cfg.Local.Step*steps*m.lambda)
+		for i, v := range mean {
+			theta[i] = v + keep*(theta[i]-v)
+		}
+		return
+	}
+	if len(told) < m.toldLength() || told[toldCurvature] == 0 || variance == 0 {
+		return
+	}
+	q, curvatures, spreads := m.diffusion(variance, steps), told[toldEach:toldEach+m.n], told[toldEach+m.n:]
+	sampling := 0.0
+	if size > 0 {
+		sampling = told[toldDispersion] / size
+	}
+	for i, v := range mean {
+		keep := 1 / (1 + m.cfg.Local.Step*steps*strengthAt(curvatures[i], spreads[i], q, sampling))
+		theta[i] = v + keep*(theta[i]-v)
+	}
+}
+
+// Lambda is the median over coordinates of what the server set for a silo; false if
+// it sets none, or not yet.
+func (s *Silo) Lambda(b Broadcast, p *Participant) (float64, bool) {
 	m, ok := s.method.(*meanRegularised)
-	if !ok || !m.auto() || len(b.Memory) < toldLength || len(m.spread.fits) == 0 {
+	if !ok || !m.auto() || len(b.Memory) < m.toldLength() {
 		return 0, false
 	}
-	values := make([]float64, 0, len(m.spread.fits))
-	for _, f := range m.spread.fits {
-		// A mean gradient's variance is the update's over (step*steps)^2.
-		values = append(values, f.noise)
+	if b.Memory[toldCurvature] == 0 {
+		return 0, true
+	}
+	values := make([]float64, m.n)
+	q := m.diffusion(m.updateVariance(&p.Plan), float64(p.Plan.Steps))
+	sampling := 0.0
+	if size := m.size(p.Plan.Weight); size > 0 {
+		sampling = b.Memory[toldDispersion] / size
+	}
+	for i := range values {
+		values[i] = strengthAt(b.Memory[toldEach+i], b.Memory[toldEach+m.n+i], q, sampling)
 	}
 	median, _ := MedianAndMax(values)
-	_ = median
-	return 0, false
+	return median, true
 }
 
 // aggregate learns from the round before the means move on.

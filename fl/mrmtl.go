@@ -32,7 +32,7 @@ func (m *meanRegularised) respond(w *Worker, b Broadcast, p *Participant, out []
 	copy(w.theta, p.Personal)
 	reg := pull{}
 	if m.drawn() {
-		m.draw(w.theta, mean, float64(p.Plan.Steps), m.strength(b, &p.Plan))
+		m.draw(w.theta, mean, b.Memory, m.updateVariance(&p.Plan), float64(p.Plan.Steps), m.size(p.Plan.Weight))
 	} else if m.lambda > 0 {
 		reg = w.towards(mean, m.lambda)
 	}
@@ -44,20 +44,10 @@ func (m *meanRegularised) respond(w *Worker, b Broadcast, p *Participant, out []
 	return nil
 }
 
-// draw moves a model to the mean by what a round's steps of the regulariser would,
-// taken implicitly: w = m + (w - m)/(1 + step*steps*lambda). It is stable for every
-// lambda, and at infinity it is FedAvg.
-func (m *meanRegularised) draw(theta, mean []float64, steps, lambda float64) {
-	keep := 1 / (1 + m.cfg.Local.Step*steps*lambda)
-	for i, v := range mean {
-		theta[i] = v + keep*(theta[i]-v)
-	}
-}
-
 // adopt is the silo's own model, drawn to the last mean if that is how it is drawn.
 func (m *meanRegularised) adopt(dst []float64, b Broadcast, p *Participant) {
 	copy(dst, p.Personal[:m.n])
 	if m.drawn() {
-		m.draw(dst, m.centre(b, m.lastChoice(p)), float64(p.Plan.Steps), m.strength(b, &p.Plan))
+		m.draw(dst, m.centre(b, m.lastChoice(p)), b.Memory, m.updateVariance(&p.Plan), float64(p.Plan.Steps), m.size(p.Plan.Weight))
 	}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	childFolder = "COTERIE_TEST_LEDGER"      // the ledger's folder
 	childLast   = "COTERIE_TEST_LAST"        // the server's last receipt
-	childDie    = "COTERIE_TEST_DIE"         // "sync 17": end at the 17th such operation
+	childDie    = "COTERIE_TEST_DIE"         // "sync@17": end at the 17th such operation
 	childPlant  = "COTERIE_TEST_PLANTED_BUG" // send before the bytes are stored
 )
 
@@ -40,7 +40,7 @@ type message struct {
 // standard output, and sends its releases through file 3.
 func childProcess() error {
 	d := &tellingDisk{counts: map[string]int{}}
-	if kind, at, ok := strings.Cut(os.Getenv(childDie), " "); ok {
+	if kind, at, ok := strings.Cut(os.Getenv(childDie), "@"); ok {
 		d.dieKind = kind
 		d.dieAt, _ = strconv.Atoi(at)
 	}
@@ -277,7 +277,7 @@ func (k *killer) runLedger(limit int) error {
 	for life := 0; k.kills < limit; life++ {
 		die := ""
 		if life%2 == 1 {
-			die = fmt.Sprintf("%s %d", failpoints[k.draw.IntN(len(failpoints))], 1+k.draw.IntN(12))
+			die = fmt.Sprintf("%s@%d", failpoints[k.draw.IntN(len(failpoints))], 1+k.draw.IntN(12))
 		}
 		done, err := k.life(die)
 		if err == nil {
@@ -320,7 +320,7 @@ func TestKilledProcessNoticesEarlySends(t *testing.T) {
 	k := &killer{t: t, draw: rand.New(rand.NewPCG(7, 20261115)), plant: true}
 	k.dir = filepath.Join(t.TempDir(), "ledger")
 	k.w = &witness{seen: map[Slot]string{}}
-	if _, err := k.life("sent early 2"); err != nil {
+	if _, err := k.life("sent early@2"); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.check(); err == nil {

@@ -169,7 +169,7 @@ func (f *memFile) Write(b []byte) (int, error) {
 		f.d.fault = func(op int, kind string) *fault { planned = plan(op, kind); return planned }
 		defer func() { f.d.fault = plan }()
 	}
-	err := f.d.do("write", func() { f.n.data = append(f.n.data, b...) })
+	err := f.d.do(fmt.Sprintf("write %d", len(b)), func() { f.n.data = append(f.n.data, b...) })
 	if err != nil && planned != nil && !planned.after {
 		f.n.data = append(f.n.data, b[:min(planned.prefix, len(b))]...)
 	}

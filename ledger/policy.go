@@ -34,8 +34,8 @@ type Ceiling struct {
 	Distance event.Number `json:"distance,omitempty"`
 	// Filter is FilterRenyi (the default) or FilterZCDP.
 	Filter string `json:"filter,omitempty"`
-	// Orders are the Rényi filter's. Without them it takes the one order that serves
-	// Gaussian noise best; delta is shared out among several.
+	// Orders are the Rényi filter's, delta being shared out among them. Without them
+	// it takes two: see defaultOrders.
 	Orders []float64 `json:"orders,omitempty"`
 }
 
@@ -111,13 +111,23 @@ func (c Ceiling) resolve() (Ceiling, error) {
 		c.Filter = FilterRenyi
 	}
 	if c.Filter == FilterRenyi && len(c.Orders) == 0 {
-		order, err := account.FilterOrder(gaussianShape{}, float64(c.Epsilon), float64(c.Delta))
-		if err != nil {
-			return c, err
-		}
-		c.Orders = []float64{order}
+		var err error
+		c.Orders, err = defaultOrders(float64(c.Epsilon), float64(c.Delta))
+		return c, err
 	}
 	return c, nil
+}
+
+// defaultOrders are the order that serves Gaussian noise best, and a lower one: the
+// curve of small batches with little noise rises steeply from some order on, and
+// would use up the first one at once. The second costs about 6 % of the releases
+// where it is not needed.
+func defaultOrders(epsilon, delta float64) ([]float64, error) {
+	best, err := account.FilterOrder(gaussianShape{}, epsilon, delta)
+	if err != nil {
+		return nil, err
+	}
+	return []float64{best, 1 + 0.6*(best-1)}, nil
 }
 
 // gaussianShape is the Rényi curve of Gaussian noise, up to a factor.

@@ -61,6 +61,9 @@ func New(m config.Model, features int) (Model, error) {
 
 // Check lists what is wrong with the model block.
 func Check(run config.Run) config.Faults {
+	if run.Data.OfSilos() {
+		return checkSilo(run)
+	}
 	var c config.Checker
 	m := run.Model
 	if m.Kind == "network" {

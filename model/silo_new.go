@@ -41,3 +41,23 @@ func NewSilo(m config.Model, loss string, f *data.Federation) (Model, error) {
 	}
 	return linear, nil
 }
+
+// checkSilo lists what is wrong with the model block for data of silos.
+func checkSilo(run config.Run) config.Faults {
+	var c config.Checker
+	m := run.Model
+	height, width, channels, classes, pictures := data.Pictured(run.Data)
+	if !pictures {
+		c.Require(m.Kind == "linear", "model.kind", "is %q, but silos of rows train linear models; allowed: linear", m.Kind)
+		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; remove them", m.Kind)
+		return c.Faults()
+	}
+	c.Require(m.Kind == "network", "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
+	c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
+	c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
+	if len(c.Faults()) == 0 {
+		_, err := newSiloNetwork(m, &data.Images{Height: height, Width: width, Channels: channels}, classes)
+		c.Require(err == nil, "model", "%v", err)
+	}
+	return c.Faults()
+}

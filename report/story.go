@@ -135,7 +135,7 @@ func realData(d config.Data) string {
 	case "hospital":
 		return fmt.Sprintf("Medicare’s payments to hospitals in fiscal year %d: every provider is a client", d.Year)
 	case "writers":
-		set := map[string]string{"unipen": "UNIPEN, 62 classes", "mnist": "MNIST, 10 classes"}[d.Set]
+		set := map[string]string{"unipen": "UNIPEN, 62 classes", "mnist": "MNIST, 10 classes", "femnist": "FEMNIST, 62 classes"}[d.Set]
 		return fmt.Sprintf("Handwriting (%s): every writer is a client; a writer’s pictures are turned by 90 degrees with probability %s", set, setting(d.Rotated))
 	case "adult", "compas":
 		dealt := "dealt out at random"

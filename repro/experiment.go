@@ -34,7 +34,8 @@ type Experiment struct {
 }
 
 // experiments in the order in which they are listed.
-var experiments = []Experiment{synthetic, hospital, handwriting, fairness, inversion, meanEstimation, tuningCost}
+var experiments = []Experiment{synthetic, hospital, handwriting, fairness, fairnessHandwriting, inversion, meanEstimation, tuningCost,
+	siloTradeoff, siloFinetune, siloOverhead, siloLambda, siloRotatedMNIST, siloSubsample, siloLowPrivacy}
 
 // List is every experiment.
 func List() []Experiment { return slices.Clone(experiments) }

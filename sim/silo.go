@@ -54,7 +54,7 @@ func NewSilos(run config.Run, folder *data.Folder) (*Silos, error) {
 	if len(federation.Test) != len(federation.Train) || len(federation.Names) != len(federation.Train) {
 		return nil, fmt.Errorf("data.kind %s: its silos hold out no examples", run.Data.Kind)
 	}
-	m, err := newSiloModel(run, federation)
+	m, err := model.NewSilo(run.Model, run.Algorithm.Local.Loss, federation)
 	if err != nil {
 		return nil, err
 	}
@@ -86,18 +86,6 @@ func NewSilos(run config.Run, folder *data.Folder) (*Silos, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// newSiloModel is the run's model for the silos' data.
-func newSiloModel(run config.Run, f *data.Federation) (model.Model, error) {
-	if im := f.Train[0].Images; im != nil {
-		return model.NewPictures(run.Model, im, f.Classes)
-	}
-	l := model.SiloLinear{Linear: model.Linear{Features: f.Features, Intercept: run.Model.Intercept, InitSD: run.Model.InitSD}}
-	if f.Classes > 0 {
-		l.Loss = model.Hinge // the papers' linear classifiers are SVMs
-	}
-	return l, nil
 }
 
 // Run is the run file.
@@ -199,7 +187,7 @@ func (s *Silos) note(outcome fl.Outcome) {
 	r := &s.record
 	loss, wrong := s.testFigures()
 	r.Rounds, r.Loss, r.Error = append(r.Rounds, s.state.Round), append(r.Loss, loss), append(r.Error, wrong)
-	if l, ok := s.algorithm.Lambda(s.sent); ok {
+	if l, ok := s.medianLambda(); ok {
 		r.Lambda = append(r.Lambda, l)
 	}
 	if clusters := len(s.state.Hypotheses) / len(s.models[0]); clusters > 1 {
@@ -211,6 +199,20 @@ func (s *Silos) note(outcome fl.Outcome) {
 		}
 		r.Sizes = append(r.Sizes, sizes)
 	}
+}
+
+// medianLambda is over the silos, where the server sets it.
+func (s *Silos) medianLambda() (float64, bool) {
+	var all []float64
+	for i := range s.participants {
+		l, ok := s.algorithm.Lambda(s.sent, &s.participants[i])
+		if !ok {
+			return 0, false
+		}
+		all = append(all, l)
+	}
+	median, _ := fl.MedianAndMax(all)
+	return median, true
 }
 
 // Round is the number of rounds made, and the last test figure.

@@ -46,7 +46,7 @@ type SiloMetrics struct {
 	TestError *event.Number `json:"test_error"` // share of wrong answers; null for values
 	TestLoss  event.Number  `json:"test_loss"`
 	TrainLoss event.Number  `json:"train_loss"`
-	// Lambda is what the server set last for a silo of median noise; null unless auto.
+	// Lambda is the median of what the server set last for the silos; null unless auto.
 	Lambda *event.Number `json:"lambda"`
 }
 
@@ -136,7 +136,7 @@ func (s *Silos) Result() (SiloResult, error) {
 	loss, wrong := s.testFigures()
 	res.Metrics = SiloMetrics{TestLoss: event.Number(loss), TrainLoss: event.Number(s.trainLoss())}
 	res.Metrics.TestMSE, res.Metrics.TestError = s.figures(loss, wrong)
-	if l, ok := s.algorithm.Lambda(s.sent); ok {
+	if l, ok := s.medianLambda(); ok {
 		lambda := event.Number(l)
 		res.Metrics.Lambda = &lambda
 	}

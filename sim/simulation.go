@@ -57,7 +57,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.CheckSynthetic, model.Check, fl.Check}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,

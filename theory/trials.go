@@ -42,10 +42,10 @@ func NegativeBinomialTrials(eta, mean float64) (Trials, error) {
 	return Trials{Eta: eta, Gamma: gamma, Mean: got}, nil
 }
 
-// PoissonTrials has the given mean; it can be 0 trials.
+// PoissonTrials has the given mean; there may be no trial at all.
 func PoissonTrials(mean float64) (Trials, error) {
-	if !(mean > 0) || mean > 1e6 {
-		return Trials{}, fmt.Errorf("%w: mean number of trials = %v, want more than 0, at most 1e6", ErrRange, mean)
+	if !(mean >= 1) || mean > 1e6 {
+		return Trials{}, fmt.Errorf("%w: mean number of trials = %v, want 1 to 1e6", ErrRange, mean)
 	}
 	return Trials{Poisson: true, Mean: mean}, nil
 }

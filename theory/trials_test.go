@@ -33,7 +33,7 @@ func distributions(t *testing.T) []Trials {
 		}
 		all = append(all, trials)
 	}
-	for _, mean := range []float64{0.3, 4, 2000} {
+	for _, mean := range []float64{1, 4, 2000} {
 		trials, err := PoissonTrials(mean)
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTrialsRefused(t *testing.T) {
 			t.Errorf("eta %v, mean %v: %v", c[0], c[1], err)
 		}
 	}
-	if _, err := PoissonTrials(0); !errors.Is(err, ErrRange) {
-		t.Errorf("Poisson of mean 0: %v", err)
+	if _, err := PoissonTrials(0.5); !errors.Is(err, ErrRange) {
+		t.Errorf("Poisson of mean 0.5: %v", err)
 	}
 }

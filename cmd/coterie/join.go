@@ -64,7 +64,11 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 		}
 		f.invite = string(text)
 	}
-	m, err := federation.Enrol(cmd.Context(), f.invite, f.identity)
+	log, err := a.logger(f.log)
+	if err != nil {
+		return err
+	}
+	m, err := federation.Enrol(cmd.Context(), f.invite, f.identity, log)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,11 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			if o.Out == "" {
 				o.Out = filepath.Join("coterie-runs", "reproduce-"+args[0]+"-"+o.Scale)
 			}
+			for _, e := range repro.List() {
+				if took := map[string]string{repro.Quick: e.Quick, repro.Full: e.Full}[o.Scale]; e.ID == args[0] && took != "" {
+					a.remark("%s at scale %s takes about %s on two idle cores; it can be stopped and goes on where it was", e.ID, o.Scale, took)
+				}
+			}
 			bar := a.progress(args[0], 1)
 			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
 			study, err := repro.Run(cmd.Context(), args[0], o)
@@ -69,7 +74,7 @@ func (a *app) listExperiments() error {
 		if len(e.Needs) > 0 {
 			needs = strings.Join(e.Needs, ", ")
 		}
-		fmt.Fprintf(a.stdout, "%-12s %s\n%12s %s; needs %s; quick %s, full %s\n", e.ID, e.Title, "", e.Paper, needs, e.Quick, e.Full)
+		fmt.Fprintf(a.stdout, "%-20s %s\n%20s %s; needs %s; quick %s, full %s\n", e.ID, e.Title, "", e.Paper, needs, e.Quick, e.Full)
 	}
 	return nil
 }

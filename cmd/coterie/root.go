@@ -77,7 +77,7 @@ func (a *app) newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
-	root.AddCommand(a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newVersionCommand())
+	root.AddCommand(a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newVersionCommand())
 	return root
 }
 

@@ -116,7 +116,14 @@ func Init(dir string, o Options) (*Authority, error) {
 	if err := fill(dir, o); err != nil {
 		return nil, fmt.Errorf("make an authority in %s: %w", dir, err)
 	}
-	return Open(dir, Options{Now: o.Now})
+	a, err := Open(dir, Options{Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.serverCertificate(); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 func fill(dir string, o Options) error {
@@ -210,11 +217,7 @@ func (a *Authority) load(o Options) error {
 	if a.receiptKey, ok = receiptKey.(ed25519.PrivateKey); !ok {
 		return fmt.Errorf("%s is not an Ed25519 key", filepath.Join(a.dir, receiptKeyFile))
 	}
-	if err := a.registry.view(func(*registry) error { return nil }); err != nil {
-		return err
-	}
-	_, err = a.serverCertificate()
-	return err
+	return a.registry.view(func(*registry) error { return nil })
 }
 
 func clock(now func() time.Time) func() time.Time {

@@ -60,11 +60,16 @@ func (r *registry) forget(now time.Time) {
 // registryFile shares a registry between processes: it is replaced whole under a
 // lock, and read again whenever it has changed.
 type registryFile struct {
-	path string
-	mu   sync.Mutex
+	path     string
+	changing sync.Mutex // held by the one goroutine that changes it
+
+	mu   sync.Mutex // never held while another process is waited for
 	seen fs.FileInfo
 	held *registry
 }
+
+// patience is how long a change waits for another process's.
+const patience = 10 * time.Second
 
 func newRegistryFile(dir string) *registryFile {
 	return &registryFile{path: filepath.Join(dir, "registry.json")}
@@ -72,67 +77,76 @@ func newRegistryFile(dir string) *registryFile {
 
 // create writes the first registry.
 func (f *registryFile) create() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	return f.write(&registry{
 		Version: registryVersion,
 		Invites: map[string]*invitation{}, Issued: map[string]*issue{}, Blocked: map[string]time.Time{},
 	}, time.Time{})
 }
 
-// view calls read with the registry as it is now.
+// view calls read with the registry as it is now. read must not keep it.
 func (f *registryFile) view(read func(*registry) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.refresh(); err != nil {
-		return err
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("read the registry: %w", err)
+	}
+	if f.held == nil || !os.SameFile(info, f.seen) || !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() {
+		if f.held, err = f.read(); err != nil {
+			return err
+		}
+		f.seen = info
 	}
 	return read(f.held)
 }
 
 // change calls edit with the registry as it is now, and makes the result durable.
-// After an error nothing is changed.
+// If edit fails, nothing is changed.
 func (f *registryFile) change(edit func(*registry) error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), "lock"))
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), "lock"), patience)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := f.refresh(); err != nil {
-		return err
-	}
-	edited := f.held
-	f.held = nil // read again unless all goes well
-	if err := edit(edited); err != nil {
-		return err
-	}
-	return f.write(edited, f.seen.ModTime())
-}
-
-func (f *registryFile) refresh() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return fmt.Errorf("read the registry: %w", err)
 	}
-	if f.held != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) && info.Size() == f.seen.Size() {
-		return nil
+	r, err := f.read()
+	if err != nil {
+		return err
 	}
-	f.held = nil
+	if err := edit(r); err != nil {
+		return err
+	}
+	return f.write(r, info.ModTime())
+}
+
+func (f *registryFile) read() (*registry, error) {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return fmt.Errorf("read the registry: %w", err)
+		return nil, fmt.Errorf("read the registry: %w", err)
 	}
 	var r registry
 	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("%s is damaged: %w", f.path, err)
+		return nil, fmt.Errorf("%s is damaged: %w", f.path, err)
 	}
 	if r.Version != registryVersion || r.Invites == nil || r.Issued == nil || r.Blocked == nil {
-		return fmt.Errorf("%s has version %d, this program reads %d", f.path, r.Version, registryVersion)
+		return nil, fmt.Errorf("%s has version %d, this program reads %d", f.path, r.Version, registryVersion)
 	}
-	f.held, f.seen = &r, info
-	return nil
+	for id, i := range r.Invites {
+		if i == nil {
+			return nil, fmt.Errorf("%s is damaged: invitation %s is empty", f.path, id)
+		}
+	}
+	for serial, i := range r.Issued {
+		if i == nil {
+			return nil, fmt.Errorf("%s is damaged: certificate %s is empty", f.path, serial)
+		}
+	}
+	return &r, nil
 }
 
 // write replaces the file. Its time always rises, even within one tick of the
@@ -149,13 +163,9 @@ func (f *registryFile) write(r *registry, previous time.Time) error {
 	if err == nil && !info.ModTime().After(previous) {
 		later := previous.Add(time.Millisecond)
 		err = os.Chtimes(f.path, later, later)
-		if err == nil {
-			info, err = os.Stat(f.path)
-		}
 	}
 	if err != nil {
 		return fmt.Errorf("write the registry: %w", err)
 	}
-	f.held, f.seen = r, info
 	return nil
 }

@@ -140,7 +140,7 @@ func (a *Authority) List() (list []Listed, blocked []string, err error) {
 	})
 	slices.Sort(blocked)
 	slices.SortFunc(list, func(x, y Listed) int {
-		return cmp.Or(cmp.Compare(x.Name, y.Name), x.Created.Compare(y.Created), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Serial, y.Serial))
+		return cmp.Or(cmp.Compare(x.Name, y.Name), x.Created.Compare(y.Created), cmp.Compare(y.Kind, x.Kind), cmp.Compare(x.Serial, y.Serial))
 	})
 	return list, blocked, err
 }

@@ -1,4 +1,15 @@
 // Package store is the federation server's durable state: runs, rounds, updates and receipts, in SQLite or PostgreSQL.
+//
+// An update's bytes go to a file in the spool first, so that an upload can go on
+// after a broken connection or a crash. The row in the database makes it accepted:
+// the bytes are on disk before the row, and the row before the acknowledgement. A
+// file without a row is an upload that may go on; a row without its file cannot be.
+//
+// With SQLite the bytes stay in that file: a write-ahead log would write them twice.
+// With PostgreSQL they move into the database in the same transaction as the row:
+// who chooses it wants a server on another machine to be able to take the run over,
+// and that one does not have the first one's disk. Either way they are given up when
+// the round ends.
 package store
 
 import (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // ErrBusy: another process holds the lock.
@@ -36,19 +37,24 @@ func write(f *os.File, data []byte) error {
 }
 
 // TryLock locks path, creating it, until the file is closed or the process ends.
-func TryLock(path string) (*os.File, error) { return lock(path, false) }
-
-// Lock is TryLock that waits.
-func Lock(path string) (*os.File, error) { return lock(path, true) }
-
-func lock(path string, wait bool) (*os.File, error) {
+func TryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if err := lockExclusive(f, wait); err != nil {
+	if err := lockExclusive(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// Lock is TryLock that waits for a while.
+func Lock(path string, patience time.Duration) (*os.File, error) {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		f, err := TryLock(path)
+		if !errors.Is(err, ErrBusy) || time.Now().After(end) {
+			return f, err
+		}
+	}
 }

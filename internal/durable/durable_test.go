@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestWriteFileReplacesWhole(t *testing.T) {
@@ -39,9 +40,12 @@ func TestLockIsExclusive(t *testing.T) {
 	if _, err := TryLock(path); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second lock: %v", err)
 	}
+	if _, err := Lock(path, 0); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second lock without patience: %v", err)
+	}
 	got := make(chan error)
 	go func() {
-		f, err := Lock(path)
+		f, err := Lock(path, time.Minute)
 		if err == nil {
 			err = f.Close()
 		}

@@ -9,21 +9,12 @@ import (
 	"syscall"
 )
 
-func lockExclusive(f *os.File, wait bool) error {
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
+func lockExclusive(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrBusy
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return ErrBusy
-		}
-		return err
-	}
+	return err
 }
 
 // SyncDirectory makes the names in a folder last.

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// quickStart is the shell text of docs/federation.md.
+func quickStart(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "federation.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "```sh\n")
+	lines, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("docs/federation.md has no shell block")
+	}
+	return lines
+}
+
+// TestQuickStart executes exactly the lines of docs/federation.md.
+func TestQuickStart(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:7443")
+	if err != nil {
+		t.Skipf("the quick start's port is in use here: %v", err)
+	}
+	l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-eu", "-c", quickStart(t))
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	cmd.WaitDelay = time.Second
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(cmd.Dir, "clinics", "server.log"))
+		t.Fatalf("%v\n%s\nserver: %s", err, out, log)
+	}
+	t.Logf("%.1f s", time.Since(began).Seconds())
+	server, err := os.ReadFile(filepath.Join(cmd.Dir, "clinics", "server", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"north", "south", "west"} {
+		own, err := os.ReadFile(filepath.Join(cmd.Dir, "clinics", name, "out", "model.safetensors"))
+		if err != nil || !bytes.Equal(own, server) {
+			t.Errorf("%s has other models than the server: %v", name, err)
+		}
+	}
+	if !strings.Contains(string(out), "10 releases") {
+		t.Errorf("the ledger does not show ten releases:\n%s", out)
+	}
+}
+
+// clinics is a federation of real processes on this machine.
+type clinics struct {
+	t       *testing.T
+	dir     string
+	address string
+	names   []string
+}
+
+func newClinics(t *testing.T, run, serve, policy string, names ...string) *clinics {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clinics{t: t, dir: t.TempDir(), address: l.Addr().String(), names: names}
+	l.Close()
+	c.write("run.yaml", run)
+	c.write("policy.yaml", policy)
+	c.write("serve.yaml", fmt.Sprintf("run: run.yaml\nlisten: %s\nparticipants: [%s]\n%s", c.address, strings.Join(names, ", "), serve))
+	runJSON(t, "ca", "init", c.path("ca"), "--server", c.address)
+	return c
+}
+
+func (c *clinics) path(parts ...string) string {
+	return filepath.Join(append([]string{c.dir}, parts...)...)
+}
+
+func (c *clinics) write(name, text string) {
+	c.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(c.path(name)), 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(c.path(name), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// process is one that was started, and what it printed.
+type process struct {
+	cmd       *exec.Cmd
+	out, errs bytes.Buffer
+	done      chan struct{}
+}
+
+func (c *clinics) start(args ...string) *process {
+	c.t.Helper()
+	p := &process{cmd: exec.Command(binary, append(args, "--output", "json")...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
+	if err := p.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // the exit code is looked at
+		close(p.done)
+	}()
+	c.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended long ago
+		<-p.done
+	})
+	return p
+}
+
+// result waits for a process that must end well, and reads its object.
+func (c *clinics) result(p *process) map[string]any {
+	c.t.Helper()
+	c.wait(p)
+	var v map[string]any
+	if err := json.Unmarshal(p.out.Bytes(), &v); err != nil || p.cmd.ProcessState.ExitCode() != 0 {
+		c.t.Fatalf("%v: exit %d, %v\n%s\n%s", p.cmd.Args, p.cmd.ProcessState.ExitCode(), err, p.out.String(), p.errs.String())
+	}
+	return v
+}
+
+func (c *clinics) wait(p *process) {
+	c.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(2 * time.Minute):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		c.t.Fatalf("%v does not end\n%s", p.cmd.Args, p.errs.String())
+	}
+}
+
+func (c *clinics) serve(flags ...string) *process {
+	return c.start(append([]string{"serve", c.path("serve.yaml")}, flags...)...)
+}
+
+// enrol gives a participant its key, certificate and file.
+func (c *clinics) enrol(name string) {
+	c.t.Helper()
+	invite := runJSON(c.t, "ca", "invite", name, "--ca", c.path("ca"))["invite"].(string)
+	runJSON(c.t, "join", "--invite", invite, "--identity", c.path(name, "identity"))
+	c.write(filepath.Join(name, "join.yaml"), "policy: ../policy.yaml\n")
+}
+
+func (c *clinics) join(name string, flags ...string) *process {
+	return c.start(append([]string{"join", c.path(name, "join.yaml")}, flags...)...)
+}
+
+const clinicsPolicy = `ceilings:
+  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}
+  - {unit: neighbourhood, relation: metric, claim: heuristic, epsilon: 20}
+`
+
+func seededRun(extra string) string {
+	return `name: both-worlds
+seed: 11
+data: {kind: synthetic, users: 4, samples: 30}
+algorithm: {kind: group-private, mode: sound, hypotheses: 2, rounds: 6, clients_per_round: 3` + extra + `}
+privacy: {noise_multiplier: 5, radius: 0.3, radius_decay: 0.9, noise: exact-seeded}
+`
+}
+
+// TestBothWorldsEqual: one run file gives the same models in simulation and in a
+// federation of real processes.
+func TestBothWorldsEqual(t *testing.T) {
+	for name, run := range map[string]string{
+		"uniform":  seededRun(""),
+		"balanced": seededRun(", sampling: balanced"),
+		"paper": strings.Replace(strings.Replace(seededRun(", stop: {patience: 0, return: last}"), "mode: sound", "mode: paper", 1),
+			"radius: 0.3, radius_decay: 0.9, ", "", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClinics(t, run, "", clinicsPolicy, "a", "b", "c", "d")
+			server := c.serve("--unsafe-seeded-noise")
+			var joined []*process
+			for _, n := range c.names {
+				c.enrol(n)
+				joined = append(joined, c.join(n, "--unsafe-seeded-noise"))
+			}
+			end := c.result(server)
+			simulated := runJSON(t, "run", c.path("run.yaml"), "--out", c.path("simulated"))
+			if end["model_sha256"] != simulated["model_sha256"] {
+				t.Errorf("the federation ends with %v, the simulation with %v", end["model_sha256"], simulated["model_sha256"])
+			}
+			for _, p := range joined {
+				if r := c.result(p); r["model_sha256"] != end["model_sha256"] {
+					t.Errorf("%v has model %v", r["participant"], r["model_sha256"])
+				}
+			}
+		})
+	}
+}
+
+// TestSeededNoiseIsRefused: noise that can be repeated needs a flag on both sides.
+func TestSeededNoiseIsRefused(t *testing.T) {
+	c := newClinics(t, seededRun(""), "", clinicsPolicy, "a", "b", "c", "d")
+	p := c.serve()
+	if c.wait(p); p.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(p.errs.String(), "unsafe-seeded-noise") {
+		t.Errorf("the server: exit %d\n%s", p.cmd.ProcessState.ExitCode(), p.errs.String())
+	}
+	c.serve("--unsafe-seeded-noise")
+	c.enrol("a")
+	p = c.join("a")
+	if c.wait(p); p.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(p.errs.String(), "unsafe-seeded-noise") {
+		t.Errorf("the participant: exit %d\n%s", p.cmd.ProcessState.ExitCode(), p.errs.String())
+	}
+}
+
+// TestBudgetEndsParticipation: exit 3 when the ceiling is reached, and the others go
+// on without.
+func TestBudgetEndsParticipation(t *testing.T) {
+	run := `name: budget
+data: {kind: synthetic, users: 3, samples: 30}
+algorithm: {kind: group-private, mode: sound, hypotheses: 1, rounds: 6, clients_per_round: 3}
+privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
+`
+	c := newClinics(t, run, "minimum: 2\n", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}\n", "a", "b", "c")
+	server := c.serve()
+	c.enrol("a")
+	c.enrol("b")
+	c.enrol("c")
+	// Every release loses 2/2 = 1 and a little for its lattice: three of them fit.
+	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 3.5}\n")
+	c.write("a/join.yaml", "policy: ../poor.yaml\n")
+	poor, b, d := c.join("a"), c.join("b"), c.join("c")
+	if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("the poor one: exit %d\n%s", poor.cmd.ProcessState.ExitCode(), poor.errs.String())
+	}
+	var r struct {
+		Released int `json:"released"`
+	}
+	if err := json.Unmarshal(poor.out.Bytes(), &r); err != nil || r.Released != 3 {
+		t.Errorf("the poor one printed %s (%v); want 3 releases", poor.out.String(), err)
+	}
+	end := c.result(server)
+	if end["rounds"] != 6.0 || end["abandoned"] != 0.0 {
+		t.Errorf("the server made %v rounds and abandoned %v; want 6 and 0", end["rounds"], end["abandoned"])
+	}
+	for _, p := range []*process{b, d} {
+		if r := c.result(p); r["released"] != 6.0 {
+			t.Errorf("%v released %v times, want 6", r["participant"], r["released"])
+		}
+	}
+	// Nothing is left: the same plan again is declined before training.
+	again := c.serve("--new")
+	poor = c.join("a")
+	if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 || strings.Contains(poor.errs.String(), `"joined"`) {
+		t.Errorf("with nothing left: exit %d\n%s", poor.cmd.ProcessState.ExitCode(), poor.errs.String())
+	}
+	_ = again.cmd.Process.Kill()
+}
+
+// TestPolicyDeclines: a plan that breaks the policy is declined before training, with
+// the reason.
+func TestPolicyDeclines(t *testing.T) {
+	run := strings.Replace(seededRun(""), "exact-seeded", "exact", 1)
+	c := newClinics(t, run, "", clinicsPolicy, "a", "b", "c", "d")
+	c.serve()
+	c.enrol("a")
+	for want, policy := range map[string]string{
+		"the method is":            clinicsPolicy + "methods: [mr-mtl]\n",
+		"at most 5 are allowed":    clinicsPolicy + "maximum_rounds: 5\n",
+		"at least 4 are wanted":    clinicsPolicy + "minimum_cohort: 4\n",
+		"multiplier of at least 9": clinicsPolicy + "minimum_noise: 9\n",
+		"lose at most 0.1":         clinicsPolicy + "maximum_leak: 0.1\n",
+		"no ceiling":               "ceilings:\n  - {unit: example, relation: add-remove, claim: proved, epsilon: 1, delta: 1.0e-6}\n",
+		"at most 3 values":         clinicsPolicy + "maximum_parameters: 3\n",
+	} {
+		c.write("policy.yaml", policy)
+		p := c.join("a")
+		if c.wait(p); p.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(p.errs.String(), want) || strings.Contains(p.errs.String(), `"joined"`) {
+			t.Errorf("%s: exit %d\n%s", policy, p.cmd.ProcessState.ExitCode(), p.errs.String())
+		}
+		if err := os.RemoveAll(c.path("a", "ledger")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

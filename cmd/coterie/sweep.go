@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/sim"
+	"github.com/coterie-fl/coterie/sweep"
+)
+
+func (a *app) newSweepCommand() *cobra.Command {
+	o := sweep.Options{Version: version()}
+	var set []string
+	var folder string
+	var seeds int
+	cmd := &cobra.Command{
+		Use:   "sweep FILE",
+		Short: "Many runs: grids of settings, and tuning that silos pay for",
+		Long: "Make every run of a grid, on this machine, and compare them. Choosing by such figures is not private: the output says \"tuning: not charged\".\n" +
+			"With a tuning block every silo tunes for itself by a secret, random number of trials, and its noise is raised so that the target covers all of it.\n" +
+			"A stopped grid goes on where it was when the same command is given again.",
+		Example: "  coterie sweep examples/sweep/school-grid.yaml\n  coterie sweep examples/sweep/school-charged.yaml --set privacy.epsilon=3",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := sweep.Load(args[0], set)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("seeds") {
+				if seeds < 1 {
+					return fmt.Errorf("%w: --seeds %d: want at least 1", errUsage, seeds)
+				}
+				plan.Seeds = seeds
+			}
+			o.Folder = data.NewFolder(dataFolder(folder))
+			if o.Out == "" {
+				o.Out = filepath.Join("coterie-runs", "sweep-"+strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
+			}
+			if plan.Tuning != nil {
+				return a.sweepCharged(cmd, plan, o)
+			}
+			return a.sweepGrid(cmd, plan, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&set, "set", nil, "set a value in every run, for example --set privacy.epsilon=3")
+	flags.IntVar(&seeds, "seeds", 0, "number of seeds, instead of the file's")
+	flags.StringVar(&o.Out, "out", "", "folder for finished runs and the result (default ./coterie-runs/sweep-FILE)")
+	flags.StringVar(&folder, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	flags.IntVar(&o.Workers, "workers", 0, "runs at the same time (default: one a core)")
+	return cmd
+}
+
+func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) error {
+	bar := a.progress(plan.Name, 1)
+	o.Tick = func(done, total int) { bar.Of(done, total, "runs") }
+	r, err := plan.Run(cmd.Context(), o)
+	bar.Done()
+	if err != nil {
+		return err
+	}
+	if err := writeSweep(o.Out, r); err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.printJSON(r)
+	}
+	for i, p := range r.Points {
+		mark := " "
+		if i == r.Best {
+			mark = "*"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s %-12s %-10.5g +- %-10.3g %s\n", mark, r.Metric, float64(p.Mean), float64(p.SD), settingsInWords(p.Settings)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(a.stdout)
+	for _, s := range r.Says {
+		if _, err := fmt.Fprintln(a.stdout, s); err != nil {
+			return err
+		}
+	}
+	a.remark("result  %s", filepath.Join(o.Out, sweepFile))
+	return nil
+}
+
+// sweepFile is a sweep's result in its folder.
+const sweepFile = "sweep.json"
+
+func writeSweep(folder string, result any) error {
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	return sim.WriteFile(filepath.Join(folder, sweepFile), append(text, '\n'))
+}
+
+func settingsInWords(settings map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		parts = append(parts, key+"="+settings[key])
+	}
+	return strings.Join(parts, " ")
+}
+
+func (a *app) sweepCharged(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) error {
+	bar := a.progress(plan.Name, 1)
+	o.Tick = func(done, total int) { bar.Of(done, total, "silos") }
+	r, err := plan.Tune(cmd.Context(), o)
+	bar.Done()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Out, 0o755); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	var models bytes.Buffer
+	if err := model.WriteTensors(&models, r.Models); err != nil {
+		return err
+	}
+	if err := sim.WriteFile(filepath.Join(o.Out, sim.ModelFile), models.Bytes()); err != nil {
+		return err
+	}
+	if err := writeSweep(o.Out, r); err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.printJSON(r)
+	}
+	return a.printTuned(r, o.Out)
+}
+
+func (a *app) printTuned(r sweep.Tuned, out string) error {
+	chosen := map[string]int{}
+	for _, s := range r.Silos {
+		name := settingsInWords(s.Settings)
+		if s.Settings == nil {
+			name = "no trial: the public model"
+		}
+		chosen[name]++
+	}
+	lines := []string{
+		fmt.Sprintf("%s of the tuned models      %.5g", r.Metric, float64(r.Test)),
+		fmt.Sprintf("%s of the pivot's own       %.5g", r.Metric, float64(r.Pivot)),
+		fmt.Sprintf("%s of the pivot's average   %.5g (all at the noise that tuning needs)", r.Metric, float64(r.Average)),
+		fmt.Sprintf("tuning: charged; %.4g trials a silo on average (%s)", float64(r.MeanTrials), r.Distribution),
+		fmt.Sprintf("epsilon %.6g at delta %.3g: unit %s, relation %s, claim %s, for pivot, trials and scores together", float64(r.Privacy.Epsilon), float64(r.Privacy.Delta), r.Privacy.Unit, r.Privacy.Relation, r.Privacy.Claim),
+	}
+	if r.Privacy.Proved != nil {
+		lines = append(lines, fmt.Sprintf("proved for the same releases: epsilon %.6g (%s)", float64(r.Privacy.Proved.Epsilon), r.Privacy.Proved.Relation))
+	}
+	lines = append(lines, "assumes: "+strings.Join(r.Privacy.Assumes, "; "), "not covered: "+strings.Join(r.Privacy.NotCovered, "; "), "", "silos that chose")
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		lines = append(lines, fmt.Sprintf("%6d  %s", chosen[name], name))
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+			return err
+		}
+	}
+	a.remark("\nmodels  %s\nresult  %s", filepath.Join(out, sim.ModelFile), filepath.Join(out, sweepFile))
+	return nil
+}

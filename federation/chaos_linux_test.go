@@ -1,0 +1,6 @@
+package federation
+
+import "syscall"
+
+// dieWithParent keeps helpers from outliving a test that is killed.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

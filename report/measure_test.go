@@ -1,0 +1,62 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// TestLossIsCalledByItsName: pictures are judged by cross entropy and accuracy, rows
+// by RMSE, and a page with both says neither in its table.
+func TestLossIsCalledByItsName(t *testing.T) {
+	rows := made(paperShape("group-private"))
+	images := made(paperShape("group-private"))
+	accuracy := event.Number(0.913)
+	images.Metrics.Accuracy, images.Metrics.WorstDistance = &accuracy, nil
+	images.Config = "name: x\ndata: {kind: writers, set: mnist}\nmodel: {kind: network, name: femnist}\n" +
+		"algorithm: {kind: group-private, local: {loss: cross-entropy, batch: 10, limit: 50}}\n"
+	for _, c := range []struct {
+		name        string
+		results     []sim.Result
+		has, hasNot []string
+	}{
+		{"rows", []sim.Result{rows}, []string{"Validation RMSE", "in units of y"}, []string{"cross entropy", "Accuracy"}},
+		{"pictures", []sim.Result{images}, []string{"Validation cross entropy", "in nats", "91.3 %", "10 out of at most 50 pictures", "MNIST, 10 classes"}, []string{"RMSE", "in units of y", "all their rows"}},
+		{"both", []sim.Result{rows, images}, []string{"Validation loss", "Validation RMSE", "Validation cross entropy", "91.3 %"}, nil},
+	} {
+		page := render(t, c.name, c.results...)
+		for _, text := range c.has {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s: %q is missing", c.name, text)
+			}
+		}
+		for _, text := range c.hasNot {
+			if strings.Contains(page, text) {
+				t.Errorf("%s: says %q", c.name, text)
+			}
+		}
+	}
+	var table bytes.Buffer
+	if err := Table(&table, []sim.Summary{images.Summary}); err != nil || !strings.Contains(table.String(), "91.3 %") {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+}
+
+func TestLayersAreOnTheLabel(t *testing.T) {
+	r := made(paperShape("group-private"))
+	if page := render(t, "whole", r); !strings.Contains(page, "every update as one vector") {
+		t.Error("an update in one piece is not called so")
+	}
+	radius := event.Number(0.2)
+	r.Privacy.Layers = []fl.LayerTerms{{Name: "0", Parameters: 320, EpsilonPerRelease: 64}, {Name: "1", Parameters: 18, EpsilonPerRelease: 3.6, Radius: &radius}}
+	page := render(t, "layers", r)
+	for _, text := range []string{"every layer apart", "layer 0: 320 parameters, epsilon 64", "at radius 0.2"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is missing", text)
+		}
+	}
+}

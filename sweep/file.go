@@ -1,0 +1,205 @@
+// Package sweep makes many runs: grids of settings, and tuning that is charged to the silos' budgets.
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/sim"
+	"github.com/coterie-fl/coterie/theory"
+)
+
+// file is a sweep file as it is written.
+type file struct {
+	Run    string        `yaml:"run"`   // run file, beside the sweep file
+	Set    []string      `yaml:"set"`   // path=value, for every run
+	Seeds  int           `yaml:"seeds"` // 1, 2, … up to this
+	Grid   yaml.MapSlice `yaml:"grid"`  // path: list of values
+	Tuning *Tuning       `yaml:"tuning"`
+}
+
+// Tuning says that every silo tunes for itself and pays for it, by random stopping:
+// docs/tuning.md. The run file's own settings are those of the pivot.
+type Tuning struct {
+	Distribution string  `yaml:"distribution"` // of the number of trials: tnb or poisson
+	MeanTrials   float64 `yaml:"mean_trials"`
+	Eta          float64 `yaml:"eta"` // tnb: shape, above -1
+	Score        Score   `yaml:"score"`
+	// Entropy is system, or seeded to repeat a simulation.
+	Entropy string `yaml:"entropy"`
+}
+
+// Score is how a silo judges a trial: the sum of its training examples' losses, each
+// clipped to Bound, with Gaussian noise of Noise*Bound. It is charged in every trial.
+type Score struct {
+	Bound float64 `yaml:"bound"`
+	Noise float64 `yaml:"noise"`
+}
+
+// Point is one setting of the grid.
+type Point struct {
+	Settings []config.Setting
+	Run      config.Run
+}
+
+// Label is the point's settings in words.
+func (p Point) Label() string {
+	parts := make([]string, len(p.Settings))
+	for i, s := range p.Settings {
+		parts[i] = s.Path + "=" + s.Value
+	}
+	return strings.Join(parts, " ")
+}
+
+// Plan is a sweep that is fit to be made.
+type Plan struct {
+	Name   string
+	Base   config.Run // the run file as it stands: the pivot of charged tuning
+	Points []Point    // in the order of the file, the last key fastest
+	Seeds  int
+	Tuning *Tuning
+	Trials theory.Trials // of charged tuning
+}
+
+// mostPoints is a limit on slips, not on machines.
+const mostPoints = 100_000
+
+// Load reads a sweep file and its run file and checks every run of it. Set is
+// applied to every run, after the file's own.
+func Load(path string, set []string) (*Plan, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read the sweep file: %w", config.ErrInvalid, err)
+	}
+	f := file{Seeds: 1}
+	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("%w: %s: %s", config.ErrInvalid, path, yaml.FormatError(err, false, false))
+	}
+	p, err := f.plan(filepath.Dir(path), set)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+func (f file) plan(folder string, set []string) (*Plan, error) {
+	if f.Run == "" || f.Seeds < 1 || len(f.Grid) == 0 {
+		return nil, fmt.Errorf("%w: a sweep needs run (a run file), grid (path: list of values), and seeds of at least 1", config.ErrInvalid)
+	}
+	name := f.Run
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(folder, name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: run: %w", config.ErrInvalid, err)
+	}
+	p := &Plan{Seeds: f.Seeds, Tuning: f.Tuning}
+	set = append(slices.Clone(f.Set), set...)
+	if p.Base, err = config.Resolve(text, set, sim.Checks()...); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p.Name = p.Base.Name
+	grid, err := f.points()
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for _, settings := range grid {
+		one := slices.Clone(set)
+		for _, s := range settings {
+			one = append(one, s.Path+"="+s.Value)
+		}
+		point := Point{Settings: settings}
+		if point.Run, err = config.Resolve(text, one, sim.Checks()...); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", point.Label(), err))
+		}
+		p.Points = append(p.Points, point)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	if p.Tuning != nil {
+		err = p.settleTuning()
+	}
+	return p, err
+}
+
+// points are all combinations of the grid's values.
+func (f file) points() ([][]config.Setting, error) {
+	grid := [][]config.Setting{nil}
+	for _, axis := range f.Grid {
+		path := fmt.Sprint(axis.Key)
+		values, ok := axis.Value.([]any)
+		if !ok || len(values) == 0 {
+			return nil, fmt.Errorf("%w: grid.%s: want a list of values, for example [0.1, 1, 10]", config.ErrInvalid, path)
+		}
+		if path == "seed" {
+			return nil, fmt.Errorf("%w: grid.seed: set seeds instead, the number of seeds", config.ErrInvalid)
+		}
+		if len(grid)*len(values) > mostPoints {
+			return nil, fmt.Errorf("%w: the grid has more than %d points", config.ErrInvalid, mostPoints)
+		}
+		var next [][]config.Setting
+		for _, settings := range grid {
+			for _, v := range values {
+				next = append(next, append(slices.Clone(settings), config.Setting{Path: path, Value: fmt.Sprint(v)}))
+			}
+		}
+		grid = next
+	}
+	return grid, nil
+}
+
+// tunable are the keys that trials may differ in: they change neither what a trial
+// costs nor what is sent.
+var tunable = []string{"algorithm.lambda", "algorithm.local.step"}
+
+// settleTuning checks whether the plan can be charged, every fault at once.
+func (p *Plan) settleTuning() error {
+	t, a := p.Tuning, p.Base.Algorithm
+	if t.Distribution == "" {
+		t.Distribution = event.TruncatedNegativeBinomial
+	}
+	if t.Entropy == "" {
+		t.Entropy = "system"
+	}
+	var faults []error
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("%w: "+format, append([]any{config.ErrInvalid}, args...)...))
+		}
+	}
+	require(p.Base.Data.OfSilos() && a.Kind == "mr-mtl" && a.WarmStart == 0 && a.Lambda != config.LambdaAuto,
+		"charged tuning is of algorithm.kind mr-mtl, with a fixed lambda and no warm start: trials follow the means of a pivot run at that public lambda")
+	require(p.Base.Privacy.Epsilon > 0 && p.Base.Privacy.NoiseMultiplier == 0, "charged tuning needs privacy.epsilon: the noise follows from it")
+	require(p.Base.Privacy.RecordsPerPerson <= 1, "privacy.records_per_person: charged tuning knows one record a person only")
+	for _, s := range p.Points[0].Settings {
+		require(slices.Contains(tunable, s.Path), "grid.%s: charged tuning can vary %s", s.Path, strings.Join(tunable, " and "))
+	}
+	for _, point := range p.Points {
+		require(point.Run.Algorithm.Lambda != config.LambdaAuto, "grid: %s: auto costs nothing, so there is nothing to charge", point.Label())
+	}
+	require(t.Entropy == "system" || t.Entropy == "seeded", "tuning.entropy: %q; allowed: system, seeded", t.Entropy)
+	require(t.Score.Bound > 0 && t.Score.Bound < 1e300, "tuning.score.bound: %v; want what an example's loss is clipped to, above 0", t.Score.Bound)
+	require(t.Score.Noise > 0 && t.Score.Noise < 1e300, "tuning.score.noise: %v; want a noise multiplier above 0: an unprotected score would tell of the examples", t.Score.Noise)
+	var err error
+	switch t.Distribution {
+	case event.TruncatedNegativeBinomial:
+		p.Trials, err = theory.NegativeBinomialTrials(t.Eta, t.MeanTrials)
+	case event.PoissonTrials:
+		p.Trials, err = theory.PoissonTrials(t.MeanTrials)
+	default:
+		err = fmt.Errorf("distribution %q; allowed: tnb, poisson", t.Distribution)
+	}
+	require(err == nil, "tuning: %v", err)
+	return errors.Join(faults...)
+}

@@ -1,0 +1,94 @@
+package sweep
+
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/theory"
+)
+
+// price is what a silo's tuning costs, as a function of its noise: the pivot's
+// rounds, which are sent, and the best of a random number of trials, each of which
+// makes as many rounds and tells a noised score (docs/proofs/tuning.md).
+type price struct {
+	algorithm *fl.Silo
+	silo      *fl.Participant
+	worker    *fl.Worker
+	rounds    int64
+	epochs    int64
+	score     float64
+	trials    theory.Trials
+}
+
+// enquiry is a purse that is never opened: it learns what a round would cost and
+// refuses, before any noise is drawn.
+type enquiry struct{ round event.Release }
+
+func (e *enquiry) Reserve(_ int, r event.Release) error {
+	e.round = r
+	return fl.ErrRefused
+}
+
+// round is what one round costs at a noise.
+func (p price) round(noise float64) (event.Release, error) {
+	asked := *p.silo
+	var purse enquiry
+	asked.Purse, asked.Plan.Noise = &purse, noise
+	released, err := p.algorithm.Respond(p.worker, fl.Broadcast{}, &asked, nil)
+	if err != nil {
+		return event.Release{}, err
+	}
+	if released {
+		return event.Release{}, fmt.Errorf("silo %s released before it had paid", asked.Name)
+	}
+	return purse.round, nil
+}
+
+// bill is everything that the silo releases at a noise.
+func (p price) bill(noise float64) (event.Release, error) {
+	r, err := p.round(noise)
+	if err != nil {
+		return r, err
+	}
+	r.What = p.all(r.What, noise)
+	return r, nil
+}
+
+func (p price) all(round event.Event, noise float64) event.Event {
+	training := event.Repeated{Times: p.rounds, Of: round}
+	trial := event.Composed{Parts: []event.Event{training, event.Gaussian{Noise: p.score}}}
+	return event.Composed{Parts: []event.Event{training, p.trials.Event(trial)}}
+}
+
+// settle finds the least noise that keeps the silo's target, and what it costs; and,
+// where that number is heuristic, what is proved for the same releases.
+func (p price) settle() (noise float64, cost account.Guarantee, proved *account.Guarantee, err error) {
+	target := p.silo.Plan.Target
+	noise, err = account.LeastNoise(target.Epsilon, func(noise float64) (float64, error) {
+		r, err := p.bill(noise)
+		if err != nil {
+			return 0, err
+		}
+		g, err := account.Spend(r, account.MethodRDP, target.Delta)
+		return g.Epsilon, err
+	})
+	if err != nil {
+		return 0, cost, nil, fmt.Errorf("silo %s: with a score noise of %v: %w", p.silo.Name, p.score, err)
+	}
+	r, err := p.bill(noise)
+	if err != nil {
+		return 0, cost, nil, err
+	}
+	if cost, err = account.Spend(r, account.MethodRDP, target.Delta); err != nil || r.Claim != event.ClaimHeuristic {
+		return noise, cost, nil, err
+	}
+	// A shuffled epoch is one release without amplification (DESIGN, erratum 10).
+	plan := p.silo.Plan
+	epoch := event.Sampled{Sampling: event.Shuffle, Batch: int64(plan.Batch), Examples: int64(plan.Examples), Of: event.Gaussian{Noise: noise}}
+	r.Relation, r.Claim = event.ReplaceOne, event.ClaimProved
+	r.What = p.all(event.Repeated{Times: p.epochs, Of: epoch}, noise)
+	sound, err := account.Spend(r, account.MethodRDP, target.Delta)
+	return noise, cost, &sound, err
+}

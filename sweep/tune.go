@@ -1,0 +1,226 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/pool"
+	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// Tuned is a sweep that every silo paid for: what `coterie sweep` prints. The number
+// of anyone's trials is not in it: it must stay secret.
+type Tuned struct {
+	Name         string       `json:"name"`
+	Tuning       string       `json:"tuning"` // charged
+	Distribution string       `json:"distribution"`
+	MeanTrials   event.Number `json:"mean_trials"`
+	Eta          event.Number `json:"eta"`
+	Gamma        event.Number `json:"gamma"`
+	Metric       string       `json:"metric"` // lower is better; known in simulation only
+	Test         event.Number `json:"test"`   // of the tuned models, weighted by test examples
+	Pivot        event.Number `json:"pivot"`  // of the pivot's personal models
+	Average      event.Number `json:"average"`
+	Silos        []TunedSilo  `json:"silos"`
+	// Privacy is the federation's line: pivot, trials and scores together.
+	Privacy fl.SiloPrivacy `json:"privacy"`
+
+	Models []model.Tensor[float64] `json:"-"` // every silo's, tuned
+}
+
+// TunedSilo is one silo: what it chose, and what all of it cost.
+type TunedSilo struct {
+	Name     string            `json:"name"`
+	Examples int               `json:"examples"`
+	Settings map[string]string `json:"settings"` // null: it made no trial and took the public model
+	Score    *event.Number     `json:"score"`    // noised sum of clipped losses
+	Noise    event.Number      `json:"noise"`
+	Epsilon  event.Number      `json:"epsilon"`
+	Delta    event.Number      `json:"delta"`
+	Claim    event.Claim       `json:"claim"`
+	Relation event.Relation    `json:"relation"`
+	Proved   *event.Number     `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself
+	Test     event.Number      `json:"test"`
+}
+
+// tuner is one charged sweep under way.
+type tuner struct {
+	plan       *Plan
+	federation *data.Federation
+	model      model.Model
+	pivot      pivot
+	workers    *pool.Pool
+	memory     []fl.Worker
+	benches    []bench
+	costs      []account.Guarantee
+	proved     []*account.Guarantee
+	won        []*trial // nil: no trial
+}
+
+// Tune makes the pivot run, has every silo tune for itself, and charges for all of it.
+func (p *Plan) Tune(ctx context.Context, o Options) (Tuned, error) {
+	t, err := newTuner(p, o)
+	if err != nil {
+		return Tuned{}, err
+	}
+	defer t.workers.Close()
+	total := len(t.pivot.silos)
+	if err := t.price(); err != nil {
+		return Tuned{}, err
+	}
+	if err := t.pivot.train(ctx, t.workers, t.memory, p.Base.Algorithm.Rounds); err != nil {
+		return Tuned{}, stopped(err)
+	}
+	errs := make([]error, total)
+	// A bar by silos, in their order: one by trials would tell how many there are.
+	t.workers.Each(total, func(worker, i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			errs[i] = t.tune(&t.benches[worker], i)
+		}
+	})
+	o.Tick(total, total)
+	if err := errors.Join(errs...); err != nil {
+		return Tuned{}, stopped(err)
+	}
+	return t.result()
+}
+
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: charged tuning starts anew, and in a real federation would pay anew", sim.ErrInterrupted)
+	}
+	return err
+}
+
+func newTuner(p *Plan, o Options) (*tuner, error) {
+	federation, err := o.Folder.Load(p.Base.Data, p.Base.Seed)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.NewSilo(p.Base.Model, p.Base.Algorithm.Local.Loss, federation)
+	if err != nil {
+		return nil, err
+	}
+	t := &tuner{plan: p, federation: federation, model: m}
+	if t.pivot.algorithm, err = fl.NewSilo(p.Base, m, len(federation.Train)); err != nil {
+		return nil, err
+	}
+	t.workers = pool.New(o.workers())
+	t.memory, t.benches = make([]fl.Worker, o.workers()), make([]bench, o.workers())
+	for i := range t.benches {
+		t.benches[i] = bench{worker: &t.memory[i], learner: m.Learner().(model.SiloLearner)} // NewSilo gives no others
+	}
+	k := len(federation.Train)
+	t.pivot.silos = make([]fl.Participant, k)
+	t.costs, t.proved, t.won = make([]account.Guarantee, k), make([]*account.Guarantee, k), make([]*trial, k)
+	return t, nil
+}
+
+// price finds every silo's noise before anything is drawn.
+func (t *tuner) price() error {
+	a := t.plan.Base.Algorithm
+	errs := make([]error, len(t.pivot.silos))
+	t.workers.Each(len(errs), func(worker, i int) {
+		silo := &t.pivot.silos[i]
+		*silo = fl.Participant{ID: i, Name: t.federation.Names[i], Data: &t.federation.Train[i]}
+		if errs[i] = t.pivot.algorithm.Prepare(silo); errs[i] != nil {
+			return
+		}
+		bill := price{
+			algorithm: t.pivot.algorithm, silo: silo, worker: &t.memory[worker], rounds: int64(a.Rounds), epochs: int64(a.Local.Epochs),
+			score: t.plan.Tuning.Score.Noise, trials: t.plan.Trials,
+		}
+		silo.Plan.Noise, t.costs[i], t.proved[i], errs[i] = bill.settle()
+	})
+	return errors.Join(errs...)
+}
+
+// tune has a silo make a random number of trials and keep the best.
+func (t *tuner) tune(b *bench, i int) error {
+	src := t.plan.chance(i)
+	for range t.plan.Trials.Count(rng.Float64(src)) {
+		point := int(src.Uint64() % uint64(len(t.plan.Points))) // at most 1e5 points: the bias is below 1e-14
+		one, err := b.attempt(t.plan, &t.pivot, t.model, &t.pivot.silos[i], point, src.Uint64())
+		if err != nil {
+			return err
+		}
+		if t.won[i] == nil || one.score < t.won[i].score {
+			t.won[i] = &one
+		}
+	}
+	return nil
+}
+
+// result judges the models on held-out examples, which only a simulation can.
+func (t *tuner) result() (Tuned, error) {
+	p := t.plan
+	r := Tuned{
+		Name: p.Name, Tuning: "charged", Distribution: p.Tuning.Distribution, MeanTrials: event.Number(p.Trials.Mean),
+		Eta: event.Number(p.Trials.Eta), Gamma: event.Number(p.Trials.Gamma), Metric: "test_mse",
+	}
+	if t.federation.Classes > 0 {
+		r.Metric = "test_error"
+	}
+	theta := make([]float64, t.model.Parameters())
+	var total float64
+	for i := range t.pivot.silos {
+		silo := &t.pivot.silos[i]
+		average := t.pivot.end().Hypotheses[:len(theta)]
+		t.pivot.algorithm.Adopt(theta, t.pivot.end(), silo)
+		r.Pivot += event.Number(t.judge(theta, i))
+		r.Average += event.Number(t.judge(average, i))
+		line := TunedSilo{
+			Name: silo.Name, Examples: silo.Plan.Examples, Noise: event.Number(silo.Plan.Noise),
+			Epsilon: event.Number(t.costs[i].Epsilon), Delta: event.Number(t.costs[i].Delta), Claim: t.costs[i].Claim, Relation: t.costs[i].Relation,
+		}
+		own := average // no trial: the public model
+		if won := t.won[i]; won != nil {
+			own = won.theta
+			score := event.Number(won.score)
+			line.Score, line.Settings = &score, map[string]string{}
+			for _, s := range p.Points[won.point].Settings {
+				line.Settings[s.Path] = s.Value
+			}
+		}
+		if g := t.proved[i]; g != nil {
+			proved := event.Number(g.Epsilon)
+			line.Proved = &proved
+		}
+		n := float64(t.federation.Test[i].Len())
+		sum := t.judge(own, i)
+		line.Test = event.Number(sum / n)
+		r.Test += event.Number(sum)
+		total += n
+		r.Silos = append(r.Silos, line)
+		r.Models = append(r.Models, model.Tensor[float64]{Name: fmt.Sprintf("silo.%d", i), Shape: []int{len(own)}, Values: own})
+	}
+	r.Test, r.Pivot, r.Average = r.Test/event.Number(total), r.Pivot/event.Number(total), r.Average/event.Number(total)
+	var err error
+	r.Privacy, err = fl.StateSilos(p.Base, t.costs, t.proved, append(t.federation.NotCovered, p.uncovered()...))
+	return r, err
+}
+
+// judge is a model's figure on a silo's held-out examples, summed over them.
+func (t *tuner) judge(theta []float64, silo int) float64 {
+	test := &t.federation.Test[silo]
+	loss, wrong := t.benches[0].learner.Judge(theta, test)
+	if t.federation.Classes > 0 {
+		return float64(wrong)
+	}
+	return loss * float64(test.Len())
+}
+
+func (p *Plan) uncovered() []string {
+	list := []string{"the time that tuning takes: it tells the number of trials"}
+	if p.Tuning.Entropy == "seeded" {
+		list = append(list, "the number of trials, from whoever knows the seed: entropy is seeded, for simulation only")
+	}
+	return list
+}
