@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/fl"
@@ -35,6 +37,8 @@ type Coordinator struct {
 	scratch   string
 	log       *slog.Logger
 	metrics   *metrics
+	tracer    trace.Tracer
+	span      trace.Span // of the open round
 
 	// gate is held for reading while an answer is recorded, and for writing while a
 	// round opens or closes: an answer is part of its round or refused.
@@ -61,6 +65,7 @@ type Terms struct {
 	// Scratch is a folder for releases that are too many for memory; empty: none.
 	Scratch string
 	Log     *slog.Logger
+	Tracer  trace.Tracer // nil: no traces
 }
 
 // Finished is a run that has ended.
@@ -110,6 +115,9 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		metrics:  newMetrics(),
+	}
+	if c.tracer = t.Tracer; c.tracer == nil {
+		c.tracer = silent()
 	}
 	c.news.ring()
 	c.progress.ring()

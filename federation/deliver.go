@@ -78,7 +78,7 @@ func (p *Participant) deliver(ctx context.Context, s *session, slot ledger.Slot,
 
 // settleEarlier finds out what became of a release whose acknowledgement was lost.
 func (p *Participant) settleEarlier(ctx context.Context, s *session, round int) error {
-	for r := range round {
+	for r := s.settled; r < round; r++ {
 		slot := ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}
 		if e, ok := p.o.Ledger.Entry(slot); ok && e.Status == ledger.Stored {
 			if err := p.send(ctx, s, slot); err != nil {
@@ -86,6 +86,7 @@ func (p *Participant) settleEarlier(ctx context.Context, s *session, round int) 
 			}
 		}
 	}
+	s.settled = round
 	return nil
 }
 

@@ -202,3 +202,27 @@ func TestSimulatedFederation(t *testing.T) {
 		t.Error("the network was too kind to show anything")
 	}
 }
+
+// TestServerRestartsBetweenOfferAndUpload: a server that forgot an offer is offered
+// the release again.
+func TestServerRestartsBetweenOfferAndUpload(t *testing.T) {
+	w := newWorld(t, 2, 3, 4)
+	w.net.faulty = false
+	var once sync.Once
+	w.afterOffer = func(round int) {
+		if round != 1 {
+			return
+		}
+		once.Do(func() {
+			w.mu.Lock()
+			w.kill()
+			w.mu.Unlock()
+			time.Sleep(90 * time.Second) // it is back by then
+		})
+	}
+	w.run()
+	w.report()
+	if w.crashes != 1 || len(w.states) != 4 {
+		t.Errorf("%d crashes, %d rounds closed", w.crashes, len(w.states))
+	}
+}

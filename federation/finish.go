@@ -6,13 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/model"
 )
 
 // finish records the end of the run and lets participants fetch its models.
 func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, error) {
-	models, err := modelFile(c.state.Hypotheses, c.model.Parameters())
+	models, err := modelFile(serverTensors(c.run), c.state.Hypotheses, c.model.Parameters())
 	if err != nil {
 		return Finished{}, err
 	}
@@ -45,13 +46,21 @@ func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, err
 // Models are the returned models of a finished run, as safetensors.
 func (f Finished) Models() []byte { return f.models.bytes }
 
+// serverTensors is what a simulation calls the server's models.
+func serverTensors(run config.Run) string {
+	if run.Data.OfSilos() {
+		return "server"
+	}
+	return "hypothesis"
+}
+
 // modelFile is the file of the models that a run returns: the same bytes as a
 // simulation's.
-func modelFile(hypotheses []float64, parameters int) ([]byte, error) {
+func modelFile(prefix string, hypotheses []float64, parameters int) ([]byte, error) {
 	var tensors []model.Tensor[float64]
 	for j := 0; (j+1)*parameters <= len(hypotheses); j++ {
 		v := hypotheses[j*parameters : (j+1)*parameters]
-		tensors = append(tensors, model.Tensor[float64]{Name: fmt.Sprintf("hypothesis.%d", j), Shape: []int{len(v)}, Values: v})
+		tensors = append(tensors, model.Tensor[float64]{Name: fmt.Sprintf("%s.%d", prefix, j), Shape: []int{len(v)}, Values: v})
 	}
 	var out bytes.Buffer
 	if err := model.WriteTensors(&out, tensors); err != nil {

@@ -150,7 +150,7 @@ func takeHome(out string, r Report) error {
 	if r.Personal == nil {
 		return nil
 	}
-	own, err := modelFile(r.Personal, len(r.Personal))
+	own, err := modelFile("personal", r.Personal, len(r.Personal))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type loopback struct {
 	t       testing.TB
 	dir     string
 	address chan string
+	server  string
 	log     *slog.Logger
 }
 
@@ -59,6 +60,32 @@ func (l *loopback) serveFile() ServeFile {
 	return f
 }
 
+// enrol gives a participant its key and certificate.
+func (l *loopback) enrol(ctx context.Context, a *identity.Authority, name string) {
+	l.t.Helper()
+	invite, err := a.Invite(name, time.Hour)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	invite.Server = l.server
+	if _, err := Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity"), l.log); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// join takes part as an enrolled participant.
+func (l *loopback) join(ctx context.Context, name string) (JoinResult, error) {
+	f, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
+	if err != nil {
+		return JoinResult{}, err
+	}
+	policy, err := LoadPolicy([]byte(testPolicy))
+	if err != nil {
+		return JoinResult{}, err
+	}
+	return Join(ctx, JoinOptions{File: f, Policy: policy, Seeded: true, Log: l.log})
+}
+
 func TestLoopbackFederation(t *testing.T) {
 	l := newLoopback(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -87,26 +114,12 @@ func TestLoopbackFederation(t *testing.T) {
 	case e := <-server:
 		t.Fatal(e.err)
 	}
+	l.server = address
 	results := make(chan JoinResult, len(testNames))
 	for _, name := range testNames {
-		invite, err := a.Invite(name, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		invite.Server = address
-		if _, err := Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity"), l.log); err != nil {
-			t.Fatal(err)
-		}
+		l.enrol(ctx, a, name)
 		go func() {
-			f, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
-			if err != nil {
-				t.Error(err)
-			}
-			policy, err := LoadPolicy([]byte(testPolicy))
-			if err != nil {
-				t.Error(err)
-			}
-			res, err := Join(ctx, JoinOptions{File: f, Policy: policy, Seeded: true, Log: l.log})
+			res, err := l.join(ctx, name)
 			if err != nil {
 				t.Error(name, err)
 			}

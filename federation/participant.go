@@ -95,6 +95,7 @@ type session struct {
 	// began is the state before the first round: broadcasts must have its lengths.
 	began      *fl.State
 	parameters int // of one model
+	settled    int // no earlier round's release waits for its acknowledgement
 }
 
 // NewParticipant prepares to take part.

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -218,6 +221,8 @@ func (c *Coordinator) ask(r *openRound) {
 	c.round = r
 	c.gate.Unlock()
 	c.metrics.opened(r)
+	_, c.span = c.tracer.Start(context.Background(), "round", trace.WithAttributes(
+		attribute.Int("coterie.round", r.number+1), attribute.Int("coterie.asked", len(r.clients))))
 	c.log.Info("round opened", "round", r.number+1, "asked", len(r.clients))
 	c.news.ring()
 }
@@ -253,6 +258,7 @@ func (c *Coordinator) close(ctx context.Context) error {
 	r := c.round
 	c.round = nil
 	c.gate.Unlock()
+	defer c.span.End()
 
 	answers, err := c.store.Answers(ctx, c.plan.Run, r.number)
 	if err != nil {

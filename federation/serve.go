@@ -65,12 +65,17 @@ func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
 	if plan.Run, err = chooseRun(ctx, kept, plan, run.Name, o.New); err != nil {
 		return ServeResult{}, err
 	}
+	tracer, flush, err := newTracer(ctx, o.File.Traces)
+	if err != nil {
+		return ServeResult{}, err
+	}
+	defer flush()
 	scratch := o.File.Out
 	if path, ok := sqlitePath(o.File.Store); ok {
 		scratch = filepath.Dir(path)
 	}
 	c, err := NewCoordinator(ctx, Terms{
-		Scratch: scratch, Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
+		Scratch: scratch, Tracer: tracer, Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
 	})
 	if err != nil {
 		return ServeResult{}, err
@@ -84,6 +89,7 @@ func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
 
 // serve runs the coordinator with its network around it.
 func serve(ctx context.Context, o ServeOptions, c *Coordinator, a *identity.Authority) (Finished, error) {
+	o.File.Limits.apply()
 	l, err := net.Listen("tcp", o.File.Listen)
 	if err != nil {
 		return Finished{}, fmt.Errorf("listen on %s: %w", o.File.Listen, err)

@@ -34,7 +34,7 @@ func LoadServeFile(text []byte, dir string) (ServeFile, error) {
 	f := ServeFile{
 		Listen: "127.0.0.1:7443", CA: "ca", Store: "sqlite:server/state.db", Out: "server",
 		DeadlineSeconds: 600, LingerSeconds: 60,
-		Limits: Limits{Connections: 4096, Uploads: 64, UploadSeconds: 600},
+		Limits: Limits{Connections: 4096, Uploads: 16, Megabytes: 1024, UploadSeconds: 600},
 	}
 	if err := config.Decode(text, &f, func() config.Faults { return f.check() }); err != nil {
 		return f, err

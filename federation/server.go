@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,15 @@ import (
 type Limits struct {
 	Connections   int     `yaml:"connections" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"connections at once; others wait"`
 	Uploads       int     `yaml:"uploads" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"releases on their way in at once; others wait"`
+	Megabytes     int     `yaml:"megabytes" jsonschema:"minimum=64,maximum=1000000000" jsonschema_description:"memory that the server tries to stay within, without mapped files"`
 	UploadSeconds float64 `yaml:"upload_seconds" jsonschema:"exclusiveMinimum=0" jsonschema_description:"how long one release may take to come in"`
+}
+
+// apply makes the runtime keep to the limits. Collecting early costs little here: what
+// a server holds is either small or in use.
+func (l Limits) apply() {
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(int64(l.Megabytes) << 20)
 }
 
 // Server is a coordinator on the network.
@@ -83,6 +92,8 @@ func (s *Server) timed(next http.Handler) http.Handler {
 		_ = control.SetWriteDeadline(end)
 		ctx, cancel := context.WithDeadline(r.Context(), end)
 		defer cancel()
+		ctx, span := s.coordinator.tracer.Start(ctx, r.URL.Path)
+		defer span.End()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
@@ -141,7 +152,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // httpServer speaks HTTP/2 over TLS 1.3 and nothing else. Frames are as large as
-// parts, and windows hold two: measured, this doubles what comes in.
+// parts: measured, this doubles what comes in. A window holds one part, which is what
+// a participant that has to wait costs.
 func (s *Server) httpServer() *http.Server {
 	var only http.Protocols
 	only.SetHTTP2(true)
@@ -152,7 +164,7 @@ func (s *Server) httpServer() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 16, MaxReadFrameSize: PartBytes,
-			MaxReceiveBufferPerConnection: 2 * PartBytes, MaxReceiveBufferPerStream: 2 * PartBytes,
+			MaxReceiveBufferPerConnection: PartBytes, MaxReceiveBufferPerStream: PartBytes,
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

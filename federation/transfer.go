@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"connectrpc.com/connect"
@@ -37,6 +38,9 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 		if ctx.Err() != nil {
 			return reply, fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 		}
+		if turnedAway(err) {
+			return reply, fmt.Errorf("%s: the server does not accept this participant's certificate, which was revoked or has expired; ask for a new invitation: %w", what, err)
+		}
 		if !passing(err) {
 			return reply, fmt.Errorf("%s: %w", what, err)
 		}
@@ -44,7 +48,7 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 			wait = firstWait // it had been well for a while
 		}
 		pause := wait/2 + rand.N(wait/2) // jitter only; nothing is decided by it
-		log.Warn("the server did not answer; trying again", "what", what, "wait", pause.Round(time.Millisecond), "error", err)
+		log.Warn("the server did not answer; trying again", "what", what, "wait", pause.Round(time.Millisecond).String(), "error", err)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -53,6 +57,13 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 			return reply, fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 		}
 	}
+}
+
+// turnedAway says whether the server ended the handshake: it does so when it has seen
+// the certificate.
+func turnedAway(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // passing says whether it is worth trying again.

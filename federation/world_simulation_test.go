@@ -39,7 +39,10 @@ type world struct {
 	store   func(store.Store) store.Store // the server's, perhaps with a planted bug
 	ledger  func(*ledger.Ledger) Ledger   // a participant's
 
+	afterOffer func(round int) // called when the server has taken an offer
+
 	mu        sync.Mutex
+	kill      func()         // ends the server's present life
 	states    map[int][]byte // after every closed round, as stored
 	sent      map[sentSlot][32]byte
 	anomalies []string
@@ -151,6 +154,9 @@ func (w *world) serve(ctx context.Context) error {
 			doom := time.AfterFunc(time.Duration(rng.ExpFloat64()*float64(10*time.Minute)), kill)
 			defer doom.Stop()
 		}
+		w.mu.Lock()
+		w.kill = kill
+		w.mu.Unlock()
 		err := w.serveOnce(ctx, life)
 		kill()
 		if ctx.Err() != nil || err != nil && !errors.Is(err, ErrInterrupted) {
@@ -325,5 +331,9 @@ func (s *witness) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.OfferR
 	if again && before != sum {
 		s.w.complain("%s offers other bytes for round %d", s.w.name(s.member), round)
 	}
-	return s.FederationClient.Offer(ctx, q)
+	reply, err := s.FederationClient.Offer(ctx, q)
+	if err == nil && s.w.afterOffer != nil {
+		s.w.afterOffer(round)
+	}
+	return reply, err
 }

@@ -25,7 +25,7 @@ func (g *Group) exact() bool {
 
 // lattice is a layer's public grid in a round. It follows from public settings alone:
 // the round's radius, or in paper mode the smallest radius that an update can have.
-func (g *Group) lattice(part layer, radius float64) (mech.Lattice, error) {
+func (g *Group) lattice(part *layer, radius float64) (mech.Lattice, error) {
 	n := float64(part.Len())
 	radius *= part.share
 	if !g.sound() {
@@ -41,10 +41,7 @@ func (g *Group) lattice(part layer, radius float64) (mech.Lattice, error) {
 
 // slack is what the lattice adds to a layer's loss, at every distance up to the
 // largest that a statement names: docs/proofs/laplace-mixture.md, theorem 2.
-func (g *Group) slack(part layer, e event.MetricLaplace, b Broadcast) (float64, error) {
-	if !g.exact() {
-		return 0, nil
-	}
+func (g *Group) slack(part *layer, e event.MetricLaplace, b Broadcast) (float64, error) {
 	l, err := g.lattice(part, b.Radius)
 	if err != nil {
 		return 0, err
@@ -57,17 +54,18 @@ func (g *Group) slack(part layer, e event.MetricLaplace, b Broadcast) (float64, 
 // ontoLattice rounds hypotheses before they are sent: otherwise what is left
 // below the lattice would tell which of them a client started from.
 func (g *Group) ontoLattice(hypotheses []float64, radius float64) error {
-	for _, part := range g.layers {
+	for i := range g.layers {
+		part := &g.layers[i]
 		l, err := g.lattice(part, radius)
 		if err != nil {
 			return err
 		}
 		for from := 0; from < len(hypotheses); from += g.clusters.n {
-			for i, v := range hypotheses[from+part.From : from+part.To] {
+			for j, v := range hypotheses[from+part.From : from+part.To] {
 				if !(math.Abs(v) <= mech.MaxCoordinate*l.Step) {
 					return fmt.Errorf("exact noise: a hypothesis has the coordinate %v, too large for the lattice of step %v", v, l.Step)
 				}
-				hypotheses[from+part.From+i] = math.Trunc(v/l.Step) * l.Step
+				hypotheses[from+part.From+j] = math.Trunc(v/l.Step) * l.Step
 			}
 		}
 	}
@@ -88,7 +86,7 @@ func (g *Group) openExact(w *Worker) {
 }
 
 // releaseExact is Simulate's twin on the lattice.
-func (g *Group) releaseExact(w *Worker, b Broadcast, part layer, out, base []float64, update mech.Clipped) error {
+func (g *Group) releaseExact(w *Worker, b Broadcast, part *layer, out, base []float64, update mech.Clipped) error {
 	l, err := g.lattice(part, b.Radius)
 	if err != nil {
 		return err

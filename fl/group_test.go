@@ -205,7 +205,7 @@ func TestExactNoiseStaysOnThePublicLattice(t *testing.T) {
 		s := twoHypotheses()
 		s.Hypotheses[0] += 1e-13 // below the lattice
 		out, ok := respond(t, g, s, &p)
-		l, err := g.lattice(g.layers[0], run.Privacy.Radius)
+		l, err := g.lattice(&g.layers[0], run.Privacy.Radius)
 		if err != nil || !ok {
 			t.Fatal(err, ok)
 		}

@@ -112,15 +112,15 @@ func (m *meanRegularised) draw(theta, mean, told []float64, variance, steps, siz
 	}
 }
 
-// Lambda is the median over coordinates of what the server set for a silo; false if
-// it sets none, or not yet.
-func (s *Silo) Lambda(b Broadcast, p *Participant) (float64, bool) {
+// Lambda is the median over coordinates of what the server set for a silo, and the
+// share of coordinates that it shares with all; false if the server sets none.
+func (s *Silo) Lambda(b Broadcast, p *Participant) (median, shared float64, ok bool) {
 	m, ok := s.method.(*meanRegularised)
 	if !ok || !m.auto() || len(b.Memory) < m.toldLength() {
-		return 0, false
+		return 0, 0, false
 	}
 	if b.Memory[toldCurvature] == 0 {
-		return 0, true
+		return 0, 0, true
 	}
 	values := make([]float64, m.n)
 	q := m.diffusion(m.updateVariance(&p.Plan), float64(p.Plan.Steps))
@@ -130,9 +130,12 @@ func (s *Silo) Lambda(b Broadcast, p *Participant) (float64, bool) {
 	}
 	for i := range values {
 		values[i] = strengthAt(b.Memory[toldEach+i], b.Memory[toldEach+m.n+i], q, sampling)
+		if math.IsInf(values[i], 1) {
+			shared += 1 / float64(m.n)
+		}
 	}
-	median, _ := MedianAndMax(values)
-	return median, true
+	median, _ = MedianAndMax(values)
+	return median, shared, true
 }
 
 // aggregate learns from the round before the means move on.

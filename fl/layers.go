@@ -54,17 +54,22 @@ type bounded struct {
 
 // boundLayers gives every layer's update its radius and prices its release.
 func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
-	w.bounded = w.bounded[:0]
-	for _, l := range g.layers {
-		update, err := g.bound(w.delta[l.From:l.To], b.Radius*l.share)
-		if err != nil {
+	if w.bounded == nil {
+		w.bounded = make([]bounded, len(g.layers))
+	}
+	exact := g.exact()
+	for i := range g.layers {
+		l, part := &g.layers[i], &w.bounded[i]
+		var err error
+		if part.update, err = g.bound(w.delta[l.From:l.To], b.Radius*l.share); err != nil {
 			return g.diverged(b, p, err)
 		}
-		e := g.laplace.Event(update)
-		if e.Slack, err = g.slack(l, e, b); err != nil {
-			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+		part.event = g.laplace.Event(part.update)
+		if exact {
+			if part.event.Slack, err = g.slack(l, part.event, b); err != nil {
+				return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+			}
 		}
-		w.bounded = append(w.bounded, bounded{update, e})
 	}
 	return nil
 }
@@ -121,14 +126,17 @@ func (g *Group) pay(p *Participant, round int, parts []bounded) (bool, error) {
 
 // release writes base + update + noise to out, layer by layer.
 func (g *Group) release(w *Worker, b Broadcast, p *Participant, out, base []float64) error {
-	w.noise.Key(&g.noise, b.Round, p.ID)
-	if g.exact() {
+	if g.privacy.Noise != "exact" {
+		w.noise.Key(&g.noise, b.Round, p.ID)
+	}
+	exact := g.exact()
+	if exact {
 		g.openExact(w)
 	}
-	for i, l := range g.layers {
-		part := w.bounded[i].update
+	for i := range g.layers {
+		l, part := &g.layers[i], w.bounded[i].update
 		var err error
-		if g.exact() {
+		if exact {
 			err = g.releaseExact(w, b, l, out[l.From:l.To], base[l.From:l.To], part)
 		} else {
 			_, err = g.laplace.Simulate(out[l.From:l.To], base[l.From:l.To], part, &w.noise)

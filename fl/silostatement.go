@@ -22,11 +22,20 @@ type SiloPrivacy struct {
 // StateSilos is the line of a federation whose silos spent this. Proved may hold
 // nil; notCovered is what the data's preparation leaves out.
 func StateSilos(run config.Run, spends []account.Guarantee, proved []*account.Guarantee, notCovered []string) (SiloPrivacy, error) {
+	for _, s := range spends {
+		if s.Claim == event.ClaimNone { // one silo without a target leaves the federation without one
+			spends, proved = []account.Guarantee{s}, []*account.Guarantee{nil}
+			break
+		}
+	}
 	all, err := account.Federation(spends...)
 	if err != nil {
 		return SiloPrivacy{}, err
 	}
 	p := SiloPrivacy{Statement: all.Statement(), Assumes: []string{"nobody is in two silos: for such a person their numbers add up"}}
+	if all.Unit == event.UnitClient {
+		notCovered = nil // what a silo does with its own rows is part of the silo
+	}
 	p.NotCovered = append(p.NotCovered, notCovered...)
 	p.NotCovered = append(p.NotCovered, siloNotCovered(run, all)...)
 	if !slices.Contains(proved, nil) {

@@ -35,3 +35,24 @@ func BenchmarkRelease(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOpen verifies, replays and writes anew the log of 1,000 releases.
+func BenchmarkOpen(b *testing.B) {
+	d := newMemDisk()
+	policy := Policy{Ceilings: []Ceiling{metricCeiling}}
+	policy.Ceilings[0].Epsilon = 1e9
+	l, err := openOn(d, policy)
+	must(b, err)
+	must(b, l.Reconcile(testMember, nil))
+	for round := range 1000 {
+		must(b, release(l, round, metricRelease(5)))
+	}
+	must(b, l.Close())
+	size := float64(l.size)
+	for b.Loop() {
+		l, err := openOn(d, policy)
+		must(b, err)
+		must(b, l.Close())
+	}
+	b.ReportMetric(size, "log-bytes")
+}

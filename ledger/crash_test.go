@@ -195,7 +195,7 @@ func faults(kind string) []fault {
 	}
 	step := max(1, length/3)
 	if *soak {
-		step = 3
+		step = 5
 	}
 	for prefix := 1; prefix < length; prefix += step {
 		list = append(list, fault{crash: true, prefix: prefix}, fault{prefix: prefix})

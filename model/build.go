@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
@@ -26,6 +27,9 @@ func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 			continue // done by the layer before
 		}
 		l, out, err := buildLayer[F](shape, spec, fuse)
+		if c, ok := l.(*conv[F]); ok && err == nil {
+			out = c.crop(poolBehind(specs[i+1:]))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("layer %d (%s) on %v: %w", i, spec.Kind, shape, err)
 		}
@@ -43,6 +47,18 @@ func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 	c := newChain(input, layers)
 	c.end = shape
 	return c, nil
+}
+
+// poolBehind is the unpadded pool that alone reads a layer's output, but for a ReLU
+// between; without one it is of 1 by 1.
+func poolBehind(specs []Layer) (kernel, stride int) {
+	for len(specs) > 0 && specs[0].Kind == "relu" {
+		specs = specs[1:]
+	}
+	if len(specs) == 0 || specs[0].Kind != "max-pool" && specs[0].Kind != "mean-pool" || specs[0].Padding != 0 || specs[0].Kernel < 1 {
+		return 1, 1
+	}
+	return specs[0].Kernel, max(1, cmp.Or(specs[0].Stride, specs[0].Kernel))
 }
 
 func fuses(kind string) bool {

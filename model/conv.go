@@ -20,6 +20,16 @@ type conv[F Float] struct {
 
 func (c *conv[F]) output() Shape { return c.out }
 
+// crop leaves out the last rows and columns, which a pool behind the layer would
+// not read, and returns the output's new shape.
+func (c *conv[F]) crop(kernel, stride int) Shape {
+	if !c.transposed && c.out.Height >= kernel && c.out.Width >= kernel {
+		c.geometry.CropH, c.geometry.CropW = (c.out.Height-kernel)%stride, (c.out.Width-kernel)%stride
+		c.out.Height, c.out.Width = c.geometry.OutH(), c.geometry.OutW()
+	}
+	return c.out
+}
+
 func (c *conv[F]) views() []View {
 	g := c.geometry
 	v := []View{{Name: "weight", Shape: []int{g.KernelH, g.KernelW, g.InC, g.OutC}}}

@@ -14,7 +14,7 @@ import (
 // noise, labelled, or with values.
 func smallPictures(t *testing.T, classes, n int) (Model, *data.Client) {
 	s := stream("small pictures")
-	im := &data.Images{Height: 6, Width: 6, Channels: 2, Pixels: make([]byte, n*72)}
+	im := &data.Images{Height: 7, Width: 6, Channels: 2, Pixels: make([]byte, n*84)}
 	for i := range im.Pixels {
 		im.Pixels[i] = byte(s.Below(256))
 	}

@@ -14,7 +14,7 @@ import (
 // worker's model.
 func TestLearnersOfOneModelShareNothing(t *testing.T) {
 	small, c := smallPictures(t, 3, 64)
-	grey := &data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 6, Width: 12, Pixels: c.Images.Pixels, Labels: c.Images.Labels}, Index: c.Index}}
+	grey := &data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 7, Width: 12, Pixels: c.Images.Pixels, Labels: c.Images.Labels}, Index: c.Index}}
 	layers := []Layer{
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"},
 		{Kind: "linear", Units: 3},

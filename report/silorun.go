@@ -27,6 +27,9 @@ func RunSilos(ctx context.Context, d *sim.Directory, s *sim.Silos, version strin
 	res.RunID, res.Directory, res.Version = filepath.Base(full), full, version
 	res.Report = filepath.Join(full, sim.ReportFile)
 	res.Command = "coterie run " + filepath.Join(d.Path, sim.RunFile)
+	if err := SiloPage(d.File(sim.ReportFile), res.Name, []sim.SiloResult{res}); err != nil {
+		return sim.SiloResult{}, err
+	}
 	text, err := json.MarshalIndent(res, "", " ")
 	if err != nil {
 		return sim.SiloResult{}, fmt.Errorf("write %s: %w", sim.ResultFile, err)
@@ -50,4 +53,32 @@ func LoadSilos(dir string) (sim.SiloResult, error) {
 		return res, fmt.Errorf("%s: %w", filepath.Join(dir, sim.ResultFile), err)
 	}
 	return res, nil
+}
+
+// Rewrite writes one report about finished runs of one family to a file.
+func Rewrite(path string, dirs []string) error {
+	var groups []sim.Result
+	var silos []sim.SiloResult
+	for _, dir := range dirs {
+		group, err := Load(dir)
+		if err != nil {
+			return err
+		}
+		silo, err := LoadSilos(dir)
+		if err != nil {
+			return err
+		}
+		if silo.Family == sim.FamilySilos {
+			silos = append(silos, silo)
+		} else {
+			groups = append(groups, group)
+		}
+	}
+	switch {
+	case len(silos) == 0:
+		return Page(path, groups[0].Name, groups)
+	case len(groups) == 0:
+		return SiloPage(path, silos[0].Name, silos)
+	}
+	return fmt.Errorf("%s and others: runs on silos and other runs have different figures; report them apart", dirs[0])
 }

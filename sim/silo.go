@@ -42,6 +42,7 @@ type siloRecord struct {
 	Loss   []float64 // mean test loss, weighted by test examples
 	Error  []float64 // share of wrong answers; classes only
 	Lambda []float64 // that the server set; auto only
+	Shared []float64 // share of the coordinates that all share; auto only
 	Sizes  [][]int   // silos in every cluster
 }
 
@@ -187,8 +188,8 @@ func (s *Silos) note(outcome fl.Outcome) {
 	r := &s.record
 	loss, wrong := s.testFigures()
 	r.Rounds, r.Loss, r.Error = append(r.Rounds, s.state.Round), append(r.Loss, loss), append(r.Error, wrong)
-	if l, ok := s.medianLambda(); ok {
-		r.Lambda = append(r.Lambda, l)
+	if l, shared, ok := s.lambda(); ok {
+		r.Lambda, r.Shared = append(r.Lambda, l), append(r.Shared, shared)
 	}
 	if clusters := len(s.state.Hypotheses) / len(s.models[0]); clusters > 1 {
 		sizes := make([]int, clusters)
@@ -201,18 +202,20 @@ func (s *Silos) note(outcome fl.Outcome) {
 	}
 }
 
-// medianLambda is over the silos, where the server sets it.
-func (s *Silos) medianLambda() (float64, bool) {
+// lambda is the median over silos, and the mean share of what they share with all,
+// where the server sets it.
+func (s *Silos) lambda() (median, shared float64, ok bool) {
 	var all []float64
 	for i := range s.participants {
-		l, ok := s.algorithm.Lambda(s.sent, &s.participants[i])
+		l, part, ok := s.algorithm.Lambda(s.sent, &s.participants[i])
 		if !ok {
-			return 0, false
+			return 0, 0, false
 		}
 		all = append(all, l)
+		shared += part / float64(len(s.participants))
 	}
-	median, _ := fl.MedianAndMax(all)
-	return median, true
+	median, _ = fl.MedianAndMax(all)
+	return median, shared, true
 }
 
 // Round is the number of rounds made, and the last test figure.

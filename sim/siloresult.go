@@ -46,8 +46,10 @@ type SiloMetrics struct {
 	TestError *event.Number `json:"test_error"` // share of wrong answers; null for values
 	TestLoss  event.Number  `json:"test_loss"`
 	TrainLoss event.Number  `json:"train_loss"`
-	// Lambda is the median of what the server set last for the silos; null unless auto.
+	// Lambda is the median, over silos and coordinates, of what the server set last,
+	// and Shared the share of coordinates that it set to infinity; null unless auto.
 	Lambda *event.Number `json:"lambda"`
+	Shared *event.Number `json:"shared"`
 }
 
 // SiloLine is one silo: what it asked for, what it did, and what came out.
@@ -101,6 +103,7 @@ type SiloRound struct {
 	Loss   event.Number  `json:"test_loss"`
 	Error  *event.Number `json:"test_error"`
 	Lambda *event.Number `json:"lambda"`
+	Shared *event.Number `json:"shared"`
 	Sizes  []int         `json:"sizes"` // silos in every cluster; null without clusters
 }
 
@@ -136,9 +139,9 @@ func (s *Silos) Result() (SiloResult, error) {
 	loss, wrong := s.testFigures()
 	res.Metrics = SiloMetrics{TestLoss: event.Number(loss), TrainLoss: event.Number(s.trainLoss())}
 	res.Metrics.TestMSE, res.Metrics.TestError = s.figures(loss, wrong)
-	if l, ok := s.medianLambda(); ok {
-		lambda := event.Number(l)
-		res.Metrics.Lambda = &lambda
+	if l, part, ok := s.lambda(); ok {
+		lambda, shared := event.Number(l), event.Number(part)
+		res.Metrics.Lambda, res.Metrics.Shared = &lambda, &shared
 	}
 	if err := s.account(&res); err != nil {
 		return SiloResult{}, err
@@ -232,8 +235,8 @@ func (s *Silos) history() SiloHistory {
 			one.Error = &n
 		}
 		if i < len(r.Lambda) {
-			n := event.Number(r.Lambda[i])
-			one.Lambda = &n
+			lambda, shared := event.Number(r.Lambda[i]), event.Number(r.Shared[i])
+			one.Lambda, one.Shared = &lambda, &shared
 		}
 		if i < len(r.Sizes) {
 			one.Sizes = r.Sizes[i]

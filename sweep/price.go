@@ -62,6 +62,15 @@ func (p price) all(round event.Event, noise float64) event.Event {
 	return event.Composed{Parts: []event.Event{training, p.trials.Event(trial)}}
 }
 
+// orders are those that a bill is written with: all, or for Poisson, whose bound asks
+// for every order at every order, a few. Fewer orders never give too small a number.
+func (p price) orders() []float64 {
+	if !p.trials.Poisson {
+		return nil
+	}
+	return []float64{1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256}
+}
+
 // settle finds the least noise that keeps the silo's target, and what it costs; and,
 // where that number is heuristic, what is proved for the same releases.
 func (p price) settle() (noise float64, cost account.Guarantee, proved *account.Guarantee, err error) {
@@ -71,7 +80,7 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 		if err != nil {
 			return 0, err
 		}
-		g, err := account.Spend(r, account.MethodRDP, target.Delta)
+		g, err := account.Spend(r, account.MethodRDP, target.Delta, p.orders()...)
 		return g.Epsilon, err
 	})
 	if err != nil {
@@ -81,7 +90,7 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 	if err != nil {
 		return 0, cost, nil, err
 	}
-	if cost, err = account.Spend(r, account.MethodRDP, target.Delta); err != nil || r.Claim != event.ClaimHeuristic {
+	if cost, err = account.Spend(r, account.MethodRDP, target.Delta, p.orders()...); err != nil || r.Claim != event.ClaimHeuristic {
 		return noise, cost, nil, err
 	}
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10).
@@ -89,6 +98,6 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 	epoch := event.Sampled{Sampling: event.Shuffle, Batch: int64(plan.Batch), Examples: int64(plan.Examples), Of: event.Gaussian{Noise: noise}}
 	r.Relation, r.Claim = event.ReplaceOne, event.ClaimProved
 	r.What = p.all(event.Repeated{Times: p.epochs, Of: epoch}, noise)
-	sound, err := account.Spend(r, account.MethodRDP, target.Delta)
+	sound, err := account.Spend(r, account.MethodRDP, target.Delta, p.orders()...)
 	return noise, cost, &sound, err
 }

@@ -17,19 +17,11 @@ func (a *app) newReportCommand() *cobra.Command {
 		Example: "  coterie report coterie-runs/20261115-120000-ifca-1a2b3c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, dirs []string) error {
-			var results []sim.Result
-			for _, dir := range dirs {
-				res, err := report.Load(dir)
-				if err != nil {
-					return err
-				}
-				results = append(results, res)
-			}
 			path, err := filepath.Abs(filepath.Join(dirs[0], sim.ReportFile))
 			if err != nil {
 				return err
 			}
-			if err := report.Page(path, results[0].Name, results); err != nil {
+			if err := report.Rewrite(path, dirs); err != nil {
 				return err
 			}
 			if a.output == "json" {

@@ -149,6 +149,16 @@ func maximumF32(n uintptr, dst *float32, x *float32, y *float32)
 //go:noescape
 func maxPoolGradF32(n uintptr, left *float32, y *float32, x *float32, dx *float32)
 
+// maximum4F32 writes the largest of a, b, c and d, or a NaN of any.
+//
+//go:noescape
+func maximum4F32(n uintptr, dst *float32, a *float32, b *float32, c *float32, d *float32)
+
+// maxPoolGradPairF32 moves left to da where a equals y, what then is left to db where b does, and writes zeros elsewhere.
+//
+//go:noescape
+func maxPoolGradPairF32(n uintptr, left *float32, y *float32, a *float32, b *float32, da *float32, db *float32)
+
 // reluF32 writes max(x, 0), NaN for NaN.
 //
 //go:noescape
@@ -408,6 +418,16 @@ func maximumF64(n uintptr, dst *float64, x *float64, y *float64)
 //
 //go:noescape
 func maxPoolGradF64(n uintptr, left *float64, y *float64, x *float64, dx *float64)
+
+// maximum4F64 writes the largest of a, b, c and d, or a NaN of any.
+//
+//go:noescape
+func maximum4F64(n uintptr, dst *float64, a *float64, b *float64, c *float64, d *float64)
+
+// maxPoolGradPairF64 moves left to da where a equals y, what then is left to db where b does, and writes zeros elsewhere.
+//
+//go:noescape
+func maxPoolGradPairF64(n uintptr, left *float64, y *float64, a *float64, b *float64, da *float64, db *float64)
 
 // reluF64 writes max(x, 0), NaN for NaN.
 //

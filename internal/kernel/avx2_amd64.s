@@ -3495,6 +3495,155 @@ done28:
 	VZEROUPPER
 	RET
 
+// func maximum4F32(n uintptr, dst *float32, a *float32, b *float32, c *float32, d *float32)
+// Requires: AVX, CMOV
+TEXT ·maximum4F32(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ d+40(FP), DI
+	SUBQ $0x00000008, AX
+	JL   rest30
+
+main29:
+	VMOVUPS   (DX), Y0
+	VMOVUPS   (BX), Y1
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VMAXPS    Y1, Y0, Y1
+	VBLENDVPS Y2, Y0, Y1, Y0
+	VMOVUPS   (SI), Y1
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VMAXPS    Y1, Y0, Y1
+	VBLENDVPS Y2, Y0, Y1, Y0
+	VMOVUPS   (DI), Y1
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VMAXPS    Y1, Y0, Y1
+	VBLENDVPS Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, (CX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	ADDQ      $0x00000020, SI
+	ADDQ      $0x00000020, DI
+	SUBQ      $0x00000008, AX
+	JGE       main29
+
+rest30:
+	ADDQ $0x00000008, AX
+	JZ   done32
+
+restLoop31:
+	MOVQ       AX, R8
+	MOVQ       $0x00000008, R9
+	CMPQ       R8, R9
+	CMOVQGT    R9, R8
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x02, R8
+	SUBQ       R8, R9
+	VMOVDQU    32(R9), Y0
+	VMASKMOVPS (DX), Y0, Y1
+	VMASKMOVPS (BX), Y0, Y2
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VMAXPS     Y2, Y1, Y2
+	VBLENDVPS  Y3, Y1, Y2, Y1
+	VMASKMOVPS (SI), Y0, Y2
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VMAXPS     Y2, Y1, Y2
+	VBLENDVPS  Y3, Y1, Y2, Y1
+	VMASKMOVPS (DI), Y0, Y2
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VMAXPS     Y2, Y1, Y2
+	VBLENDVPS  Y3, Y1, Y2, Y1
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	ADDQ       $0x20, SI
+	ADDQ       $0x20, DI
+	SUBQ       $0x00000008, AX
+	JG         restLoop31
+
+done32:
+	VZEROUPPER
+	RET
+
+// func maxPoolGradPairF32(n uintptr, left *float32, y *float32, a *float32, b *float32, da *float32, db *float32)
+// Requires: AVX, CMOV
+TEXT ·maxPoolGradPairF32(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), AX
+	MOVQ left+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ a+24(FP), BX
+	MOVQ b+32(FP), SI
+	MOVQ da+40(FP), DI
+	MOVQ db+48(FP), R8
+	SUBQ $0x00000008, AX
+	JL   rest34
+
+main33:
+	VMOVUPS (CX), Y0
+	VMOVUPS (DX), Y1
+	VMOVUPS (BX), Y2
+	VCMPPS  $0x00, Y1, Y2, Y2
+	VANDPS  Y2, Y0, Y3
+	VMOVUPS Y3, (DI)
+	VANDNPS Y0, Y2, Y0
+	VMOVUPS (SI), Y2
+	VCMPPS  $0x00, Y1, Y2, Y1
+	VANDPS  Y1, Y0, Y2
+	VMOVUPS Y2, (R8)
+	VANDNPS Y0, Y1, Y0
+	VMOVUPS Y0, (CX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, R8
+	SUBQ    $0x00000008, AX
+	JGE     main33
+
+rest34:
+	ADDQ $0x00000008, AX
+	JZ   done36
+
+restLoop35:
+	MOVQ       AX, R9
+	MOVQ       $0x00000008, R10
+	CMPQ       R9, R10
+	CMOVQGT    R10, R9
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R9
+	SUBQ       R9, R10
+	VMOVDQU    32(R10), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VMASKMOVPS (BX), Y0, Y3
+	VCMPPS     $0x00, Y2, Y3, Y3
+	VANDPS     Y3, Y1, Y4
+	VMASKMOVPS Y4, Y0, (DI)
+	VANDNPS    Y1, Y3, Y1
+	VMASKMOVPS (SI), Y0, Y3
+	VCMPPS     $0x00, Y2, Y3, Y2
+	VANDPS     Y2, Y1, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	VANDNPS    Y1, Y2, Y1
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	ADDQ       $0x20, SI
+	ADDQ       $0x20, DI
+	ADDQ       $0x20, R8
+	SUBQ       $0x00000008, AX
+	JG         restLoop35
+
+done36:
+	VZEROUPPER
+	RET
+
 // func reluF32(n uintptr, dst *float32, x *float32)
 // Requires: AVX, CMOV
 TEXT ·reluF32(SB), NOSPLIT, $0-24
@@ -3502,9 +3651,9 @@ TEXT ·reluF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000020, AX
-	JL   rest30
+	JL   rest38
 
-main29:
+main37:
 	VMOVUPS (DX), Y0
 	VXORPS  Y1, Y1, Y1
 	VMAXPS  Y0, Y1, Y0
@@ -3524,13 +3673,13 @@ main29:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000020, AX
-	JGE     main29
+	JGE     main37
 
-rest30:
+rest38:
 	ADDQ $0x00000020, AX
-	JZ   done32
+	JZ   done40
 
-restLoop31:
+restLoop39:
 	MOVQ       AX, BX
 	MOVQ       $0x00000008, SI
 	CMPQ       BX, SI
@@ -3546,9 +3695,9 @@ restLoop31:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000008, AX
-	JG         restLoop31
+	JG         restLoop39
 
-done32:
+done40:
 	VZEROUPPER
 	RET
 
@@ -3560,9 +3709,9 @@ TEXT ·reluGradF32(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000020, AX
-	JL   rest34
+	JL   rest42
 
-main33:
+main41:
 	VMOVUPS (DX), Y0
 	VXORPS  Y1, Y1, Y1
 	VCMPPS  $0x0e, Y1, Y0, Y0
@@ -3591,13 +3740,13 @@ main33:
 	ADDQ    $0x00000080, DX
 	ADDQ    $0x00000080, BX
 	SUBQ    $0x00000020, AX
-	JGE     main33
+	JGE     main41
 
-rest34:
+rest42:
 	ADDQ $0x00000020, AX
-	JZ   done36
+	JZ   done44
 
-restLoop35:
+restLoop43:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3616,9 +3765,9 @@ restLoop35:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop35
+	JG         restLoop43
 
-done36:
+done44:
 	VZEROUPPER
 	RET
 
@@ -3630,9 +3779,9 @@ TEXT ·leakyReluF32(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000020, AX
-	JL           rest38
+	JL           rest46
 
-main37:
+main45:
 	VMOVUPS   (DX), Y1
 	VXORPS    Y2, Y2, Y2
 	VCMPPS    $0x0e, Y2, Y1, Y2
@@ -3660,13 +3809,13 @@ main37:
 	ADDQ      $0x00000080, CX
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, AX
-	JGE       main37
+	JGE       main45
 
-rest38:
+rest46:
 	ADDQ $0x00000020, AX
-	JZ   done40
+	JZ   done48
 
-restLoop39:
+restLoop47:
 	MOVQ       AX, BX
 	MOVQ       $0x00000008, SI
 	CMPQ       BX, SI
@@ -3684,9 +3833,9 @@ restLoop39:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000008, AX
-	JG         restLoop39
+	JG         restLoop47
 
-done40:
+done48:
 	VZEROUPPER
 	RET
 
@@ -3699,9 +3848,9 @@ TEXT ·leakyReluGradF32(SB), NOSPLIT, $0-40
 	MOVQ         x+24(FP), DX
 	MOVQ         dy+32(FP), BX
 	SUBQ         $0x00000020, AX
-	JL           rest42
+	JL           rest50
 
-main41:
+main49:
 	VMOVUPS   (DX), Y1
 	VMOVUPS   (BX), Y2
 	VXORPS    Y3, Y3, Y3
@@ -3734,13 +3883,13 @@ main41:
 	ADDQ      $0x00000080, DX
 	ADDQ      $0x00000080, BX
 	SUBQ      $0x00000020, AX
-	JGE       main41
+	JGE       main49
 
-rest42:
+rest50:
 	ADDQ $0x00000020, AX
-	JZ   done44
+	JZ   done52
 
-restLoop43:
+restLoop51:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3760,9 +3909,9 @@ restLoop43:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop43
+	JG         restLoop51
 
-done44:
+done52:
 	VZEROUPPER
 	RET
 
@@ -3774,9 +3923,9 @@ TEXT ·sigmoidGradF32(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest46
+	JL   rest54
 
-main45:
+main53:
 	VMOVUPS (DX), Y0
 	VMOVUPS cF32_3f800000<>+0(SB), Y1
 	VSUBPS  Y0, Y1, Y1
@@ -3795,13 +3944,13 @@ main45:
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, AX
-	JGE     main45
+	JGE     main53
 
-rest46:
+rest54:
 	ADDQ $0x00000010, AX
-	JZ   done48
+	JZ   done56
 
-restLoop47:
+restLoop55:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3821,9 +3970,9 @@ restLoop47:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop47
+	JG         restLoop55
 
-done48:
+done56:
 	VZEROUPPER
 	RET
 
@@ -3845,9 +3994,9 @@ TEXT ·tanhGradF32(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest50
+	JL   rest58
 
-main49:
+main57:
 	VMOVUPS      (DX), Y0
 	VMOVUPS      cF32_3f800000<>+0(SB), Y1
 	VFNMADD231PS Y0, Y0, Y1
@@ -3864,13 +4013,13 @@ main49:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, AX
-	JGE          main49
+	JGE          main57
 
-rest50:
+rest58:
 	ADDQ $0x00000010, AX
-	JZ   done52
+	JZ   done60
 
-restLoop51:
+restLoop59:
 	MOVQ         AX, SI
 	MOVQ         $0x00000008, DI
 	CMPQ         SI, DI
@@ -3889,9 +4038,9 @@ restLoop51:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000008, AX
-	JG           restLoop51
+	JG           restLoop59
 
-done52:
+done60:
 	VZEROUPPER
 	RET
 
@@ -3905,9 +4054,9 @@ TEXT ·sumF32(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest54
+	JL     rest62
 
-main53:
+main61:
 	VCVTPS2PD (CX), Y4
 	VCVTPS2PD 16(CX), Y5
 	VADDPD    Y4, Y0, Y0
@@ -3918,13 +4067,13 @@ main53:
 	VADDPD    Y5, Y3, Y3
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000010, AX
-	JGE       main53
+	JGE       main61
 
-rest54:
+rest62:
 	ADDQ $0x00000010, AX
-	JZ   done56
+	JZ   done64
 
-restLoop55:
+restLoop63:
 	MOVQ         AX, DX
 	MOVQ         $0x00000008, BX
 	CMPQ         DX, BX
@@ -3941,9 +4090,9 @@ restLoop55:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $0x20, CX
 	SUBQ         $0x00000008, AX
-	JG           restLoop55
+	JG           restLoop63
 
-done56:
+done64:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -3965,9 +4114,9 @@ TEXT ·squaredNormF32(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest58
+	JL     rest66
 
-main57:
+main65:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VFMADD231PD Y4, Y4, Y0
@@ -3978,13 +4127,13 @@ main57:
 	VFMADD231PD Y5, Y5, Y3
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000010, AX
-	JGE         main57
+	JGE         main65
 
-rest58:
+rest66:
 	ADDQ $0x00000010, AX
-	JZ   done60
+	JZ   done68
 
-restLoop59:
+restLoop67:
 	MOVQ         AX, DX
 	MOVQ         $0x00000008, BX
 	CMPQ         DX, BX
@@ -4001,9 +4150,9 @@ restLoop59:
 	VFMADD231PD  Y5, Y5, Y1
 	ADDQ         $0x20, CX
 	SUBQ         $0x00000008, AX
-	JG           restLoop59
+	JG           restLoop67
 
-done60:
+done68:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4026,9 +4175,9 @@ TEXT ·dotF32(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest62
+	JL     rest70
 
-main61:
+main69:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VCVTPS2PD   (DX), Y6
@@ -4044,13 +4193,13 @@ main61:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000010, AX
-	JGE         main61
+	JGE         main69
 
-rest62:
+rest70:
 	ADDQ $0x00000010, AX
-	JZ   done64
+	JZ   done72
 
-restLoop63:
+restLoop71:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4072,9 +4221,9 @@ restLoop63:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop63
+	JG           restLoop71
 
-done64:
+done72:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4097,9 +4246,9 @@ TEXT ·squaredDistanceF32(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest66
+	JL     rest74
 
-main65:
+main73:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VCVTPS2PD   (DX), Y6
@@ -4119,13 +4268,13 @@ main65:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000010, AX
-	JGE         main65
+	JGE         main73
 
-rest66:
+rest74:
 	ADDQ $0x00000010, AX
-	JZ   done68
+	JZ   done76
 
-restLoop67:
+restLoop75:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4149,9 +4298,9 @@ restLoop67:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop67
+	JG           restLoop75
 
-done68:
+done76:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4171,22 +4320,22 @@ TEXT ·largestF32(SB), NOSPLIT, $0-20
 	VMOVUPS cF32_ff800000<>+0(SB), Y0
 	VMOVUPS cF32_ff800000<>+0(SB), Y1
 	SUBQ    $0x00000010, AX
-	JL      rest70
+	JL      rest78
 
-main69:
+main77:
 	VMOVUPS (CX), Y2
 	VMAXPS  Y0, Y2, Y0
 	VMOVUPS 32(CX), Y2
 	VMAXPS  Y1, Y2, Y1
 	ADDQ    $0x00000040, CX
 	SUBQ    $0x00000010, AX
-	JGE     main69
+	JGE     main77
 
-rest70:
+rest78:
 	ADDQ $0x00000010, AX
-	JZ   done72
+	JZ   done80
 
-restLoop71:
+restLoop79:
 	MOVQ       AX, DX
 	MOVQ       $0x00000008, BX
 	CMPQ       DX, BX
@@ -4201,9 +4350,9 @@ restLoop71:
 	VMAXPS     Y0, Y3, Y0
 	ADDQ       $0x20, CX
 	SUBQ       $0x00000008, AX
-	JG         restLoop71
+	JG         restLoop79
 
-done72:
+done80:
 	VMAXPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X1, X0, X0
@@ -4416,9 +4565,9 @@ TEXT ·expF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest74
+	JL   rest82
 
-main73:
+main81:
 	VMOVUPS      (DX), Y0
 	VMOVUPS      cF32_c2d20000<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y0
@@ -4476,13 +4625,13 @@ main73:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main73
+	JGE          main81
 
-rest74:
+rest82:
 	ADDQ $0x00000010, AX
-	JZ   done76
+	JZ   done84
 
-restLoop75:
+restLoop83:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4521,9 +4670,9 @@ restLoop75:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop75
+	JG           restLoop83
 
-done76:
+done84:
 	VZEROUPPER
 	RET
 
@@ -4654,9 +4803,9 @@ TEXT ·logF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest78
+	JL   rest86
 
-main77:
+main85:
 	VMOVUPS     (DX), Y0
 	VMOVUPS     Y0, Y1
 	VCMPPS      $0x01, cF32_00800000<>+0(SB), Y0, Y2
@@ -4746,13 +4895,13 @@ main77:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000010, AX
-	JGE         main77
+	JGE         main85
 
-rest78:
+rest86:
 	ADDQ $0x00000010, AX
-	JZ   done80
+	JZ   done88
 
-restLoop79:
+restLoop87:
 	MOVQ        AX, BX
 	MOVQ        $0x00000008, SI
 	CMPQ        BX, SI
@@ -4807,9 +4956,9 @@ restLoop79:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000008, AX
-	JG          restLoop79
+	JG          restLoop87
 
-done80:
+done88:
 	VZEROUPPER
 	RET
 
@@ -4970,9 +5119,9 @@ TEXT ·tanhF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest82
+	JL   rest90
 
-main81:
+main89:
 	VMOVUPS      (DX), Y0
 	VANDPS       cF32_80000000<>+0(SB), Y0, Y1
 	VXORPS       Y1, Y0, Y0
@@ -5028,13 +5177,13 @@ main81:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main81
+	JGE          main89
 
-rest82:
+rest90:
 	ADDQ $0x00000010, AX
-	JZ   done84
+	JZ   done92
 
-restLoop83:
+restLoop91:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -5072,9 +5221,9 @@ restLoop83:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop83
+	JG           restLoop91
 
-done84:
+done92:
 	VZEROUPPER
 	RET
 
@@ -5105,9 +5254,9 @@ TEXT ·sigmoidF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest86
+	JL   rest94
 
-main85:
+main93:
 	VMOVUPS      (DX), Y0
 	VORPS        cF32_80000000<>+0(SB), Y0, Y1
 	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
@@ -5177,13 +5326,13 @@ main85:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main85
+	JGE          main93
 
-rest86:
+rest94:
 	ADDQ $0x00000010, AX
-	JZ   done88
+	JZ   done96
 
-restLoop87:
+restLoop95:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -5228,9 +5377,9 @@ restLoop87:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop87
+	JG           restLoop95
 
-done88:
+done96:
 	VZEROUPPER
 	RET
 
@@ -5241,9 +5390,9 @@ TEXT ·geluF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest90
+	JL   rest98
 
-main89:
+main97:
 	VMOVUPS      (DX), Y0
 	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y0
@@ -5325,13 +5474,13 @@ main89:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main89
+	JGE          main97
 
-rest90:
+rest98:
 	ADDQ $0x00000010, AX
-	JZ   done92
+	JZ   done100
 
-restLoop91:
+restLoop99:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -5382,9 +5531,9 @@ restLoop91:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop91
+	JG           restLoop99
 
-done92:
+done100:
 	VZEROUPPER
 	RET
 
@@ -5426,9 +5575,9 @@ TEXT ·geluGradF32(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest94
+	JL   rest102
 
-main93:
+main101:
 	VMOVUPS      (DX), Y0
 	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y0
@@ -5529,13 +5678,13 @@ main93:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, AX
-	JGE          main93
+	JGE          main101
 
-rest94:
+rest102:
 	ADDQ $0x00000010, AX
-	JZ   done96
+	JZ   done104
 
-restLoop95:
+restLoop103:
 	MOVQ         AX, SI
 	MOVQ         $0x00000008, DI
 	CMPQ         SI, DI
@@ -5596,9 +5745,9 @@ restLoop95:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000008, AX
-	JG           restLoop95
+	JG           restLoop103
 
-done96:
+done104:
 	VZEROUPPER
 	RET
 
@@ -5630,9 +5779,9 @@ TEXT ·expMinusF32(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest98
+	JL           rest106
 
-main97:
+main105:
 	VMOVUPS      (DX), Y1
 	VSUBPS       Y0, Y1, Y1
 	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
@@ -5692,13 +5841,13 @@ main97:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main97
+	JGE          main105
 
-rest98:
+rest106:
 	ADDQ $0x00000010, AX
-	JZ   done100
+	JZ   done108
 
-restLoop99:
+restLoop107:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -5738,9 +5887,9 @@ restLoop99:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop99
+	JG           restLoop107
 
-done100:
+done108:
 	VZEROUPPER
 	RET
 
@@ -8928,9 +9077,9 @@ TEXT ·axpyF64(SB), NOSPLIT, $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest102
+	JL           rest110
 
-main101:
+main109:
 	VMOVUPD     (DX), Y1
 	VMOVUPD     (CX), Y2
 	VFMADD231PD Y2, Y0, Y1
@@ -8950,13 +9099,13 @@ main101:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main101
+	JGE         main109
 
-rest102:
+rest110:
 	ADDQ $0x00000010, AX
-	JZ   done104
+	JZ   done112
 
-restLoop103:
+restLoop111:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -8972,9 +9121,9 @@ restLoop103:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop103
+	JG          restLoop111
 
-done104:
+done112:
 	VZEROUPPER
 	RET
 
@@ -8986,9 +9135,9 @@ TEXT ·scaleF64(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest106
+	JL           rest114
 
-main105:
+main113:
 	VMOVUPD (DX), Y1
 	VMULPD  Y0, Y1, Y1
 	VMOVUPD Y1, (CX)
@@ -9004,13 +9153,13 @@ main105:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000010, AX
-	JGE     main105
+	JGE     main113
 
-rest106:
+rest114:
 	ADDQ $0x00000010, AX
-	JZ   done108
+	JZ   done116
 
-restLoop107:
+restLoop115:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9025,9 +9174,9 @@ restLoop107:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop107
+	JG         restLoop115
 
-done108:
+done116:
 	VZEROUPPER
 	RET
 
@@ -9039,144 +9188,24 @@ TEXT ·addF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ y+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest110
-
-main109:
-	VMOVUPD (DX), Y0
-	VMOVUPD (BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, (CX)
-	VMOVUPD 32(DX), Y0
-	VMOVUPD 32(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD 64(DX), Y0
-	VMOVUPD 64(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD 96(DX), Y0
-	VMOVUPD 96(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000010, AX
-	JGE     main109
-
-rest110:
-	ADDQ $0x00000010, AX
-	JZ   done112
-
-restLoop111:
-	MOVQ       AX, SI
-	MOVQ       $0x00000004, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x03, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPD (DX), Y0, Y1
-	VMASKMOVPD (BX), Y0, Y2
-	VADDPD     Y2, Y1, Y1
-	VMASKMOVPD Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000004, AX
-	JG         restLoop111
-
-done112:
-	VZEROUPPER
-	RET
-
-// func subF64(n uintptr, dst *float64, x *float64, y *float64)
-// Requires: AVX, CMOV
-TEXT ·subF64(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000010, AX
-	JL   rest114
-
-main113:
-	VMOVUPD (DX), Y0
-	VMOVUPD (BX), Y1
-	VSUBPD  Y1, Y0, Y0
-	VMOVUPD Y0, (CX)
-	VMOVUPD 32(DX), Y0
-	VMOVUPD 32(BX), Y1
-	VSUBPD  Y1, Y0, Y0
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD 64(DX), Y0
-	VMOVUPD 64(BX), Y1
-	VSUBPD  Y1, Y0, Y0
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD 96(DX), Y0
-	VMOVUPD 96(BX), Y1
-	VSUBPD  Y1, Y0, Y0
-	VMOVUPD Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000010, AX
-	JGE     main113
-
-rest114:
-	ADDQ $0x00000010, AX
-	JZ   done116
-
-restLoop115:
-	MOVQ       AX, SI
-	MOVQ       $0x00000004, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x03, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPD (DX), Y0, Y1
-	VMASKMOVPD (BX), Y0, Y2
-	VSUBPD     Y2, Y1, Y1
-	VMASKMOVPD Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000004, AX
-	JG         restLoop115
-
-done116:
-	VZEROUPPER
-	RET
-
-// func mulF64(n uintptr, dst *float64, x *float64, y *float64)
-// Requires: AVX, CMOV
-TEXT ·mulF64(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000010, AX
 	JL   rest118
 
 main117:
 	VMOVUPD (DX), Y0
 	VMOVUPD (BX), Y1
-	VMULPD  Y1, Y0, Y0
+	VADDPD  Y1, Y0, Y0
 	VMOVUPD Y0, (CX)
 	VMOVUPD 32(DX), Y0
 	VMOVUPD 32(BX), Y1
-	VMULPD  Y1, Y0, Y0
+	VADDPD  Y1, Y0, Y0
 	VMOVUPD Y0, 32(CX)
 	VMOVUPD 64(DX), Y0
 	VMOVUPD 64(BX), Y1
-	VMULPD  Y1, Y0, Y0
+	VADDPD  Y1, Y0, Y0
 	VMOVUPD Y0, 64(CX)
 	VMOVUPD 96(DX), Y0
 	VMOVUPD 96(BX), Y1
-	VMULPD  Y1, Y0, Y0
+	VADDPD  Y1, Y0, Y0
 	VMOVUPD Y0, 96(CX)
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
@@ -9199,7 +9228,7 @@ restLoop119:
 	VMOVDQU    32(DI), Y0
 	VMASKMOVPD (DX), Y0, Y1
 	VMASKMOVPD (BX), Y0, Y2
-	VMULPD     Y2, Y1, Y1
+	VADDPD     Y2, Y1, Y1
 	VMASKMOVPD Y1, Y0, (CX)
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
@@ -9211,6 +9240,126 @@ done120:
 	VZEROUPPER
 	RET
 
+// func subF64(n uintptr, dst *float64, x *float64, y *float64)
+// Requires: AVX, CMOV
+TEXT ·subF64(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ y+24(FP), BX
+	SUBQ $0x00000010, AX
+	JL   rest122
+
+main121:
+	VMOVUPD (DX), Y0
+	VMOVUPD (BX), Y1
+	VSUBPD  Y1, Y0, Y0
+	VMOVUPD Y0, (CX)
+	VMOVUPD 32(DX), Y0
+	VMOVUPD 32(BX), Y1
+	VSUBPD  Y1, Y0, Y0
+	VMOVUPD Y0, 32(CX)
+	VMOVUPD 64(DX), Y0
+	VMOVUPD 64(BX), Y1
+	VSUBPD  Y1, Y0, Y0
+	VMOVUPD Y0, 64(CX)
+	VMOVUPD 96(DX), Y0
+	VMOVUPD 96(BX), Y1
+	VSUBPD  Y1, Y0, Y0
+	VMOVUPD Y0, 96(CX)
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x00000010, AX
+	JGE     main121
+
+rest122:
+	ADDQ $0x00000010, AX
+	JZ   done124
+
+restLoop123:
+	MOVQ       AX, SI
+	MOVQ       $0x00000004, DI
+	CMPQ       SI, DI
+	CMOVQGT    DI, SI
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x03, SI
+	SUBQ       SI, DI
+	VMOVDQU    32(DI), Y0
+	VMASKMOVPD (DX), Y0, Y1
+	VMASKMOVPD (BX), Y0, Y2
+	VSUBPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	SUBQ       $0x00000004, AX
+	JG         restLoop123
+
+done124:
+	VZEROUPPER
+	RET
+
+// func mulF64(n uintptr, dst *float64, x *float64, y *float64)
+// Requires: AVX, CMOV
+TEXT ·mulF64(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ y+24(FP), BX
+	SUBQ $0x00000010, AX
+	JL   rest126
+
+main125:
+	VMOVUPD (DX), Y0
+	VMOVUPD (BX), Y1
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, (CX)
+	VMOVUPD 32(DX), Y0
+	VMOVUPD 32(BX), Y1
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, 32(CX)
+	VMOVUPD 64(DX), Y0
+	VMOVUPD 64(BX), Y1
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, 64(CX)
+	VMOVUPD 96(DX), Y0
+	VMOVUPD 96(BX), Y1
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, 96(CX)
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x00000010, AX
+	JGE     main125
+
+rest126:
+	ADDQ $0x00000010, AX
+	JZ   done128
+
+restLoop127:
+	MOVQ       AX, SI
+	MOVQ       $0x00000004, DI
+	CMPQ       SI, DI
+	CMOVQGT    DI, SI
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x03, SI
+	SUBQ       SI, DI
+	VMOVDQU    32(DI), Y0
+	VMASKMOVPD (DX), Y0, Y1
+	VMASKMOVPD (BX), Y0, Y2
+	VMULPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	SUBQ       $0x00000004, AX
+	JG         restLoop127
+
+done128:
+	VZEROUPPER
+	RET
+
 // func maximumF64(n uintptr, dst *float64, x *float64, y *float64)
 // Requires: AVX, CMOV
 TEXT ·maximumF64(SB), NOSPLIT, $0-32
@@ -9219,9 +9368,9 @@ TEXT ·maximumF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ y+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest122
+	JL   rest130
 
-main121:
+main129:
 	VMOVUPD   (DX), Y0
 	VMOVUPD   (BX), Y1
 	VCMPPD    $0x03, Y0, Y0, Y2
@@ -9238,13 +9387,13 @@ main121:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000008, AX
-	JGE       main121
+	JGE       main129
 
-rest122:
+rest130:
 	ADDQ $0x00000008, AX
-	JZ   done124
+	JZ   done132
 
-restLoop123:
+restLoop131:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9263,9 +9412,9 @@ restLoop123:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop123
+	JG         restLoop131
 
-done124:
+done132:
 	VZEROUPPER
 	RET
 
@@ -9278,9 +9427,9 @@ TEXT ·maxPoolGradF64(SB), NOSPLIT, $0-40
 	MOVQ x+24(FP), BX
 	MOVQ dx+32(FP), SI
 	SUBQ $0x00000008, AX
-	JL   rest126
+	JL   rest134
 
-main125:
+main133:
 	VMOVUPD (CX), Y0
 	VMOVUPD (BX), Y1
 	VMOVUPD (SI), Y2
@@ -9306,13 +9455,13 @@ main125:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000008, AX
-	JGE     main125
+	JGE     main133
 
-rest126:
+rest134:
 	ADDQ $0x00000008, AX
-	JZ   done128
+	JZ   done136
 
-restLoop127:
+restLoop135:
 	MOVQ       AX, DI
 	MOVQ       $0x00000004, R8
 	CMPQ       DI, R8
@@ -9336,9 +9485,158 @@ restLoop127:
 	ADDQ       $0x20, BX
 	ADDQ       $0x20, SI
 	SUBQ       $0x00000004, AX
-	JG         restLoop127
+	JG         restLoop135
 
-done128:
+done136:
+	VZEROUPPER
+	RET
+
+// func maximum4F64(n uintptr, dst *float64, a *float64, b *float64, c *float64, d *float64)
+// Requires: AVX, CMOV
+TEXT ·maximum4F64(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ d+40(FP), DI
+	SUBQ $0x00000004, AX
+	JL   rest138
+
+main137:
+	VMOVUPD   (DX), Y0
+	VMOVUPD   (BX), Y1
+	VCMPPD    $0x03, Y0, Y0, Y2
+	VMAXPD    Y1, Y0, Y1
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPD   (SI), Y1
+	VCMPPD    $0x03, Y0, Y0, Y2
+	VMAXPD    Y1, Y0, Y1
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPD   (DI), Y1
+	VCMPPD    $0x03, Y0, Y0, Y2
+	VMAXPD    Y1, Y0, Y1
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPD   Y0, (CX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	ADDQ      $0x00000020, SI
+	ADDQ      $0x00000020, DI
+	SUBQ      $0x00000004, AX
+	JGE       main137
+
+rest138:
+	ADDQ $0x00000004, AX
+	JZ   done140
+
+restLoop139:
+	MOVQ       AX, R8
+	MOVQ       $0x00000004, R9
+	CMPQ       R8, R9
+	CMOVQGT    R9, R8
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x03, R8
+	SUBQ       R8, R9
+	VMOVDQU    32(R9), Y0
+	VMASKMOVPD (DX), Y0, Y1
+	VMASKMOVPD (BX), Y0, Y2
+	VCMPPD     $0x03, Y1, Y1, Y3
+	VMAXPD     Y2, Y1, Y2
+	VBLENDVPD  Y3, Y1, Y2, Y1
+	VMASKMOVPD (SI), Y0, Y2
+	VCMPPD     $0x03, Y1, Y1, Y3
+	VMAXPD     Y2, Y1, Y2
+	VBLENDVPD  Y3, Y1, Y2, Y1
+	VMASKMOVPD (DI), Y0, Y2
+	VCMPPD     $0x03, Y1, Y1, Y3
+	VMAXPD     Y2, Y1, Y2
+	VBLENDVPD  Y3, Y1, Y2, Y1
+	VMASKMOVPD Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	ADDQ       $0x20, SI
+	ADDQ       $0x20, DI
+	SUBQ       $0x00000004, AX
+	JG         restLoop139
+
+done140:
+	VZEROUPPER
+	RET
+
+// func maxPoolGradPairF64(n uintptr, left *float64, y *float64, a *float64, b *float64, da *float64, db *float64)
+// Requires: AVX, CMOV
+TEXT ·maxPoolGradPairF64(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), AX
+	MOVQ left+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ a+24(FP), BX
+	MOVQ b+32(FP), SI
+	MOVQ da+40(FP), DI
+	MOVQ db+48(FP), R8
+	SUBQ $0x00000004, AX
+	JL   rest142
+
+main141:
+	VMOVUPD (CX), Y0
+	VMOVUPD (DX), Y1
+	VMOVUPD (BX), Y2
+	VCMPPD  $0x00, Y1, Y2, Y2
+	VANDPD  Y2, Y0, Y3
+	VMOVUPD Y3, (DI)
+	VANDNPD Y0, Y2, Y0
+	VMOVUPD (SI), Y2
+	VCMPPD  $0x00, Y1, Y2, Y1
+	VANDPD  Y1, Y0, Y2
+	VMOVUPD Y2, (R8)
+	VANDNPD Y0, Y1, Y0
+	VMOVUPD Y0, (CX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, R8
+	SUBQ    $0x00000004, AX
+	JGE     main141
+
+rest142:
+	ADDQ $0x00000004, AX
+	JZ   done144
+
+restLoop143:
+	MOVQ       AX, R9
+	MOVQ       $0x00000004, R10
+	CMPQ       R9, R10
+	CMOVQGT    R10, R9
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x03, R9
+	SUBQ       R9, R10
+	VMOVDQU    32(R10), Y0
+	VMASKMOVPD (CX), Y0, Y1
+	VMASKMOVPD (DX), Y0, Y2
+	VMASKMOVPD (BX), Y0, Y3
+	VCMPPD     $0x00, Y2, Y3, Y3
+	VANDPD     Y3, Y1, Y4
+	VMASKMOVPD Y4, Y0, (DI)
+	VANDNPD    Y1, Y3, Y1
+	VMASKMOVPD (SI), Y0, Y3
+	VCMPPD     $0x00, Y2, Y3, Y2
+	VANDPD     Y2, Y1, Y3
+	VMASKMOVPD Y3, Y0, (R8)
+	VANDNPD    Y1, Y2, Y1
+	VMASKMOVPD Y1, Y0, (CX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, BX
+	ADDQ       $0x20, SI
+	ADDQ       $0x20, DI
+	ADDQ       $0x20, R8
+	SUBQ       $0x00000004, AX
+	JG         restLoop143
+
+done144:
 	VZEROUPPER
 	RET
 
@@ -9349,9 +9647,9 @@ TEXT ·reluF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest130
+	JL   rest146
 
-main129:
+main145:
 	VMOVUPD (DX), Y0
 	VXORPD  Y1, Y1, Y1
 	VMAXPD  Y0, Y1, Y0
@@ -9371,13 +9669,13 @@ main129:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000010, AX
-	JGE     main129
+	JGE     main145
 
-rest130:
+rest146:
 	ADDQ $0x00000010, AX
-	JZ   done132
+	JZ   done148
 
-restLoop131:
+restLoop147:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9393,9 +9691,9 @@ restLoop131:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop131
+	JG         restLoop147
 
-done132:
+done148:
 	VZEROUPPER
 	RET
 
@@ -9407,9 +9705,9 @@ TEXT ·reluGradF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest134
+	JL   rest150
 
-main133:
+main149:
 	VMOVUPD (DX), Y0
 	VXORPD  Y1, Y1, Y1
 	VCMPPD  $0x0e, Y1, Y0, Y0
@@ -9438,13 +9736,13 @@ main133:
 	ADDQ    $0x00000080, DX
 	ADDQ    $0x00000080, BX
 	SUBQ    $0x00000010, AX
-	JGE     main133
+	JGE     main149
 
-rest134:
+rest150:
 	ADDQ $0x00000010, AX
-	JZ   done136
+	JZ   done152
 
-restLoop135:
+restLoop151:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9463,9 +9761,9 @@ restLoop135:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop135
+	JG         restLoop151
 
-done136:
+done152:
 	VZEROUPPER
 	RET
 
@@ -9477,9 +9775,9 @@ TEXT ·leakyReluF64(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest138
+	JL           rest154
 
-main137:
+main153:
 	VMOVUPD   (DX), Y1
 	VXORPD    Y2, Y2, Y2
 	VCMPPD    $0x0e, Y2, Y1, Y2
@@ -9507,13 +9805,13 @@ main137:
 	ADDQ      $0x00000080, CX
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000010, AX
-	JGE       main137
+	JGE       main153
 
-rest138:
+rest154:
 	ADDQ $0x00000010, AX
-	JZ   done140
+	JZ   done156
 
-restLoop139:
+restLoop155:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9531,9 +9829,9 @@ restLoop139:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop139
+	JG         restLoop155
 
-done140:
+done156:
 	VZEROUPPER
 	RET
 
@@ -9546,9 +9844,9 @@ TEXT ·leakyReluGradF64(SB), NOSPLIT, $0-40
 	MOVQ         x+24(FP), DX
 	MOVQ         dy+32(FP), BX
 	SUBQ         $0x00000010, AX
-	JL           rest142
+	JL           rest158
 
-main141:
+main157:
 	VMOVUPD   (DX), Y1
 	VMOVUPD   (BX), Y2
 	VXORPD    Y3, Y3, Y3
@@ -9581,13 +9879,13 @@ main141:
 	ADDQ      $0x00000080, DX
 	ADDQ      $0x00000080, BX
 	SUBQ      $0x00000010, AX
-	JGE       main141
+	JGE       main157
 
-rest142:
+rest158:
 	ADDQ $0x00000010, AX
-	JZ   done144
+	JZ   done160
 
-restLoop143:
+restLoop159:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9607,9 +9905,9 @@ restLoop143:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop143
+	JG         restLoop159
 
-done144:
+done160:
 	VZEROUPPER
 	RET
 
@@ -9621,9 +9919,9 @@ TEXT ·sigmoidGradF64(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest146
+	JL   rest162
 
-main145:
+main161:
 	VMOVUPD (DX), Y0
 	VMOVUPD cF64_3ff0000000000000<>+0(SB), Y1
 	VSUBPD  Y0, Y1, Y1
@@ -9642,13 +9940,13 @@ main145:
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000008, AX
-	JGE     main145
+	JGE     main161
 
-rest146:
+rest162:
 	ADDQ $0x00000008, AX
-	JZ   done148
+	JZ   done164
 
-restLoop147:
+restLoop163:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9668,9 +9966,9 @@ restLoop147:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop147
+	JG         restLoop163
 
-done148:
+done164:
 	VZEROUPPER
 	RET
 
@@ -9688,9 +9986,9 @@ TEXT ·tanhGradF64(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest150
+	JL   rest166
 
-main149:
+main165:
 	VMOVUPD      (DX), Y0
 	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y1
 	VFNMADD231PD Y0, Y0, Y1
@@ -9707,13 +10005,13 @@ main149:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000008, AX
-	JGE          main149
+	JGE          main165
 
-rest150:
+rest166:
 	ADDQ $0x00000008, AX
-	JZ   done152
+	JZ   done168
 
-restLoop151:
+restLoop167:
 	MOVQ         AX, SI
 	MOVQ         $0x00000004, DI
 	CMPQ         SI, DI
@@ -9732,9 +10030,9 @@ restLoop151:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000004, AX
-	JG           restLoop151
+	JG           restLoop167
 
-done152:
+done168:
 	VZEROUPPER
 	RET
 
@@ -9748,9 +10046,9 @@ TEXT ·sumF64(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest154
+	JL     rest170
 
-main153:
+main169:
 	VMOVUPD (CX), Y4
 	VADDPD  Y4, Y0, Y0
 	VMOVUPD 32(CX), Y4
@@ -9761,13 +10059,13 @@ main153:
 	VADDPD  Y4, Y3, Y3
 	ADDQ    $0x00000080, CX
 	SUBQ    $0x00000010, AX
-	JGE     main153
+	JGE     main169
 
-rest154:
+rest170:
 	ADDQ $0x00000010, AX
-	JZ   done156
+	JZ   done172
 
-restLoop155:
+restLoop171:
 	MOVQ       AX, DX
 	MOVQ       $0x00000004, BX
 	CMPQ       DX, BX
@@ -9780,9 +10078,9 @@ restLoop155:
 	VADDPD     Y4, Y0, Y0
 	ADDQ       $0x20, CX
 	SUBQ       $0x00000004, AX
-	JG         restLoop155
+	JG         restLoop171
 
-done156:
+done172:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -9804,9 +10102,9 @@ TEXT ·squaredNormF64(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest158
+	JL     rest174
 
-main157:
+main173:
 	VMOVUPD     (CX), Y4
 	VFMADD231PD Y4, Y4, Y0
 	VMOVUPD     32(CX), Y4
@@ -9817,13 +10115,13 @@ main157:
 	VFMADD231PD Y4, Y4, Y3
 	ADDQ        $0x00000080, CX
 	SUBQ        $0x00000010, AX
-	JGE         main157
+	JGE         main173
 
-rest158:
+rest174:
 	ADDQ $0x00000010, AX
-	JZ   done160
+	JZ   done176
 
-restLoop159:
+restLoop175:
 	MOVQ        AX, DX
 	MOVQ        $0x00000004, BX
 	CMPQ        DX, BX
@@ -9836,9 +10134,9 @@ restLoop159:
 	VFMADD231PD Y4, Y4, Y0
 	ADDQ        $0x20, CX
 	SUBQ        $0x00000004, AX
-	JG          restLoop159
+	JG          restLoop175
 
-done160:
+done176:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -9861,9 +10159,9 @@ TEXT ·dotF64(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest162
+	JL     rest178
 
-main161:
+main177:
 	VMOVUPD     (CX), Y4
 	VMOVUPD     (DX), Y5
 	VFMADD231PD Y4, Y5, Y0
@@ -9879,13 +10177,13 @@ main161:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main161
+	JGE         main177
 
-rest162:
+rest178:
 	ADDQ $0x00000010, AX
-	JZ   done164
+	JZ   done180
 
-restLoop163:
+restLoop179:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -9900,9 +10198,9 @@ restLoop163:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop163
+	JG          restLoop179
 
-done164:
+done180:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -9925,9 +10223,9 @@ TEXT ·squaredDistanceF64(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest166
+	JL     rest182
 
-main165:
+main181:
 	VMOVUPD     (CX), Y4
 	VMOVUPD     (DX), Y5
 	VSUBPD      Y5, Y4, Y4
@@ -9947,13 +10245,13 @@ main165:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main165
+	JGE         main181
 
-rest166:
+rest182:
 	ADDQ $0x00000010, AX
-	JZ   done168
+	JZ   done184
 
-restLoop167:
+restLoop183:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -9969,9 +10267,9 @@ restLoop167:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop167
+	JG          restLoop183
 
-done168:
+done184:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -9991,22 +10289,22 @@ TEXT ·largestF64(SB), NOSPLIT, $0-24
 	VMOVUPD cF64_fff0000000000000<>+0(SB), Y0
 	VMOVUPD cF64_fff0000000000000<>+0(SB), Y1
 	SUBQ    $0x00000008, AX
-	JL      rest170
+	JL      rest186
 
-main169:
+main185:
 	VMOVUPD (CX), Y2
 	VMAXPD  Y0, Y2, Y0
 	VMOVUPD 32(CX), Y2
 	VMAXPD  Y1, Y2, Y1
 	ADDQ    $0x00000040, CX
 	SUBQ    $0x00000008, AX
-	JGE     main169
+	JGE     main185
 
-rest170:
+rest186:
 	ADDQ $0x00000008, AX
-	JZ   done172
+	JZ   done188
 
-restLoop171:
+restLoop187:
 	MOVQ       AX, DX
 	MOVQ       $0x00000004, BX
 	CMPQ       DX, BX
@@ -10021,9 +10319,9 @@ restLoop171:
 	VMAXPD     Y0, Y3, Y0
 	ADDQ       $0x20, CX
 	SUBQ       $0x00000004, AX
-	JG         restLoop171
+	JG         restLoop187
 
-done172:
+done188:
 	VMAXPD       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPD       X1, X0, X0
@@ -10230,9 +10528,9 @@ TEXT ·expF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest174
+	JL   rest190
 
-main173:
+main189:
 	VMOVUPD      (DX), Y0
 	VMOVUPD      cF64_c087500000000000<>+0(SB), Y1
 	VMAXPD       Y0, Y1, Y0
@@ -10302,13 +10600,13 @@ main173:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main173
+	JGE          main189
 
-rest174:
+rest190:
 	ADDQ $0x00000008, AX
-	JZ   done176
+	JZ   done192
 
-restLoop175:
+restLoop191:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -10353,9 +10651,9 @@ restLoop175:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop175
+	JG           restLoop191
 
-done176:
+done192:
 	VZEROUPPER
 	RET
 
@@ -10474,9 +10772,9 @@ TEXT ·logF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest178
+	JL   rest194
 
-main177:
+main193:
 	VMOVUPD     (DX), Y0
 	VMOVUPD     Y0, Y1
 	VCMPPD      $0x01, cF64_0010000000000000<>+0(SB), Y0, Y2
@@ -10578,13 +10876,13 @@ main177:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000008, AX
-	JGE         main177
+	JGE         main193
 
-rest178:
+rest194:
 	ADDQ $0x00000008, AX
-	JZ   done180
+	JZ   done196
 
-restLoop179:
+restLoop195:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -10645,9 +10943,9 @@ restLoop179:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop179
+	JG          restLoop195
 
-done180:
+done196:
 	VZEROUPPER
 	RET
 
@@ -10784,9 +11082,9 @@ TEXT ·tanhF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest182
+	JL   rest198
 
-main181:
+main197:
 	VMOVUPD      (DX), Y0
 	VANDPD       cF64_8000000000000000<>+0(SB), Y0, Y1
 	VXORPD       Y1, Y0, Y0
@@ -10854,13 +11152,13 @@ main181:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main181
+	JGE          main197
 
-rest182:
+rest198:
 	ADDQ $0x00000008, AX
-	JZ   done184
+	JZ   done200
 
-restLoop183:
+restLoop199:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -10904,9 +11202,9 @@ restLoop183:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop183
+	JG           restLoop199
 
-done184:
+done200:
 	VZEROUPPER
 	RET
 
@@ -10929,9 +11227,9 @@ TEXT ·sigmoidF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest186
+	JL   rest202
 
-main185:
+main201:
 	VMOVUPD      (DX), Y0
 	VORPD        cF64_8000000000000000<>+0(SB), Y0, Y1
 	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
@@ -11013,13 +11311,13 @@ main185:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main185
+	JGE          main201
 
-rest186:
+rest202:
 	ADDQ $0x00000008, AX
-	JZ   done188
+	JZ   done204
 
-restLoop187:
+restLoop203:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -11070,9 +11368,9 @@ restLoop187:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop187
+	JG           restLoop203
 
-done188:
+done204:
 	VZEROUPPER
 	RET
 
@@ -11083,9 +11381,9 @@ TEXT ·geluF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest190
+	JL   rest206
 
-main189:
+main205:
 	VMOVUPD      (DX), Y0
 	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
 	VMAXPD       Y0, Y1, Y0
@@ -11179,13 +11477,13 @@ main189:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main189
+	JGE          main205
 
-rest190:
+rest206:
 	ADDQ $0x00000008, AX
-	JZ   done192
+	JZ   done208
 
-restLoop191:
+restLoop207:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -11242,9 +11540,9 @@ restLoop191:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop191
+	JG           restLoop207
 
-done192:
+done208:
 	VZEROUPPER
 	RET
 
@@ -11274,9 +11572,9 @@ TEXT ·geluGradF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest194
+	JL   rest210
 
-main193:
+main209:
 	VMOVUPD      (DX), Y0
 	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
 	VMAXPD       Y0, Y1, Y0
@@ -11389,13 +11687,13 @@ main193:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000008, AX
-	JGE          main193
+	JGE          main209
 
-rest194:
+rest210:
 	ADDQ $0x00000008, AX
-	JZ   done196
+	JZ   done212
 
-restLoop195:
+restLoop211:
 	MOVQ         AX, SI
 	MOVQ         $0x00000004, DI
 	CMPQ         SI, DI
@@ -11462,9 +11760,9 @@ restLoop195:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000004, AX
-	JG           restLoop195
+	JG           restLoop211
 
-done196:
+done212:
 	VZEROUPPER
 	RET
 
@@ -11488,9 +11786,9 @@ TEXT ·expMinusF64(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000008, AX
-	JL           rest198
+	JL           rest214
 
-main197:
+main213:
 	VMOVUPD      (DX), Y1
 	VSUBPD       Y0, Y1, Y1
 	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
@@ -11562,13 +11860,13 @@ main197:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main197
+	JGE          main213
 
-rest198:
+rest214:
 	ADDQ $0x00000008, AX
-	JZ   done200
+	JZ   done216
 
-restLoop199:
+restLoop215:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -11614,9 +11912,9 @@ restLoop199:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop199
+	JG           restLoop215
 
-done200:
+done216:
 	VZEROUPPER
 	RET
 

@@ -153,7 +153,7 @@ func BenchmarkConv(b *testing.B) {
 
 func benchmarkConv[F Float](b *testing.B) {
 	square := func(size, in, out, kernel, pad int) Conv {
-		return Conv{size, size, in, out, kernel, kernel, 1, 1, pad, pad}
+		return Conv{size, size, in, out, kernel, kernel, 1, 1, pad, pad, 0, 0}
 	}
 	for _, s := range []struct {
 		name string

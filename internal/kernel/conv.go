@@ -11,13 +11,14 @@ type Conv struct {
 	KernelH, KernelW int
 	StrideH, StrideW int // at least 1
 	PadH, PadW       int // on each side
+	CropH, CropW     int // last rows and columns of the output that nobody reads
 }
 
 // OutH is the height of the output.
-func (g Conv) OutH() int { return (g.InH+2*g.PadH-g.KernelH)/g.StrideH + 1 }
+func (g Conv) OutH() int { return (g.InH+2*g.PadH-g.KernelH)/g.StrideH + 1 - g.CropH }
 
 // OutW is the width of the output.
-func (g Conv) OutW() int { return (g.InW+2*g.PadW-g.KernelW)/g.StrideW + 1 }
+func (g Conv) OutW() int { return (g.InW+2*g.PadW-g.KernelW)/g.StrideW + 1 - g.CropW }
 
 // InLen is the number of values of an input image.
 func (g Conv) InLen() int { return g.InH * g.InW * g.InC }
@@ -39,6 +40,8 @@ func (g Conv) Validate() error {
 	case g.InH+2*g.PadH < g.KernelH || g.InW+2*g.PadW < g.KernelW:
 		return fmt.Errorf("convolution with kernel %d x %d does not fit into the padded image of %d x %d",
 			g.KernelH, g.KernelW, g.InH+2*g.PadH, g.InW+2*g.PadW)
+	case g.CropH < 0 || g.CropW < 0 || g.OutH() < 1 || g.OutW() < 1:
+		return fmt.Errorf("convolution that leaves out %d rows and %d columns: at least 0, and some of the output must be left", g.CropH, g.CropW)
 	}
 	return nil
 }

@@ -109,6 +109,28 @@ func maxPoolGrad[F Float](left, y, x, dx []F) {
 	}
 }
 
+func maximum4[F Float](dst, a, b, c, d []F) {
+	switch {
+	case !vectorised:
+		maximum4Twin(dst, a, b, c, d)
+	case isSingle[F]():
+		maximum4F32(uintptr(len(dst)), f32(dst), f32(a), f32(b), f32(c), f32(d))
+	default:
+		maximum4F64(uintptr(len(dst)), f64(dst), f64(a), f64(b), f64(c), f64(d))
+	}
+}
+
+func maxPoolGradPair[F Float](left, y, a, b, da, db []F) {
+	switch {
+	case !vectorised:
+		maxPoolGradPairTwin(left, y, a, b, da, db)
+	case isSingle[F]():
+		maxPoolGradPairF32(uintptr(len(left)), f32(left), f32(y), f32(a), f32(b), f32(da), f32(db))
+	default:
+		maxPoolGradPairF64(uintptr(len(left)), f64(left), f64(y), f64(a), f64(b), f64(da), f64(db))
+	}
+}
+
 func sum[F Float](x []F) float64 {
 	if !vectorised {
 		return sumTwin(x)

@@ -19,6 +19,10 @@ func maximum[F Float](dst, x, y []F) { maximumTwin(dst, x, y) }
 
 func maxPoolGrad[F Float](left, y, x, dx []F) { maxPoolGradTwin(left, y, x, dx) }
 
+func maximum4[F Float](dst, a, b, c, d []F) { maximum4Twin(dst, a, b, c, d) }
+
+func maxPoolGradPair[F Float](left, y, a, b, da, db []F) { maxPoolGradPairTwin(left, y, a, b, da, db) }
+
 func sum[F Float](x []F) float64 { return sumTwin(x) }
 
 func dot[F Float](x, y []F) float64 { return dotTwin(x, y) }

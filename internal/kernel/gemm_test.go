@@ -188,7 +188,7 @@ func TestNoAllocationInSteadyState(t *testing.T) {
 	}
 	var ws Workspace[float32]
 	out := make([]float32, 64*64)
-	g := Conv{10, 10, 4, 20, 3, 3, 1, 1, 1, 1}
+	g := Conv{10, 10, 4, 20, 3, 3, 1, 1, 1, 1, 0, 0}
 	y, dw := make([]float32, g.OutLen()), make([]float32, g.FilterLen())
 	work := func() {
 		Gemm(1, Dense(x, 64, 200), Dense(x, 64, 200).T(), 0, Dense(out, 64, 64), &ws)

@@ -92,6 +92,12 @@ func (g Pool) eachRow(n int, visit func(oy, in, out int)) {
 // comes through. The padding takes no part.
 func MaxPool[F Float](g Pool, x, y []F) {
 	n := g.examples("MaxPool", len(x), len(y))
+	if g.quarters() {
+		for i := range n {
+			maxPoolQuarters(g, x[i*g.InLen():(i+1)*g.InLen()], y[i*g.OutLen():(i+1)*g.OutLen()])
+		}
+		return
+	}
 	line := g.OutW() * g.Channels
 	g.eachRow(n, func(oy, in, out int) {
 		row := y[out : out+line]
@@ -120,8 +126,16 @@ func MaxPoolGrad[F Float](g Pool, x, y, dy, dx []F, ws *Workspace[F]) {
 	if ws == nil {
 		ws = new(Workspace[F])
 	}
-	clear(dx)
 	line := g.OutW() * g.Channels
+	if g.quarters() {
+		left := take(&ws.padded, line)
+		for i := range n {
+			in, out := i*g.InLen(), i*g.OutLen()
+			maxPoolQuartersGrad(g, x[in:in+g.InLen()], y[out:out+g.OutLen()], dy[out:out+g.OutLen()], dx[in:in+g.InLen()], left)
+		}
+		return
+	}
+	clear(dx)
 	left := take(&ws.padded, line)
 	g.eachRow(n, func(oy, in, out int) {
 		copy(left, dy[out:out+line])

@@ -249,7 +249,7 @@ func TestMisuseIsNamed(t *testing.T) {
 		"shapes":    func() { Gemm(1, Dense(x, 1, 2), Dense(x, 3, 1), 0, Dense(x, 1, 1), nil) },
 		"Block":     func() { Dense(x, 1, 3).Block(0, 2, 1, 2) },
 		"Conv":      func() { ConvForward(Conv{InH: 1, InW: 1, InC: 1, OutC: 1}, x, x, x, nil) },
-		"filter":    func() { ConvForward(Conv{1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, x, x, x, nil) },
+		"filter":    func() { ConvForward(Conv{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}, x, x, x, nil) },
 		"Pool":      func() { MaxPool(Pool{InH: 1, InW: 1, Channels: 3}, x, x) },
 		"Normals32": func() { Normals32(x, 1, nil) },
 		"Normals64": func() { Normals64(make([]float64, 9), 1, make([]uint64, 9)) },

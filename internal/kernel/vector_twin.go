@@ -56,6 +56,26 @@ func maxPoolGradTwin[F Float](left, y, x, dx []F) {
 	}
 }
 
+func maximum4Twin[F Float](dst, a, b, c, d []F) {
+	a, b, c, d = a[:len(dst)], b[:len(dst)], c[:len(dst)], d[:len(dst)]
+	for i := range dst {
+		dst[i] = max(a[i], b[i], c[i], d[i])
+	}
+}
+
+func maxPoolGradPairTwin[F Float](left, y, a, b, da, db []F) {
+	y, a, b, da, db = y[:len(left)], a[:len(left)], b[:len(left)], da[:len(left)], db[:len(left)]
+	for i := range left {
+		da[i], db[i] = 0, 0
+		switch {
+		case a[i] == y[i]:
+			da[i], left[i] = left[i], 0
+		case b[i] == y[i]:
+			db[i], left[i] = left[i], 0
+		}
+	}
+}
+
 // Sums run over four accumulators: one would wait for itself.
 
 func sumTwin[F Float](x []F) float64 {

@@ -89,6 +89,31 @@ func (g *generator) elementWise(p precision) {
 			g.andn(p, left, hit, left)
 			l.store(left, ptr[0])
 		}})
+	g.vectorOp(p, vectorOp{"maximum4", "writes the largest of a, b, c and d, or a NaN of any.", nil, []string{"dst", "a", "b", "c", "d"}, 1,
+		func(l lane, _ []vec, ptr []gp) {
+			top := l.load(ptr[1])
+			for _, next := range ptr[2:] {
+				x, nan := l.load(next), g.YMM()
+				g.compare(p, unordered, top, top, nan)
+				g.max(p, x, top, x)
+				g.blend(p, nan, top, x, top)
+			}
+			l.store(top, ptr[0])
+		}})
+	// The same for windows that share no value: gradients are written, not added
+	// to, two neighbours at a time.
+	g.vectorOp(p, vectorOp{"maxPoolGradPair", "moves left to da where a equals y, what then is left to db where b does, and writes zeros elsewhere.", nil, []string{"left", "y", "a", "b", "da", "db"}, 1,
+		func(l lane, _ []vec, ptr []gp) {
+			left, y := l.load(ptr[0]), l.load(ptr[1])
+			for i := range 2 {
+				hit, given := g.YMM(), g.YMM()
+				g.compare(p, equal, y, l.load(ptr[2+i]), hit)
+				g.and(p, hit, left, given)
+				l.store(given, ptr[4+i])
+				g.andn(p, left, hit, left)
+			}
+			l.store(left, ptr[0])
+		}})
 	g.vectorOp(p, vectorOp{"relu", "writes max(x, 0), NaN for NaN.", nil, []string{"dst", "x"}, 4,
 		func(l lane, _ []vec, ptr []gp) {
 			x := l.load(ptr[1])
