@@ -113,6 +113,11 @@ func Inspect(ctx context.Context, run config.Run, folder *data.Folder, o Inspect
 		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier), Hypothesis: u.hypothesis,
 		Privacy: fl.StatePrivacy(run, []fl.Participant{*p}, m.Parameters(), 0, 0),
 	}
+	g, err := fl.NewGroup(run, m)
+	if err != nil {
+		return Inspection{}, err
+	}
+	g.DescribeLayers(&out.Privacy)
 	if mine.Images != nil {
 		out.Kind = "pictures"
 	}

@@ -95,12 +95,14 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	if err := p.settleEarlier(ctx, s, s.run.Algorithm.Rounds); err != nil {
 		return err
 	}
+	var err error
+	if p.report.Personal, err = p.personal(ctx, s, f); err != nil {
+		return err
+	}
+	// The models last: then the server knows that this participant needs it no more.
 	most := 8*int64(len(s.began.Hypotheses)) + overhead + 256*int64(s.run.Algorithm.Hypotheses)
 	models, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetModels(), most)
 	if err != nil {
-		return err
-	}
-	if p.report.Personal, err = p.personal(ctx, s, f); err != nil {
 		return err
 	}
 	p.report.Models = models

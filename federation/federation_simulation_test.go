@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,19 +207,17 @@ func TestSimulatedFederation(t *testing.T) {
 // TestServerRestartsBetweenOfferAndUpload: a server that forgot an offer is offered
 // the release again.
 func TestServerRestartsBetweenOfferAndUpload(t *testing.T) {
-	w := newWorld(t, 2, 3, 4)
+	w := newWorld(t, 5, 3, 4) // a seed whose rounds wait for everybody
 	w.net.faulty = false
-	var once sync.Once
+	var done atomic.Bool
 	w.afterOffer = func(round int) {
-		if round != 1 {
+		if round != 1 || done.Swap(true) {
 			return
 		}
-		once.Do(func() {
-			w.mu.Lock()
-			w.kill()
-			w.mu.Unlock()
-			time.Sleep(90 * time.Second) // it is back by then
-		})
+		w.mu.Lock()
+		w.kill()
+		w.mu.Unlock()
+		time.Sleep(90 * time.Second) // it is back by then
 	}
 	w.run()
 	w.report()

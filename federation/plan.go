@@ -131,7 +131,7 @@ func Suitable(run config.Run) error {
 	if stop.Return != "last" {
 		wrong = append(wrong, fmt.Errorf("algorithm.stop.return is %q: choosing by validation losses is a release that nobody pays for; set last", stop.Return))
 	}
-	if p.NoiseMultiplier > 0 && p.Noise == "simulated" {
+	if p.Noise == "simulated" && addsNoise(run) {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}
 	if len(wrong) == 0 {
@@ -140,8 +140,13 @@ func Suitable(run config.Run) error {
 	return fmt.Errorf("%w: %w", ErrUnsuitable, errors.Join(wrong...))
 }
 
-// Seeded says whether a run's noise can be repeated, and so subtracted, by everyone
-// who knows the seed.
-func Seeded(run config.Run) bool {
-	return run.Privacy.NoiseMultiplier > 0 && run.Privacy.Noise == fl.NoiseSeeded
+// addsNoise says whether participants add noise, by the run file or by a target of
+// their own.
+func addsNoise(run config.Run) bool {
+	p := run.Privacy
+	return p.NoiseMultiplier > 0 || (run.Data.OfSilos() && (p.Epsilon > 0 || len(p.Silos) > 0))
 }
+
+// Seeded says whether what a run draws can be repeated, and so its noise subtracted,
+// by everyone who knows the seed.
+func Seeded(run config.Run) bool { return run.Privacy.Noise == fl.NoiseSeeded }

@@ -72,6 +72,9 @@ func toWire(err error) error {
 
 // fromWire is a refusal as it was before it travelled, if err is one.
 func fromWire(err error) error {
+	if reasonOf(err) != "" {
+		return err // made here, perhaps around one that has travelled
+	}
 	var wire *connect.Error
 	if !errors.As(err, &wire) {
 		return err

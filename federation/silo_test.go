@@ -19,7 +19,7 @@ import (
 
 const siloRun = `name: silos
 seed: 3
-data: {kind: vehicle}
+data: {kind: vehicle, standardise: none}
 algorithm: {kind: mr-mtl, mode: sound, rounds: 3, lambda: 1, local: {epochs: 1, step: 0.01, batch: 64}}
 privacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}
 `

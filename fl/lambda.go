@@ -93,6 +93,9 @@ func (m *meanRegularised) size(weight float64) float64 {
 func (m *meanRegularised) draw(theta, mean, told []float64, variance, steps, size float64) {
 	if !m.auto() {
 		keep := 1 / (1 + m.cfg.Local.Step*steps*m.lambda)
+		if keep == 1 {
+			return // without rounding errors
+		}
 		for i, v := range mean {
 			theta[i] = v + keep*(theta[i]-v)
 		}

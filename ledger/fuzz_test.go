@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -29,6 +30,18 @@ func fuzzLog(f *testing.F) []byte {
 	return log
 }
 
+// allocatesLittle holds the memory that reading takes against the length of the text.
+func allocatesLittle(t *testing.T, length int, read func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	read()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(500*length)+1<<20 {
+		t.Fatalf("%d bytes of text took %d bytes of memory", length, took)
+	}
+}
+
 // FuzzLog: no log makes the reader panic, and only whole records in their chain are
 // believed.
 func FuzzLog(f *testing.F) {
@@ -39,7 +52,9 @@ func FuzzLog(f *testing.F) {
 	f.Add(append([]byte(magic), 0xC7, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		l := &Ledger{state: newState()}
-		whole, err := l.replay(log)
+		var whole int64
+		var err error
+		allocatesLittle(t, len(log), func() { whole, err = l.replay(log) })
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
@@ -100,7 +115,9 @@ func FuzzReceipt(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"receipt":{"release":{"what":{"kind":"composed","parts":[]}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := ParseSignedReceipt(text)
+		var r SignedReceipt
+		var err error
+		allocatesLittle(t, len(text), func() { r, err = ParseSignedReceipt(text) })
 		if err != nil {
 			return
 		}

@@ -49,5 +49,20 @@ func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
 			return err
 		}
 	}
+	return notLoaded(w, runs)
+}
+
+// notLoaded says what loaders left out, once for runs on the same data.
+func notLoaded(w io.Writer, runs []sim.SiloSummary) error {
+	said := ""
+	for _, r := range runs {
+		if r.Data == nil || len(r.Data.LeftOut) == 0 && len(r.Data.Notes) == 0 || r.Data.String() == said {
+			continue
+		}
+		said = r.Data.String()
+		if _, err := fmt.Fprintln(w, said); err != nil {
+			return err
+		}
+	}
 	return nil
 }

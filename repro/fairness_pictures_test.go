@@ -47,21 +47,22 @@ func TestOneNoiseOfTheHandwritingStudy(t *testing.T) {
 		scale string
 		set   []string
 		want  []float64
+		all   int
 		left  int
 	}{
-		{Full, nil, []float64{0, 0.001, 0.01, 0.1, 1, 3, 5, 10, 15}, 0},
-		{Quick, nil, []float64{0, 10}, 0},
-		{Quick, []string{"seed=3", "privacy.noise_multiplier=3"}, []float64{0, 3}, 1},
-		{Quick, []string{"privacy.noise_multiplier=0"}, []float64{0}, 0},
+		{Full, nil, []float64{0, 0.001, 0.01, 0.1, 1, 3, 5, 10, 15}, 9, 0},
+		{Quick, nil, []float64{0, 10}, 9, 0},
+		{Quick, []string{"seed=3", "privacy.noise_multiplier=3"}, []float64{0, 3}, 2, 1},
+		{Quick, []string{"privacy.noise_multiplier=0"}, []float64{0}, 1, 0},
 	} {
 		l := &lab{options: Options{Scale: c.scale, Set: c.set}}
-		got, err := l.handwritingNoise(paper)
-		if err != nil || !slices.Equal(got, c.want) || len(l.options.Set) != c.left {
+		got, all, err := l.handwritingNoise(paper)
+		if err != nil || !slices.Equal(got, c.want) || len(all) != c.all || len(l.options.Set) != c.left {
 			t.Errorf("%+v: %v, %v left, %v", c, got, l.options.Set, err)
 		}
 	}
 	l := &lab{options: Options{Scale: Quick, Set: []string{"privacy.noise_multiplier=much"}}}
-	if _, err := l.handwritingNoise(paper); err == nil {
+	if _, _, err := l.handwritingNoise(paper); err == nil {
 		t.Error("a noise that is no number was accepted")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
@@ -17,26 +18,28 @@ const FamilySilos = "silos"
 // SiloSummary is what one run on silos prints with --output json. Its keys are
 // stable: docs/json.md.
 type SiloSummary struct {
-	RunID        string         `json:"run_id"`
-	Family       string         `json:"family"`
-	Name         string         `json:"name"`
-	Algorithm    string         `json:"algorithm"`
-	Mode         string         `json:"mode"`
-	Seed         uint64         `json:"seed"`
-	Rounds       int            `json:"rounds"`
-	Clients      int            `json:"clients"`
-	Clusters     int            `json:"clusters"`
-	Parameters   int            `json:"parameters"`
-	Metrics      SiloMetrics    `json:"metrics"`
-	Privacy      fl.SiloPrivacy `json:"privacy"`
-	Silos        []SiloLine     `json:"silos"`
-	ModelSHA256  string         `json:"model_sha256"`
-	ConfigSHA256 string         `json:"config_sha256"`
-	Kernel       string         `json:"kernel"`
-	Version      string         `json:"version"`
-	WallSeconds  float64        `json:"wall_seconds"`
-	Directory    string         `json:"directory"`
-	Report       string         `json:"report"`
+	RunID      string         `json:"run_id"`
+	Family     string         `json:"family"`
+	Name       string         `json:"name"`
+	Algorithm  string         `json:"algorithm"`
+	Mode       string         `json:"mode"`
+	Seed       uint64         `json:"seed"`
+	Rounds     int            `json:"rounds"`
+	Clients    int            `json:"clients"`
+	Clusters   int            `json:"clusters"`
+	Parameters int            `json:"parameters"`
+	Metrics    SiloMetrics    `json:"metrics"`
+	Privacy    fl.SiloPrivacy `json:"privacy"`
+	Silos      []SiloLine     `json:"silos"`
+	// Data is what was read, and what was left out and why.
+	Data         *data.LoadReport `json:"data"`
+	ModelSHA256  string           `json:"model_sha256"`
+	ConfigSHA256 string           `json:"config_sha256"`
+	Kernel       string           `json:"kernel"`
+	Version      string           `json:"version"`
+	WallSeconds  float64          `json:"wall_seconds"`
+	Directory    string           `json:"directory"`
+	Report       string           `json:"report"`
 }
 
 // SiloMetrics are of every silo's model on its own held-out examples, weighted by
@@ -134,7 +137,7 @@ func (s *Silos) Result() (SiloResult, error) {
 	res := SiloResult{SiloSummary: SiloSummary{
 		Family: FamilySilos, Name: s.run.Name, Algorithm: a.Kind, Mode: a.Mode, Seed: s.run.Seed,
 		Rounds: s.state.Round, Clients: len(s.participants), Clusters: len(s.state.Hypotheses) / len(s.models[0]),
-		Parameters: len(s.models[0]), Kernel: model.Kernel(),
+		Parameters: len(s.models[0]), Data: s.federation.Report, Kernel: model.Kernel(),
 	}}
 	loss, wrong := s.testFigures()
 	res.Metrics = SiloMetrics{TestLoss: event.Number(loss), TrainLoss: event.Number(s.trainLoss())}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,12 +21,16 @@ import (
 	"github.com/coterie-fl/coterie/federation/identity/identitytest"
 )
 
-// TestMain is also the other processes of TestOneInvitationManyProcesses.
+// TestMain is also the other processes of tests that need some.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("COTERIE_TEST_REDEEM"); dir != "" {
 		if err := redeemOnSignal(dir); err != nil {
 			fmt.Println("failed:", err)
 		}
+		return
+	}
+	if dir := os.Getenv("COTERIE_TEST_REVOKE"); dir != "" {
+		fmt.Println("failed:", revokeUntilKilled(dir))
 		return
 	}
 	os.Exit(m.Run())
@@ -101,6 +106,65 @@ func TestOneInvitationManyProcesses(t *testing.T) {
 		if said["won"] != 1 || said["lost"] != processes-1 {
 			t.Errorf("%v: exactly one must win", said)
 		}
+	}
+}
+
+// revokeUntilKilled says what it has revoked, as the command does.
+func revokeUntilKilled(dir string) error {
+	a, err := identity.Open(dir, identity.Options{})
+	for n := 0; err == nil; n++ {
+		name := fmt.Sprintf("p%d-%d", os.Getpid(), n)
+		if _, err = a.Invite(name, time.Hour); err == nil {
+			_, err = a.Revoke(name)
+		}
+		if err == nil {
+			fmt.Println(name)
+		}
+	}
+	return err
+}
+
+// TestRevocationSurvivesAKill: what the command has said stays so, and the registry
+// can be read, whenever it is killed.
+func TestRevocationSurvivesAKill(t *testing.T) {
+	f := identitytest.New(t, identity.Options{})
+	said := map[string]bool{}
+	for kill := range 20 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "COTERIE_TEST_REVOKE="+f.Dir)
+		out, err := cmd.StdoutPipe()
+		if err := errors.Join(err, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		scan := bufio.NewScanner(out)
+		for n := 0; scan.Scan(); n++ {
+			said[scan.Text()] = true
+			if n == kill%4 {
+				time.Sleep(time.Duration(kill) * 300 * time.Microsecond) // when it dies is meant to vary
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+		_, revoked, err := f.Authority.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := map[string]bool{}
+		for _, name := range revoked {
+			there[name] = true
+		}
+		for name := range said {
+			if !there[name] {
+				t.Fatalf("after kill %d: %s is not revoked", kill, name)
+			}
+		}
+	}
+	if len(said) < 20 {
+		t.Errorf("only %d revocations were said", len(said))
+	}
+	newInvite(t, f, "last")
+	if left, err := filepath.Glob(filepath.Join(f.Dir, ".*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

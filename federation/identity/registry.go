@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,6 +111,7 @@ func (f *registryFile) change(edit func(*registry) error) error {
 		return err
 	}
 	defer lock.Close()
+	f.clear()
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return fmt.Errorf("read the registry: %w", err)
@@ -122,6 +124,18 @@ func (f *registryFile) change(edit func(*registry) error) error {
 		return err
 	}
 	return f.write(r, info.ModTime())
+}
+
+// clear removes what a killed process left while it wrote. Who holds the lock is
+// alone. What cannot be removed does no harm.
+func (f *registryFile) clear() {
+	dir := filepath.Dir(f.path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".registry.json.new-") {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 func (f *registryFile) read() (*registry, error) {

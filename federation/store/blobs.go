@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 
 	"github.com/coterie-fl/coterie/internal/durable"
 )
@@ -115,6 +116,9 @@ func makeFolder(dir, key string) error {
 	return nil
 }
 
+// ourName is what keys begin with. A spool may be a folder that holds other things.
+var ourName = regexp.MustCompile(`^[0-9a-f]{32}/(updates|state)-`)
+
 // sweep removes the files that no open round and no kept state has: what a crash
 // left behind, or a removal that failed.
 func (s *sqlStore) sweep(ctx context.Context) error {
@@ -136,17 +140,26 @@ func (s *sqlStore) sweep(ctx context.Context) error {
 	for _, state := range states {
 		keep[state.key()] = true
 	}
-	there, err := filepath.Glob(filepath.Join(s.options.Spool, "*", "*"))
+	runs, err := os.ReadDir(s.options.Spool)
 	if err != nil {
 		return err
 	}
-	for _, file := range there {
-		key, err := filepath.Rel(s.options.Spool, file)
-		if err != nil || keep[filepath.ToSlash(key)] {
+	for _, run := range runs {
+		if !run.IsDir() || !ourName.MatchString(run.Name()+"/state-") {
 			continue
 		}
-		if err := os.RemoveAll(file); err != nil {
-			return fmt.Errorf("clear away %s: %w", file, err)
+		there, err := os.ReadDir(filepath.Join(s.options.Spool, run.Name()))
+		if err != nil {
+			return err
+		}
+		for _, entry := range there {
+			key := path.Join(run.Name(), entry.Name())
+			if keep[key] || !ourName.MatchString(key) {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(s.options.Spool, run.Name(), entry.Name())); err != nil {
+				return fmt.Errorf("clear away what a crash left: %w", err)
+			}
 		}
 	}
 	return nil

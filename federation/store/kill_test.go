@@ -169,12 +169,12 @@ func faults(t *testing.T, s Store, said []string) (found []string) {
 }
 
 func TestKilledAtAnyInstant(t *testing.T) {
-	kills := 25
-	if *soak {
-		kills = 250
-	}
 	for name, b := range killBackends(t) {
 		t.Run(name, func(t *testing.T) {
+			kills := 15
+			if *soak {
+				kills = 250
+			}
 			random := rand.New(rand.NewPCG(1, 2))
 			var said []string
 			for range kills {

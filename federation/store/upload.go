@@ -89,14 +89,14 @@ func (up *upload) openFile() error {
 		return err
 	}
 	full := filepath.Join(spool, filepath.FromSlash(key))
-	mine, _, _ := strings.Cut(filepath.Base(full), "-")
-	others, err := filepath.Glob(filepath.Join(filepath.Dir(full), mine+"-*"))
+	others, err := os.ReadDir(filepath.Dir(full))
 	if err != nil {
 		return err
 	}
+	mine := fmt.Sprintf("%d-", up.update.Participant)
 	for _, other := range others {
-		if other != full {
-			if err := os.Remove(other); err != nil {
+		if name := other.Name(); strings.HasPrefix(name, mine) && name != filepath.Base(full) {
+			if err := os.Remove(filepath.Join(filepath.Dir(full), name)); err != nil {
 				return err
 			}
 		}
