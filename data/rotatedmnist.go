@@ -82,13 +82,16 @@ func (im *Images) picture(i int) []byte {
 
 // turn writes a square picture, turned counter-clockwise by quarters, to dst.
 func turn(dst, src []byte, side, quarters int) {
+	// Where the first pixel comes from, and how far to go for one down, one across.
+	start, down, across := 0, side, 1
+	for range quarters {
+		start, down, across = start+(side-1)*across, -across, down
+	}
 	for y := range side {
+		at := start + y*down
 		for x := range side {
-			fromY, fromX := y, x
-			for range quarters { // the value at (y, x) came from (x, side-1-y)
-				fromY, fromX = fromX, side-1-fromY
-			}
-			dst[y*side+x] = src[fromY*side+fromX]
+			dst[y*side+x] = src[at]
+			at += across
 		}
 	}
 }

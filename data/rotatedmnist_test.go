@@ -11,11 +11,11 @@ import (
 )
 
 // cornered are pictures of 28 by 28, each with a mark at the top left whose value
-// tells the picture, and nothing else.
+// tells the picture, and a lighter one to the right of it.
 func cornered(n int) *Images {
 	im := &Images{Height: 28, Width: 28, Pixels: make([]byte, n*784), Labels: make([]int, n)}
 	for i := range n {
-		im.Pixels[i*784] = byte(1 + i%200)
+		im.Pixels[i*784], im.Pixels[i*784+1] = byte(1+i%200), 240
 		im.Labels[i] = i % 10
 	}
 	return im
@@ -31,7 +31,7 @@ func TestRotatedSilosTurnByGroup(t *testing.T) {
 		t.Fatalf("%d silos; %s", len(f.Train), f.Report)
 	}
 	// Counter-clockwise, the mark goes down the left side, then to the right.
-	corners := []int{0, 27 * 28, 27*28 + 27, 27}
+	corners, beside := []int{0, 27 * 28, 27*28 + 27, 27}, []int{1, 26 * 28, 27*28 + 26, 28 + 27}
 	seen := make([]bool, 83)
 	for k := range f.Train {
 		c := &f.Train[k]
@@ -43,7 +43,7 @@ func TestRotatedSilosTurnByGroup(t *testing.T) {
 				t.Errorf("picture %d is there twice", i)
 			}
 			seen[i] = true
-			if p := c.Images.picture(i); p[corners[c.Group]] != byte(1+i%200) || bytes.Count(p, []byte{0}) != 783 {
+			if p := c.Images.picture(i); p[corners[c.Group]] != byte(1+i%200) || p[beside[c.Group]] != 240 || bytes.Count(p, []byte{0}) != 782 {
 				t.Errorf("silo %d of group %d: the mark of picture %d is not at %d", k, c.Group, i, corners[c.Group])
 			}
 		}

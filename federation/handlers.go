@@ -196,7 +196,9 @@ func (h *handlers) receive(ctx context.Context, name string, in *connect.ClientS
 		if err := checkPart(p); err != nil {
 			return nil, err
 		}
-		if err := r.Write(p.GetOffset(), p.GetData()); err != nil {
+		err := r.Write(p.GetOffset(), p.GetData())
+		recycle(p)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -60,6 +60,7 @@ type connectionKey struct{}
 func (s *Server) Handler() http.Handler {
 	h := &handlers{c: s.coordinator, authority: s.authority, uploads: make(chan struct{}, s.limits.Uploads)}
 	path, service := wire.NewFederationHandler(h,
+		connect.WithCodec(partCodec{}),
 		connect.WithReadMaxBytes(PartBytes+overhead),
 		connect.WithCompression("gzip", nil, nil), // a small message must not grow when it is opened
 		connect.WithRecover(s.recovered),

@@ -111,7 +111,7 @@ const (
 	// enough is the standard error of the mean curvature, relative to it, at which
 	// silos stop going on alone.
 	enough = 0.1
-	// scatter is how far a coordinate's curvature may be from the mean one, relative
+	// curvatureScatter is how far a coordinate's curvature may be from the mean one, relative
 	// to it, before its own releases tell.
 	curvatureScatter = 0.5
 	// doubt is how many standard errors are taken off a spread: silos keep a

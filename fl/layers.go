@@ -28,8 +28,10 @@ func newLayers(p config.Privacy, m model.Model) ([]layer, error) {
 		spans = model.Layers(m)
 	}
 	var c config.Checker
-	c.Require(len(p.LayerShares) == 0 || len(p.LayerShares) == len(spans), "privacy.layer_shares",
-		"has %d values, but %d parts of the model are sanitised apart; allowed: one for each", len(p.LayerShares), len(spans))
+	c.Require(len(p.LayerShares) == 0 || p.Sanitise == SanitiseLayers && p.Accounting == "sound", "privacy.layer_shares",
+		"are given, but only sound mode with privacy.sanitise: layers has public radii for layers; allowed: none")
+	c.Require(len(p.LayerShares) == 0 || p.Sanitise != SanitiseLayers || len(p.LayerShares) == len(spans), "privacy.layer_shares",
+		"has %d values, but the model has %d layers with parameters; allowed: one for each", len(p.LayerShares), len(spans))
 	for i, share := range p.LayerShares {
 		c.Require(share > 0 && share <= 1, fmt.Sprintf("privacy.layer_shares[%d]", i), "is %v; allowed: above 0, at most 1", share)
 	}

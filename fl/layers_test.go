@@ -21,7 +21,7 @@ func layered(mode, sanitise string) config.Run {
 		{Kind: "linear", Units: 10}, {Kind: "tanh"}, {Kind: "linear", Units: 1},
 	}}
 	run.Privacy.Sanitise, run.Privacy.NoiseMultiplier = sanitise, 3
-	if sanitise == SanitiseLayers {
+	if sanitise == SanitiseLayers && mode == "sound" {
 		run.Privacy.LayerShares = []float64{0.9, 0.1}
 	}
 	return run
@@ -193,15 +193,22 @@ func TestLayersStopAtTheCeiling(t *testing.T) {
 }
 
 func TestLayerSharesMustFit(t *testing.T) {
-	for _, shares := range [][]float64{{1}, {0.5, 0.5, 0.5}, {0, 1}, {0.5, 1.5}, {0.5, math.NaN()}} {
-		run := layered("sound", SanitiseLayers)
-		run.Privacy.LayerShares = shares
+	for _, c := range []struct {
+		mode, sanitise string
+		shares         []float64
+	}{
+		{"sound", SanitiseLayers, []float64{1}}, {"sound", SanitiseLayers, []float64{0.5, 0.5, 0.5}},
+		{"sound", SanitiseLayers, []float64{0, 1}}, {"sound", SanitiseLayers, []float64{0.5, 1.5}}, {"sound", SanitiseLayers, []float64{0.5, math.NaN()}},
+		{"paper", SanitiseLayers, []float64{0.5, 0.5}}, {"sound", "update", []float64{0.5}},
+	} {
+		run := layered(c.mode, c.sanitise)
+		run.Privacy.LayerShares = c.shares
 		m, err := model.New(run.Model, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := NewGroup(run, m); err == nil || !strings.Contains(err.Error(), "layer_shares") {
-			t.Errorf("%v: %v", shares, err)
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

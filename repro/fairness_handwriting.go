@@ -13,7 +13,7 @@ import (
 var fairnessHandwriting = Experiment{
 	ID: "fairness-handwriting", Title: "Group fairness on handwriting: a fifth of the writers rotated",
 	Paper: "paper 003, section 5.2.2, figure 8; thesis 001, section 2.5.2",
-	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "2 min", Full: "7 h",
+	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "2 min", Full: "2 h",
 	seeds:  map[string]int{Smoke: 1, Quick: 1, Full: 3},
 	launch: runFairnessHandwriting,
 }

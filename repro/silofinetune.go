@@ -60,7 +60,7 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 	epsilons, vehicle, shares, rounds := []float64{0, 1, 2, 3, 6}, []float64{0, 0.5, 1, 2}, []float64{0.25, 0.5, 0.75}, 201
 	switch l.options.Scale {
 	case Smoke:
-		epsilons, vehicle, shares, rounds = []float64{3}, nil, []float64{0.5}, 6
+		epsilons, vehicle, shares, rounds = []float64{0, 3}, nil, []float64{0.5}, 6
 	case Quick:
 		epsilons, vehicle = []float64{0, 1, 3}, []float64{0, 0.5}
 	}
@@ -80,12 +80,13 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 		Caveats: siloCaveats("Steps are 0.01, as in the paper's figures 1.2 and G.1."),
 	}
 	for _, f := range school {
-		s.Rows = append(s.Rows, f.rows("School, "+epsilonLabel(f.epsilon), "test MSE", true)...)
+		s.Rows = append(s.Rows, f.rows("School, "+epsilonLabel(f.epsilon), "test MSE", true, school[0])...)
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are", f.local.cells, f.epsilon)...)
 		s.Charts = append(s.Charts, f.chart("School, "+epsilonLabel(f.epsilon), "test MSE, lower is better"))
 	}
 	for _, f := range stored {
 		note := fmt.Sprintf("%d of %d silos hold less than one batch", f.local.cells[0].Short, f.local.cells[0].Silos)
-		for _, r := range f.rows("Vehicle, the stored part, "+epsilonLabel(f.epsilon), "test accuracy", false) {
+		for _, r := range f.rows("Vehicle, the stored part, "+epsilonLabel(f.epsilon), "test accuracy", false, stored[0]) {
 			r.Verdict, r.Note = report.NoFigure, note
 			s.Rows = append(s.Rows, r)
 		}
@@ -94,7 +95,9 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 	return s, nil
 }
 
-func (f finetuning) rows(section, metric string, lower bool) []report.Row {
+// rows are the figures and what the text claims of them; free is the same without
+// privacy.
+func (f finetuning) rows(section, metric string, lower bool, free finetuning) []report.Row {
 	row := func(o outcome) report.Row {
 		return measured(report.Row{
 			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": f.epsilon}, Verdict: report.NoFigure, Note: "the text lacks the figure",
@@ -122,19 +125,28 @@ func (f finetuning) rows(section, metric string, lower bool) []report.Row {
 			rows = append(rows, claimRow(section, o.name+" minus FedAvg", "difference", "", help, sign*help.middle < 0, "agrees: fine-tuning helps without privacy"))
 			continue
 		}
-		// From the last averaged round to the end: what fine-tuning did.
-		d := make([]float64, len(o.cells))
-		for s, c := range o.cells {
-			at := 0
-			for at+1 < len(c.Rounds) && float64(c.Rounds[at+1]) <= f.shares[i]*float64(c.Rounds[len(c.Rounds)-1]) {
-				at++
-			}
-			d[s] = float64(c.Curve[len(c.Curve)-1] - c.Curve[at])
-		}
-		change := meanAndDeviation(d)
-		rows = append(rows, claimRow(section, o.name+": end minus where it began", "difference", "", change, sign*change.middle > 0, "agrees: the gap widens as soon as fine-tuning begins (G.1)"))
+		wider := f.widening(i, free)
+		rows = append(rows, claimRow(section, o.name+": what privacy costs, end minus where it began", "difference", "", wider, sign*wider.middle > 0,
+			"agrees: the gap to the same run without privacy widens once fine-tuning begins (G.1)"))
 	}
 	return rows
+}
+
+// widening is by how much the gap between a fine-tuned run and the same one without
+// privacy grows from the last averaged round to the end.
+func (f finetuning) widening(i int, free finetuning) spread {
+	change := func(c siloCell) float64 {
+		at := 0
+		for at+1 < len(c.Rounds) && float64(c.Rounds[at+1]) <= f.shares[i]*float64(c.Rounds[len(c.Rounds)-1]) {
+			at++
+		}
+		return float64(c.Curve[len(c.Curve)-1] - c.Curve[at])
+	}
+	d := make([]float64, len(f.tuned[i].cells))
+	for s := range d {
+		d[s] = change(f.tuned[i].cells[s]) - change(free.tuned[i].cells[s])
+	}
+	return meanAndDeviation(d)
 }
 
 func (f finetuning) chart(title, y string) report.Chart {

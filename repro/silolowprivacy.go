@@ -64,6 +64,9 @@ func runSiloLowPrivacy(l *lab) (report.Study, error) {
 		}
 		s.Rows = append(s.Rows, claimRow(section, "MR-MTL over local", "ratio", "", spread{mtl / local, mtl / local, mtl / local}, mtl <= 1.01*local, "agrees: at most 1.01"))
 	}
+	for i, e := range epsilons {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are, School", outcomes[i][0].cells, e)...)
+	}
 	for i, e := range vehicle {
 		note := fmt.Sprintf("%d of %d silos hold less than one batch", parts[i][0].cells[0].Short, parts[i][0].cells[0].Silos)
 		s.Rows = append(s.Rows, plainRows(fmt.Sprintf("Figure G.6, Vehicle, the stored part, epsilon %v", e), "test accuracy", e, parts[i], note)...)

@@ -11,7 +11,7 @@ import (
 var siloRotatedMNIST = Experiment{
 	ID: "silo-rotated-mnist", Title: "Silos of rotated digits: clusters first, then personal models",
 	Paper: "paper 002, figure 1.6",
-	Needs: []string{"mnist"}, Quick: "2 min", Full: "6 h",
+	Needs: []string{"mnist"}, Quick: "2 min", Full: "10 h",
 	seeds:  map[string]int{Smoke: 1, Quick: 1, Full: 3},
 	launch: runSiloRotatedMNIST,
 }
@@ -33,7 +33,7 @@ func (l *lab) figure16() figure16 {
 	case Quick:
 		return figure16{silos: 8, limit: 300, rounds: 12, masks: []float64{0}, epsilon: 10, step: 0.3, lambdas: []float64{0.1}}
 	}
-	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1, 0.2, 0.4}, epsilon: 1, step: 0.3, lambdas: []float64{0.03, 0.3}}
+	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1, 0.3}, epsilon: 1, step: 0.3, lambdas: []float64{0.03, 0.3}}
 }
 
 func (f figure16) contenders(mask float64) []contender {

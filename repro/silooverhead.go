@@ -66,6 +66,9 @@ func runSiloOverhead(l *lab) (report.Study, error) {
 			claimRow(section, "IFCA: every round minus 10 % of rounds", "difference", "squared", choosing, choosing.middle > 0, "agrees: above 0, choosing more costs more"),
 			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.middle > 0, "agrees: above 0, the second pass costs more than it gives"))
 	}
+	for i, epsilon := range epsilons {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are", outcomes[i][0].cells, epsilon)...)
+	}
 	s.Charts = append(s.Charts, tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))
 	return s, nil
 }

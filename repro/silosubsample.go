@@ -60,6 +60,9 @@ func runSiloSubsample(l *lab) (report.Study, error) {
 		}
 		s.Charts = append(s.Charts, tradeoffChart(section, "test MSE, lower is better", epsilons, part))
 	}
+	for j, epsilon := range epsilons {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are, at the first share", outcomes[j][0].cells, epsilon)...)
+	}
 	s.Rows = append(s.Rows, crossingRows(tests, epsilons, outcomes)...)
 	return s, nil
 }

@@ -50,6 +50,7 @@ def serve(trainer):
     that its mode needs:
       train(theta, epochs, step, batch, loss)  the update: new parameters - theta
       loss(theta)                              one number, to compare models by
+      losses(theta, examples)                  one number a listed example
       gradients(theta, examples)               one gradient a listed example,
                                                each computed from that example alone
     """
@@ -74,6 +75,8 @@ def serve(trainer):
                                        request.get("batch", 0), request.get("loss", ""))
             elif op == "loss":
                 header["loss"] = float(trainer.loss(theta))
+            elif op == "losses":
+                values = trainer.losses(theta, request["examples"])
             elif op == "gradients":
                 values = [g for one in trainer.gradients(theta, request["examples"]) for g in one]
             else:

@@ -27,6 +27,9 @@ class Linear:
         """Root mean squared error."""
         return (sum(self.miss(theta, row) ** 2 for row in self.rows) / self.examples) ** 0.5
 
+    def losses(self, theta, examples):
+        return [self.miss(theta, self.rows[i]) ** 2 for i in examples]
+
     def gradient(self, theta, row):
         """Of the squared error of one row."""
         slope = 2 * self.miss(theta, row)

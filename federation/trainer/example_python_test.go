@@ -15,9 +15,16 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-type purse struct{ paid int }
+type purse struct {
+	paid int
+	last event.Release
+}
 
-func (p *purse) Reserve(int, event.Release) error { p.paid++; return nil }
+func (p *purse) Reserve(_ int, r event.Release) error {
+	p.paid++
+	p.last = r
+	return nil
+}
 
 func python(t *testing.T, mode string) (trainer.Spec, *trainer.Trainer) {
 	t.Helper()

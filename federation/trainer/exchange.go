@@ -38,6 +38,8 @@ func (t *Trainer) start() error {
 		return t.end("hello", fmt.Errorf("its model has %d parameters, the plan's has %d", a.Parameters, t.parameters))
 	case a.Examples < 0 || a.Examples > math.MaxInt32:
 		return t.end("hello", fmt.Errorf("it says that it has %d examples; allowed: 0 to %d", a.Examples, math.MaxInt32))
+	case t.examples >= 0 && a.Examples != t.examples:
+		return t.end("hello", fmt.Errorf("it had %d examples before and has %d now: a run's data must not change; join anew", t.examples, a.Examples))
 	}
 	t.examples = a.Examples
 	return nil
@@ -103,9 +105,12 @@ func (t *Trainer) explain(err error, limit time.Duration) error {
 
 // end kills the process and reports why, with its last words.
 func (t *Trainer) end(op string, why error) error {
-	var wait time.Duration
-	if errors.Is(why, errEnded) || errors.Is(why, errClosedInput) {
-		wait = graceTime // how it ends says more than how we end it
+	var wait time.Duration // how it ends says more than how we end it
+	switch {
+	case errors.Is(why, errEnded):
+		wait = 10 * graceTime
+	case errors.Is(why, errClosedInput):
+		wait = graceTime
 	}
 	last := t.child.kill(wait)
 	t.child = nil

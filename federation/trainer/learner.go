@@ -18,7 +18,8 @@ type replaced struct {
 	trainer *Trainer
 }
 
-func (r replaced) Learner() model.Learner { return learner{r.trainer} }
+// Learner is a model.SiloLearner, too.
+func (r replaced) Learner() model.Learner { return &learner{trainer: r.trainer} }
 
 // errPending means that an earlier failure was not yet looked at: a trainer that
 // hangs is waited for once in a response.
@@ -26,14 +27,18 @@ var errPending = errors.New("trainer: it failed before")
 
 // learner asks the trainer. What a client holds is not looked at: the trainer has
 // data of its own.
-type learner struct{ trainer *Trainer }
+type learner struct {
+	trainer *Trainer
+	steps   gradientSum
+	checked bool // that gradients do not depend on other examples
+}
 
 // Loss is what the trainer says, or infinity if it fails.
-func (l learner) Loss(theta []float64, _ *data.Client) float64 {
+func (l *learner) Loss(theta []float64, _ *data.Client) float64 {
 	if l.trainer.hasFailed() {
 		return math.Inf(1)
 	}
-	loss, err := l.trainer.loss(theta)
+	loss, _, err := l.trainer.loss(theta)
 	if err != nil {
 		return math.Inf(1)
 	}
@@ -42,7 +47,7 @@ func (l learner) Loss(theta []float64, _ *data.Client) float64 {
 
 // Train adds the trainer's update to theta. If the trainer fails, theta is not a
 // number: every method refuses that before it pays or releases anything.
-func (l learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) {
+func (l *learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) {
 	var delta []float64
 	err := errPending
 	if !l.trainer.hasFailed() {

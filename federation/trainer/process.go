@@ -183,7 +183,7 @@ func (p *process) kill(wait time.Duration) string {
 	<-p.drained
 	p.stderr.Close()
 	var b strings.Builder
-	if byItself {
+	if byItself || p.state.Exited() {
 		fmt.Fprintf(&b, " (it ended: %v)", p.state)
 	}
 	if text := strings.TrimSpace(printable(p.tail.String())); text != "" {

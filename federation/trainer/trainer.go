@@ -30,7 +30,7 @@ type Trainer struct {
 	mu       sync.Mutex
 	child    *process
 	id       uint64
-	examples int
+	examples int // -1: not yet known
 	delta    []float64
 	rows     []float64 // gradients of one answer
 	failure  error
@@ -46,7 +46,7 @@ func Start(ctx context.Context, spec Spec, parameters int) (*Trainer, error) {
 	if parameters < 1 {
 		return nil, fmt.Errorf("trainer: a model of %d parameters; allowed: 1 or more", parameters)
 	}
-	t := &Trainer{ctx: ctx, spec: spec, parameters: parameters, delta: make([]float64, parameters)}
+	t := &Trainer{ctx: ctx, spec: spec, parameters: parameters, examples: -1, delta: make([]float64, parameters)}
 	if err := t.ready(); err != nil {
 		return nil, err
 	}
@@ -115,19 +115,6 @@ func (t *Trainer) train(d model.Descent, theta []float64) ([]float64, error) {
 		return nil, err
 	}
 	return t.delta, nil
-}
-
-func (t *Trainer) loss(theta []float64) (float64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a, err := t.ask(request{Op: "loss"}, theta, nil)
-	if err != nil {
-		return 0, err
-	}
-	if a.Loss == nil {
-		return 0, t.end("loss", errors.New("its header has no loss"))
-	}
-	return *a.Loss, nil
 }
 
 func lossName(l model.Loss) string {

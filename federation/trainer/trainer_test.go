@@ -59,7 +59,7 @@ func TestGoodTrainer(t *testing.T) {
 	if err != nil || delta[6] != 7 || len(delta) != testParameters {
 		t.Fatalf("update %v, %v", delta[:10], err)
 	}
-	loss, err := tr.loss([]float64{0.5, 0.25})
+	loss, _, err := tr.loss([]float64{0.5, 0.25})
 	if err != nil || loss != 0.75 {
 		t.Fatalf("loss %v, %v", loss, err)
 	}
@@ -329,7 +329,7 @@ func TestRestartsAfterAFailure(t *testing.T) {
 	if _, err := tr.train(model.Descent{}, ones(3)); err == nil {
 		t.Fatal("NaN passed")
 	}
-	if loss, err := tr.loss(ones(3)); err == nil || tr.child != nil {
+	if loss, _, err := tr.loss(ones(3)); err == nil || tr.child != nil {
 		t.Fatalf("loss %v of NaN passed", loss) // the child writes NaN, which is no JSON
 	}
 	if err := tr.ready(); err != nil || tr.child == nil {

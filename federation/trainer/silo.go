@@ -1,0 +1,156 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// gradientSum is what a learner's private steps reuse.
+type gradientSum struct {
+	sum    *mech.ClippedSum
+	noise  mech.Gaussian // that the sum's lattice is for
+	noised []int64
+}
+
+// Gradient asks for every example's gradient, and clips, sums and noises here: methods
+// that protect single examples work with a trainer as with a model. Noise must be
+// exact.
+func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s model.SiloStep) error {
+	t := l.trainer
+	switch {
+	case t.hasFailed():
+		return errPending
+	case len(dst) != t.parameters || len(theta) != t.parameters:
+		return fmt.Errorf("trainer: %d values and %d parameters for a model of %d", len(dst), len(theta), t.parameters)
+	case s.Shift != nil && len(s.Shift) != t.parameters:
+		return fmt.Errorf("trainer: a shift of %d values for %d parameters", len(s.Shift), t.parameters)
+	case s.Clip == 0 && s.Noise == 0:
+		return l.plain(dst, theta, batch)
+	case !(s.Clip > 0) || !(s.Noise > 0) || s.Exact == nil || s.Divisor < 1:
+		return fmt.Errorf("trainer: clip %v, noise %v, divisor %d; a trainer's gradients are protected with exact noise (privacy.noise) or not at all", s.Clip, s.Noise, s.Divisor)
+	}
+	if err := l.prepare(s); err != nil {
+		return err
+	}
+	draw, err := newPoisson(1)
+	if err != nil {
+		return err
+	}
+	var check probe
+	if !l.checked && len(batch) > 1 {
+		l.checked, check = true, draw.probe(len(batch))
+	}
+	x := &l.steps
+	err = t.gradients(theta, batch, func(k int, gradient []float64) error {
+		check.see(k, gradient)
+		for i, v := range s.Shift {
+			gradient[i] += v
+		}
+		clipped, err := mech.Clip(gradient, s.Clip)
+		if err != nil {
+			return err
+		}
+		return x.sum.Add(clipped)
+	})
+	if err == nil {
+		err = check.alone(t, theta, batch)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := x.noise.Release(x.noised, x.sum, s.Terms, s.Exact); err != nil {
+		return fmt.Errorf("trainer: %w", err)
+	}
+	x.sum.Lattice().Float(dst, x.noised)
+	for i := range dst {
+		dst[i] /= float64(s.Divisor)
+	}
+	return nil
+}
+
+// prepare empties the sum for a step.
+func (l *learner) prepare(s model.SiloStep) error {
+	x, noise := &l.steps, mech.Gaussian{Multiplier: s.Noise}
+	if x.sum == nil || x.sum.Bound() != s.Clip || x.noise != noise {
+		lattice, err := noise.Lattice(s.Clip)
+		if err != nil {
+			return fmt.Errorf("trainer: %w", err)
+		}
+		if x.sum, err = mech.NewClippedSum(l.trainer.parameters, s.Clip, lattice); err != nil {
+			return fmt.Errorf("trainer: %w", err)
+		}
+		x.noise, x.noised = noise, make([]int64, l.trainer.parameters)
+	}
+	x.sum.Reset()
+	return nil
+}
+
+// plain is the mean gradient, without protection.
+func (l *learner) plain(dst, theta []float64, batch []int) error {
+	clear(dst)
+	return l.trainer.gradients(theta, batch, func(_ int, gradient []float64) error {
+		for i, g := range gradient {
+			dst[i] += g / float64(len(batch))
+		}
+		return nil
+	})
+}
+
+// Judge is the trainer's loss and its number of wrong answers. If the trainer fails
+// it is 0, and the next Gradient or Train fails.
+func (l *learner) Judge(theta []float64, _ *data.Client) (loss float64, wrong int) {
+	if l.trainer.hasFailed() {
+		return 0, 0
+	}
+	loss, wrong, err := l.trainer.loss(theta)
+	if err != nil {
+		return 0, 0
+	}
+	return loss, wrong
+}
+
+// Losses are 0 if the trainer fails, as Judge is.
+func (l *learner) Losses(dst, theta []float64, _ *data.Client) {
+	clear(dst)
+	if !l.trainer.hasFailed() && l.trainer.losses(dst, theta) != nil {
+		clear(dst)
+	}
+}
+
+// losses fetches every example's loss.
+func (t *Trainer) losses(dst, theta []float64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for done := 0; done < len(dst); {
+		some := make([]int, min(len(dst)-done, maxIndices))
+		for k := range some {
+			some[k] = done + k
+		}
+		if _, err := t.ask(request{Op: "losses", Examples: some}, theta, dst[done:done+len(some)]); err != nil {
+			return err
+		}
+		done += len(some)
+	}
+	return nil
+}
+
+// loss fetches what models are compared by.
+func (t *Trainer) loss(theta []float64) (loss float64, wrong int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a, err := t.ask(request{Op: "loss"}, theta, nil)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case a.Loss == nil || math.IsInf(*a.Loss, 0):
+		return 0, 0, t.end("loss", errors.New("its header has no loss"))
+	case a.Wrong < 0 || a.Wrong > t.examples:
+		return 0, 0, t.end("loss", fmt.Errorf("it counts %d wrong answers to %d examples", a.Wrong, t.examples))
+	}
+	return *a.Loss, a.Wrong, nil
+}
