@@ -131,6 +131,10 @@ type Composed struct {
 	Parts []Event `json:"parts"`
 }
 
+// MaxOccurrences bounds NodeGaussian.Occurrences: accountants walk over all counts up
+// to it, and a stranger's event must not keep them busy for ever.
+const MaxOccurrences = 1 << 20
+
 // NodeGaussian is a noised step on a batch of a graph's examples, one node
 // being in at most Occurrences of them.
 type NodeGaussian struct {

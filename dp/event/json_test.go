@@ -34,7 +34,7 @@ func drawEvent(t *rapid.T, depth int) Event {
 		nodes := rapid.Int64Range(1, 1<<40).Draw(t, "nodes")
 		return NodeGaussian{
 			Nodes:       nodes,
-			Occurrences: rapid.Int64Range(1, nodes).Draw(t, "occurrences"),
+			Occurrences: rapid.Int64Range(1, min(nodes, MaxOccurrences)).Draw(t, "occurrences"),
 			Batch:       rapid.Int64Range(1, nodes).Draw(t, "batch"),
 			Noise:       scale.Draw(t, "noise"),
 			Formula:     rapid.SampledFrom([]string{Theorem, AuthorsCode}).Draw(t, "formula"),
@@ -214,7 +214,7 @@ func TestMarshalRefusesWhatValidateRefuses(t *testing.T) {
 	for _, e := range []Event{
 		nil, Gaussian{math.NaN()}, Gaussian{math.Inf(1)}, Laplace{0}, Composed{}, Composed{[]Event{nil}},
 		Repeated{1, nil}, DiscreteGaussian{1, 0}, MetricLaplace{0, 1, 1, 0}, MetricLaplace{1, 1, 1, -1}, MetricLaplace{1, 1, 1, math.NaN()}, Selection{"best", 1},
-		NodeGaussian{10, 11, 1, 1, Theorem}, Tuning{Distribution: "geometric", Of: Gaussian{1}},
+		NodeGaussian{10, 11, 1, 1, Theorem}, NodeGaussian{1 << 40, 1 << 30, 1 << 30, 1, Theorem}, Tuning{Distribution: "geometric", Of: Gaussian{1}},
 		Sampled{Sampling: FullBatch, Rate: 0.5, Of: Gaussian{1}},
 	} {
 		if data, err := Marshal(e); !errors.Is(err, ErrRange) {

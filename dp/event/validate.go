@@ -89,7 +89,7 @@ func validateKind(e Event, depth int) error {
 	case NodeGaussian:
 		return errors.Join(
 			atLeast("nodes", e.Nodes, 1),
-			between("occurrences", e.Occurrences, 1, e.Nodes),
+			between("occurrences", e.Occurrences, 1, min(e.Nodes, MaxOccurrences)),
 			between("batch", e.Batch, 1, e.Nodes),
 			positive("noise", e.Noise),
 			oneOf("formula", e.Formula, Theorem, AuthorsCode),
