@@ -180,7 +180,7 @@ func simulate(t *testing.T, seed uint64) *world {
 // TestSimulatedFederation: no update is lost or counted twice, nothing hangs, and
 // every release that left is in a ledger, whatever the network does.
 func TestSimulatedFederation(t *testing.T) {
-	first, count := uint64(0), 8
+	first, count := uint64(0), 10
 	if *soak {
 		count = 2000
 	}

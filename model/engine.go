@@ -73,15 +73,20 @@ func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], er
 // chunkSize is a power of two between 16 and 256: fewer would waste products,
 // more would leave lanes empty.
 func chunkSize[F Float](n *Network[F]) int {
-	values := n.Input().Len()
-	for _, l := range n.chain.layers {
-		values += l.output().Len()
-	}
-	size := 256
+	values, size := n.values(), 256
 	for size > 16 && size*values > chunkValues {
 		size /= 2
 	}
 	return size
+}
+
+// values is how many activations one example has in all layers.
+func (n *Network[F]) values() int {
+	values := n.Input().Len()
+	for _, l := range n.chain.layers {
+		values += l.output().Len()
+	}
+	return values
 }
 
 // check refuses a batch that does not fit, before anything is computed.

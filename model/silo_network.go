@@ -70,12 +70,20 @@ func (m *siloNetwork) Learner() Learner {
 	if err != nil {
 		panic("model: an objective refuses a network: " + err.Error())
 	}
+	for values := net.values(); e.chunk > 4 && e.chunk*values > siloChunkValues; {
+		e.chunk /= 2
+	}
 	l := &siloPictures{siloNetwork: m, engine: e}
 	for i := range l.grey {
 		l.grey[i] = float32(i) / 255
 	}
 	return l
 }
+
+// siloChunkValues is how many activations a chunk of a silo's pictures may have.
+// Networks of silos are small: with their pictures' own gradients, which are kept
+// until they are clipped, a quarter of what an engine allows fills a core's cache.
+const siloChunkValues = chunkValues / 4
 
 // halfSquaredError trains on half the squared error and reports the squared error,
 // as SiloLinear does.

@@ -28,6 +28,51 @@ func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
 			figure(r.Privacy.Epsilon), figure(r.Privacy.Delta), proved, string(r.Privacy.Claim),
 		})
 	}
+	if err := writeRows(w, rows); err != nil {
+		return err
+	}
+	return notLoaded(w, runs)
+}
+
+// notLoaded says what loaders left out, once for runs on the same data.
+func notLoaded(w io.Writer, runs []sim.SiloSummary) error {
+	said := ""
+	for _, r := range runs {
+		if r.Data == nil || len(r.Data.LeftOut) == 0 && len(r.Data.Notes) == 0 || r.Data.String() == said {
+			continue
+		}
+		said = r.Data.String()
+		if _, err := fmt.Fprintln(w, said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SiloLines prints what every silo asked for, did and spent.
+func SiloLines(w io.Writer, r sim.SiloSummary) error {
+	rows := [][]string{{"silo", "examples", "target", "noise", "spent", "proved", "test figure", "relation", "sampling"}}
+	for _, s := range r.Silos {
+		proved, test := "-", "-"
+		if s.Proved != nil {
+			proved = figure(*s.Proved)
+		}
+		if f, ok := siloLineFigure(s); ok {
+			test = fmt.Sprintf("%.4f", f)
+		}
+		target := fmt.Sprintf("%.3g, %.3g", float64(s.Target.Epsilon), float64(s.Target.Delta))
+		if s.Target.RecordsPerPerson > 1 {
+			target += fmt.Sprintf(" for %d records", s.Target.RecordsPerPerson)
+		}
+		rows = append(rows, []string{
+			s.Name, fmt.Sprint(s.Examples), target, figure(s.Noise), figure(s.Epsilon), proved, test, s.Relation, s.Sampling,
+		})
+	}
+	return writeRows(w, rows)
+}
+
+// writeRows aligns columns: the first and the last to the left, figures to the right.
+func writeRows(w io.Writer, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -46,21 +91,6 @@ func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
 			line.WriteString("  ")
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
-			return err
-		}
-	}
-	return notLoaded(w, runs)
-}
-
-// notLoaded says what loaders left out, once for runs on the same data.
-func notLoaded(w io.Writer, runs []sim.SiloSummary) error {
-	said := ""
-	for _, r := range runs {
-		if r.Data == nil || len(r.Data.LeftOut) == 0 && len(r.Data.Notes) == 0 || r.Data.String() == said {
-			continue
-		}
-		said = r.Data.String()
-		if _, err := fmt.Fprintln(w, said); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,7 @@ func (s handwritingSet) fairRun(scale string, k int, nu float64) config.Run {
 // pictureCell is the fairness of one run on its held-out writers.
 type pictureCell struct {
 	Parity, Opportunity, Odds *float64
+	Perfect                   *float64 // parity difference if every class were right
 	Accuracy                  float64
 	Wrong                     []int // picture by picture: 1 if its class is wrong
 }
@@ -124,6 +125,12 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 	}
 	for _, set := range sets {
 		noise := noiseOf(set)
+		perfect := definedPictures(cells[key{set, 1, 0}], func(c pictureCell) *float64 { return c.Perfect })
+		if len(perfect) > 0 {
+			row := pictureRow(set.name, 1, 0, "demographic parity difference", meanAndDeviation(perfect))
+			row.Label, row.Note, row.Settings = "a perfect predictor", "what is below it is not more accurate", map[string]any{"set": set.name}
+			s.Rows = append(s.Rows, row)
+		}
 		most := noise[len(noise)-1]
 		a := set.fairRun(l.options.Scale, 1, 0).Algorithm
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%s: %d clients a round, at most %d pictures of each, %d local epochs, %d rounds.",

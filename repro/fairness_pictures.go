@@ -90,6 +90,12 @@ func (l *lab) judgePictures(run config.Run) (pictureCell, error) {
 	if err != nil {
 		return pictureCell{}, err
 	}
+	rows.Predicted = rows.Truth
+	perfect, err := fair.Measure(rows)
+	if err != nil {
+		return pictureCell{}, err
+	}
+	out.Perfect = perfect.Metrics.DemographicParityDifference.Value
 	out.Parity, out.Opportunity = r.Metrics.DemographicParityDifference.Value, r.Metrics.EqualOpportunityDifference.Value
 	out.Odds, out.Accuracy = r.Metrics.EqualizedOddsDifference.Value, float64(right)/float64(len(out.Wrong))
 	return out, nil

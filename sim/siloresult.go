@@ -76,7 +76,8 @@ type SiloLine struct {
 	TestError    *event.Number `json:"test_error"`
 	// ProtectsPerson is the (epsilon, delta) of a person with several records.
 	ProtectsPerson *SiloTarget `json:"protects_person"`
-	// Comparable is false for a silo with less than one batch.
+	// Comparable is false for a silo with less than one batch, where the papers' data
+	// had more.
 	Comparable bool `json:"comparable"`
 }
 
@@ -208,7 +209,7 @@ func (s *Silos) line(i int, spend account.Guarantee, proved *account.Guarantee) 
 		Noise:  event.Number(plan.Noise), Batch: plan.Batch, Steps: plan.Steps,
 		Epsilon: event.Number(spend.Epsilon), Delta: event.Number(spend.Delta),
 		Claim: spend.Claim, Unit: spend.Unit, Relation: string(spend.Relation), Sampling: spend.Sampling,
-		Comparable: plan.Examples >= s.run.Algorithm.Local.Batch,
+		Comparable: s.run.Data.Kind == "school" || plan.Examples >= s.run.Algorithm.Local.Batch,
 	}
 	if proved != nil {
 		n := event.Number(proved.Epsilon)

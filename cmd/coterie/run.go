@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,6 +115,17 @@ func (a *app) runSilos(cmd *cobra.Command, d *sim.Directory, s *sim.Silos) error
 	}
 	if err := report.SiloTable(a.stdout, []sim.SiloSummary{res.SiloSummary}); err != nil {
 		return err
+	}
+	a.remark("")
+	if !a.quiet {
+		if err := report.SiloLines(a.stdout, res.SiloSummary); err != nil {
+			return err
+		}
+	}
+	a.remark("\nThe federation's line, epsilon %.4g at delta %.3g, assumes that %s.",
+		float64(res.Privacy.Epsilon), float64(res.Privacy.Delta), strings.Join(res.Privacy.Assumes, "; "))
+	for _, line := range res.Privacy.NotCovered {
+		a.remark("not covered  %s", line)
 	}
 	a.remark("\nmodels  %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
 	return nil
