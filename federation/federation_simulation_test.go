@@ -53,6 +53,7 @@ func (w *world) run() {
 			})
 		}
 		all.Wait()
+		w.net.copies.Wait()
 		stop()
 		if err := <-served; err != nil && w.finished == nil {
 			w.complain("the server ended with: %v", err)

@@ -135,5 +135,9 @@ func TestLoopbackFederation(t *testing.T) {
 			t.Errorf("%s released %d and has model %.8s; want 5 and %.8s", r.Participant, r.Released, r.ModelSHA256, e.res.ModelSHA256)
 		}
 	}
-	t.Log(e.res.ModelSHA256, e.res.Participants[0].Spent)
+	for _, p := range e.res.Participants {
+		if p.Released != 5 || p.Spent == nil || !(p.Spent.Epsilon >= 2) { // five times 2/5, and the lattice
+			t.Errorf("the server's account of %s: %+v", p.Name, p)
+		}
+	}
 }

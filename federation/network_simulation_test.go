@@ -22,6 +22,7 @@ type network struct {
 	faulty bool
 	server *simulatedServer // nil: it is down
 	faults int
+	copies sync.WaitGroup // on their way
 }
 
 // simulatedServer is one life of the server.
@@ -140,12 +141,13 @@ func (l *link) Do(q *http.Request) (*http.Response, error) {
 		}
 		return nil, errNetwork
 	}
-	if f.again > 0 { // a copy comes later, when the caller has gone on
-		go func() {
-			if pause(l.life, f.again) == nil {
-				_, _ = l.serve(l.life, q, body, 0)
-			}
-		}()
+	if f.again > 0 { // a copy comes later, when the caller has gone on or is dead
+		l.net.copies.Go(func() {
+			time.Sleep(f.again)
+			stale, end := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer end()
+			_, _ = l.serve(stale, q, body, 0)
+		})
 	}
 	if f.unanswered {
 		_, _ = l.serve(l.life, q, body, f.cutRequest)

@@ -56,6 +56,7 @@ type Half struct {
 	// Failure says what went wrong behind the method's back, if anything did.
 	Failure     func() error
 	Enforcement ledger.Enforcement
+	NotCovered  []string // by the claims of its releases, on account of who trains
 	// Planned is what every release costs, if Respond knows.
 	Planned *event.Release
 	// Close lets go of what the half holds. It may be nil.
@@ -74,6 +75,9 @@ type Report struct {
 	Declined    int    `json:"declined"`
 	Stopped     string `json:"stopped"`
 	ModelSHA256 string `json:"model_sha256"`
+	// Enforcement and NotCovered are about a trainer, if there is one.
+	Enforcement ledger.Enforcement `json:"enforcement"`
+	NotCovered  []string           `json:"not_covered"`
 
 	// Models are the run's, as safetensors; Personal is the participant's own, if the
 	// method leaves it one.
@@ -168,6 +172,10 @@ func (p *Participant) join(ctx context.Context) error {
 		return err
 	}
 	p.session = s
+	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.half.NotCovered
+	for _, what := range s.half.NotCovered {
+		p.o.Log.Warn("not covered by this participant's privacy claims", "what", what)
+	}
 	p.o.Log.Info("joined", "run", plan.Run, "index", s.index, "plan", fmt.Sprintf("%.8x", sum), "method", run.Algorithm.Kind, "rounds", run.Algorithm.Rounds)
 	return nil
 }

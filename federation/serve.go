@@ -52,12 +52,20 @@ func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
 	if err != nil {
 		return ServeResult{}, err
 	}
+	// Releases lie beside the database; of one that is elsewhere, with the models.
+	scratch, spool := o.File.Out, filepath.Join(o.File.Out, "spool")
 	if path, ok := sqlitePath(o.File.Store); ok {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		scratch, spool = filepath.Dir(path), ""
+	}
+	for _, dir := range []string{scratch, spool} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return ServeResult{}, fmt.Errorf("make room for the store: %w", err)
 		}
 	}
-	kept, err := store.Open(ctx, o.File.Store, store.Options{})
+	kept, err := store.Open(ctx, o.File.Store, store.Options{Spool: spool})
 	if err != nil {
 		return ServeResult{}, err
 	}
@@ -70,10 +78,6 @@ func Serve(ctx context.Context, o ServeOptions) (ServeResult, error) {
 		return ServeResult{}, err
 	}
 	defer flush()
-	scratch := o.File.Out
-	if path, ok := sqlitePath(o.File.Store); ok {
-		scratch = filepath.Dir(path)
-	}
 	c, err := NewCoordinator(ctx, Terms{
 		Scratch: scratch, Tracer: tracer, Plan: plan, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
 	})

@@ -37,6 +37,7 @@ func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.
 			h.Close = child.Close
 			if child.Mode() == trainer.ModeMethod {
 				m, h.Failure = child.InPlaceOf(m), child.Failure
+				h.NotCovered = []string{"the trainer's own network, files and timing"}
 			}
 		}
 		if err := h.fill(f, folder, child, plan, run, private, index, m); err != nil {
@@ -77,6 +78,7 @@ func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, pla
 	if !own.Enforced() {
 		h.Enforcement = ledger.Attested
 	}
+	h.NotCovered = own.NotCovered()
 	release := own.Release()
 	h.Planned = &release
 	h.Respond = func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {

@@ -13,5 +13,5 @@ func (m *federatedAveraging) respond(w *Worker, b Broadcast, p *Participant, out
 }
 
 func (m *federatedAveraging) adopt(dst []float64, b Broadcast, p *Participant) {
-	copy(dst, m.centre(b, m.lastChoice(p)))
+	m.adoptCentre(dst, b, p)
 }

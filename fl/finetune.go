@@ -14,7 +14,11 @@ func (m *finetuning) respond(w *Worker, b Broadcast, p *Participant, out []float
 		return m.trainCentre(w, b, p, out)
 	}
 	if b.Round == m.federated { // from the model that all agreed on
-		copy(p.Personal, m.centre(b, m.lastChoice(p)))
+		cluster, err := m.cluster(w, b, p)
+		if err != nil {
+			return err
+		}
+		copy(p.Personal, m.centre(b, cluster))
 	}
 	return m.trainAlone(w, p, out)
 }
@@ -28,7 +32,7 @@ func (m *finetuning) aggregate(st *State, r Releases) Outcome {
 
 func (m *finetuning) adopt(dst []float64, b Broadcast, p *Participant) {
 	if b.Round <= m.federated {
-		copy(dst, m.centre(b, m.lastChoice(p)))
+		m.adoptCentre(dst, b, p)
 		return
 	}
 	copy(dst, p.Personal[:m.n])

@@ -21,7 +21,7 @@ func (m *privateIFCA) respond(w *Worker, b Broadcast, p *Participant, out []floa
 }
 
 func (m *privateIFCA) adopt(dst []float64, b Broadcast, p *Participant) {
-	copy(dst, m.centre(b, m.lastChoice(p)))
+	m.adoptCentre(dst, b, p)
 }
 
 // choose picks a cluster by the exponential mechanism on the silo's own examples;

@@ -47,7 +47,7 @@ func (m *meanRegularised) respond(w *Worker, b Broadcast, p *Participant, out []
 // adopt is the silo's own model, drawn to the last mean if that is how it is drawn.
 func (m *meanRegularised) adopt(dst []float64, b Broadcast, p *Participant) {
 	copy(dst, p.Personal[:m.n])
-	if m.drawn() {
+	if m.drawn() && len(b.Hypotheses) == m.models*m.n {
 		m.draw(dst, m.centre(b, m.lastChoice(p)), b.Memory, m.updateVariance(&p.Plan), float64(p.Plan.Steps), m.size(p.Plan.Weight))
 	}
 }

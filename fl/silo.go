@@ -169,6 +169,9 @@ func (s *Silo) plan(p *Participant) (SiloPlan, error) {
 		plan.terms.Relation, plan.terms.Claim = event.Relation(s.privacy.Relation), event.ClaimProved
 		plan.drawn = event.WithoutReplacement
 		if plan.terms.Relation == event.AddRemove {
+			if s.privacy.PublicSize < 1 {
+				return plan, fmt.Errorf("privacy.public_size is missing: under add-remove it stands for the silo's size")
+			}
 			plan.drawn = event.Poisson
 			s.drawFrom(&plan, s.privacy.PublicSize)
 		}

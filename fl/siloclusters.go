@@ -96,6 +96,16 @@ func (c *clustered) centre(b Broadcast, cluster int) []float64 {
 	return b.Hypotheses[cluster*c.n : (cluster+1)*c.n]
 }
 
+// adoptCentre is the model of the silo's cluster, or, where a server sends something
+// else than models, the silo's own.
+func (c *clustered) adoptCentre(dst []float64, b Broadcast, p *Participant) {
+	if len(b.Hypotheses) != c.models*c.n {
+		copy(dst, p.Personal[:c.n])
+		return
+	}
+	copy(dst, c.centre(b, c.lastChoice(p)))
+}
+
 // trainCentre is a federated round: from the cluster's model, as FedAvg.
 func (c *clustered) trainCentre(w *Worker, b Broadcast, p *Participant, out []float64) error {
 	cluster, err := c.cluster(w, b, p)

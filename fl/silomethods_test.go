@@ -126,7 +126,32 @@ func TestForgedDeclarations(t *testing.T) {
 	}
 }
 
-// TestPrivateChoiceIsOfTheRightMechanism: what a choosing round pays for names it.
+// TestForgedBroadcasts: a server that sends something else than models gets an error,
+// and a silo keeps what it has.
+func TestForgedBroadcasts(t *testing.T) {
+	train, _ := testSilos(2, 30, testFeatures, 0.2)
+	for name, run := range siloVariants() {
+		s := newTestSilo(t, run, 2)
+		for _, length := range []int{0, 1, s.n - 1, s.n + 1, 7 * s.n} {
+			for _, round := range []int{0, 5, run.Algorithm.Rounds} {
+				p := Participant{ID: 1, Data: &train[1]}
+				if err := s.Prepare(&p); err != nil {
+					t.Fatal(err)
+				}
+				b := Broadcast{Round: round, Hypotheses: make([]float64, length), Memory: make([]float64, length)}
+				out, dst := make([]float64, s.ReleaseLength()), make([]float64, s.n)
+				_, err := s.Respond(new(Worker), b, &p, out)
+				alone := run.Algorithm.Kind == "local" || run.Algorithm.Kind == "finetune" && round > 0
+				if err == nil && !alone && run.Algorithm.Kind != "mocha" {
+					t.Errorf("%s, round %d: %d values pass for models", name, round, length)
+				}
+				s.Adopt(dst, b, &p)
+			}
+		}
+	}
+}
+
+// TestPrivateChoiceIsPaidFor: what a choosing round pays for names it.
 func TestPrivateChoiceIsPaidFor(t *testing.T) {
 	train, _ := testSilos(2, 40, testFeatures, 0.2)
 	run := siloRun("ifca")

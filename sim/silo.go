@@ -59,6 +59,12 @@ func NewSilos(run config.Run, folder *data.Folder) (*Silos, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i, own := range run.Privacy.Silos {
+		if !slices.Contains(federation.Names, own.Name) {
+			return nil, config.Faults{{Path: fmt.Sprintf("privacy.silos.%d.name", i), Message: fmt.Sprintf(
+				"%q is no silo of data.kind %s; the first ones are %q", own.Name, run.Data.Kind, federation.Names[:min(3, len(federation.Names))])}}
+		}
+	}
 	k := len(federation.Train)
 	algorithm, err := fl.NewSilo(run, m, k)
 	if err != nil {

@@ -1,0 +1,239 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+// TestRoundsBeginFromEarlierMemory: a round that is made again after a crash starts
+// from where it started before, whatever it had saved meanwhile.
+func TestRoundsBeginFromEarlierMemory(t *testing.T) {
+	dir := t.TempDir()
+	m, err := OpenMemory(dir, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := m.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 5 {
+		for range 2 { // the second time after a crash
+			p := fl.Participant{Personal: []float64{-1}}
+			if err := m.Recall("r", round, &p); err != nil {
+				t.Fatal(err)
+			}
+			if want := float64(round - 1); p.Personal[0] != want || (round > 0 && p.Switch != want) {
+				t.Fatalf("round %d begins from %v and %v, want %v", round+1, p.Personal, p.Switch, want)
+			}
+			p.Personal, p.Switch = []float64{float64(round)}, float64(round)
+			if err := m.Save("r", round, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again, err := OpenMemory(dir, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := again.Seed(); err != nil || s != seed {
+		t.Errorf("the seed changed from %d to %d (%v)", seed, s, err)
+	}
+	kept, err := again.rounds()
+	if err != nil || len(kept) > 3 {
+		t.Errorf("%v are kept (%v); want three at most", kept, err)
+	}
+	path := again.file(4)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range text {
+		bad := append([]byte(nil), text...)
+		bad[i] ^= 1
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Recall("r", 5, new(fl.Participant)); err == nil {
+			t.Fatalf("a flipped bit at %d of %d goes unnoticed", i, len(text))
+		}
+	}
+}
+
+func TestCSVData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.csv")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Source{Kind: "csv", Path: path, Target: "y", Features: []string{"b", "a"}}
+	write("a,y,b\n1, 2,3\n4,5,6e-1\n")
+	c, _, err := s.load(nil, Shape{Features: 2}, config.Run{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.X, c.Y); got != "[3 1 0.6 4] [2 5]" {
+		t.Errorf("read as %s", got)
+	}
+	if _, _, err := s.load(nil, Shape{Features: 3}, config.Run{}, 0); err == nil {
+		t.Error("two features serve for a model of three")
+	}
+	for text, want := range map[string]string{
+		"":                   "no line of column names",
+		"a,b\n1,2\n":         `no column "y"`,
+		"a,b,y\n":            "no rows",
+		"a,b,y\n1,2\n":       "wrong number of fields",
+		"a,b,y\n1,2,\n":      "line 2, column y",
+		"a,b,y\n1,NaN,3\n":   "line 2, column b",
+		"a,b,y\n1,2,3\n,2,3": "line 3, column a",
+		"a,b,y\n1,2,1e999\n": "not a finite number",
+	} {
+		write(text)
+		if _, _, err := s.load(nil, Shape{Features: 2}, config.Run{}, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// TestSimulationOnlySettings: what nobody pays for is refused, also where the noise
+// follows from a silo's own target.
+func TestSimulationOnlySettings(t *testing.T) {
+	resolve := func(text string) config.Run {
+		run, err := config.Resolve([]byte(text), nil, checks()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	for _, text := range []string{testRun, siloRun} {
+		if err := Suitable(resolve(text)); err != nil {
+			t.Error(err)
+		}
+		bad := strings.Replace(text, "exact-seeded", "simulated", 1)
+		if err := Suitable(resolve(bad)); !errors.Is(err, ErrUnsuitable) {
+			t.Errorf("simulated noise is taken: %v", err)
+		}
+		if !Seeded(resolve(text)) {
+			t.Error("seeded noise is not recognised")
+		}
+	}
+}
+
+// TestReleasesAgainstPolicy: the least protected part of an event counts.
+func TestReleasesAgainstPolicy(t *testing.T) {
+	p := Policy{MinimumNoise: 2, MaximumLeak: 1}
+	for name, c := range map[string]struct {
+		what event.Event
+		ok   bool
+	}{
+		"enough":         {event.Gaussian{Noise: 2}, true},
+		"too little":     {event.Gaussian{Noise: 1.9}, false},
+		"nested":         {event.Repeated{Times: 3, Of: event.Sampled{Sampling: event.Poisson, Rate: 0.1, Of: event.Gaussian{Noise: 1}}}, false},
+		"nested enough":  {event.Repeated{Times: 3, Of: event.Sampled{Sampling: event.Poisson, Rate: 0.1, Of: event.Gaussian{Noise: 3}}}, true},
+		"one bad part":   {event.Composed{Parts: []event.Event{event.Gaussian{Noise: 5}, event.Laplace{Scale: 1}}}, false},
+		"with selection": {event.Composed{Parts: []event.Event{event.Gaussian{Noise: 5}, event.Selection{Epsilon: 1}}}, true},
+		"metric":         {event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1}, true},
+		"leaky metric":   {event.MetricLaplace{Dimension: 20, NoiseMultiplier: 5, Radius: 1}, false},
+		"leaky slack":    {event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1, Slack: 1}, false},
+		"unprotected":    {event.Unprotected{}, false},
+	} {
+		err := p.AllowsRelease(event.Release{What: c.what})
+		if (err == nil) != c.ok || (err != nil && !errors.Is(err, fl.ErrRefused)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestServerCannotChangeTheTerms: a broadcast that does not follow from the plan is
+// refused before anything is trained on it.
+func TestServerCannotChangeTheTerms(t *testing.T) {
+	plan, run, err := ParsePlan(mustEncode(t, testPlan(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(run, plan.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := fl.New(run, m, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{plan: plan, run: run, half: &Half{Algorithm: a}, began: a.Start()}
+	good, err := a.Broadcast(a.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.expects(good, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*fl.Broadcast){
+		"another radius":   func(b *fl.Broadcast) { b.Radius /= 2 },
+		"another spread":   func(b *fl.Broadcast) { b.Spread *= 2 },
+		"another round":    func(b *fl.Broadcast) { b.Round = 1 },
+		"one value less":   func(b *fl.Broadcast) { b.Hypotheses = b.Hypotheses[1:] },
+		"one more":         func(b *fl.Broadcast) { b.Hypotheses = append(b.Hypotheses, 0) },
+		"off the lattice":  func(b *fl.Broadcast) { b.Hypotheses[0] += 1e-13 },
+		"beyond the range": func(b *fl.Broadcast) { b.Hypotheses[0] = 1e300 },
+	} {
+		bad := good
+		bad.Hypotheses = append([]float64(nil), good.Hypotheses...)
+		change(&bad)
+		if err := s.expects(bad, 0); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func mustEncode(t *testing.T, p Plan) []byte {
+	t.Helper()
+	text, _, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestExampleFilesLoad: the files of examples/federation are as good as those of the
+// quick start.
+func TestExampleFilesLoad(t *testing.T) {
+	dir := filepath.Join("..", "examples", "federation")
+	read := func(name string) []byte {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	f, err := LoadServeFile(read("serve.yaml"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := readRun(f.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Suitable(run); err != nil {
+		t.Error(err)
+	}
+	if _, err := newPlan(&ServeOptions{File: f}, run, "f"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range f.Participants {
+		if _, err := LoadJoinFile(read(name+".yaml"), dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := LoadPolicy(read("policy.yaml")); err != nil {
+		t.Error(err)
+	}
+}
