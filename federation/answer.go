@@ -13,10 +13,6 @@ import (
 	"github.com/coterie-fl/coterie/ledger"
 )
 
-// mostMemory bounds what a broadcast may hold besides the hypotheses, as a multiple
-// of them.
-const mostMemory = 64
-
 // answer makes one round: the stored release again if there is one, a new one if the
 // ledger pays for it, or none.
 func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) error {
@@ -43,6 +39,9 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		return nil // the round ended before it was begun here: nothing was spent
 	}
 	if err != nil {
+		if errors.Is(err, fl.ErrRefused) {
+			p.decline(ctx, s, round, true, "policy")
+		}
 		return err
 	}
 	released, err := p.respond(s, slot, b)
@@ -77,7 +76,7 @@ var errPersist = errors.New("cannot be made durable")
 
 // mostBroadcast bounds the bytes of a broadcast.
 func (s *session) mostBroadcast() int64 {
-	return broadcastHead + 8*int64(len(s.began.Hypotheses))*(1+mostMemory) + overhead
+	return broadcastHead + 8*int64(len(s.began.Hypotheses)+2*s.memorySent) + overhead
 }
 
 // begin fetches the round's broadcast and holds it against the plan.

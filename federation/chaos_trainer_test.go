@@ -31,6 +31,8 @@ func TestTrainerExample(t *testing.T) {
 	if f.Data.Kind != "trainer" || !f.Trainer.IsSet() || f.Trainer.Mode != "" {
 		t.Errorf("read %+v", f)
 	}
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // the example's folder stays as it is
+	f.Trainer.Environment = []string{"PYTHONDONTWRITEBYTECODE"}
 	run, err := config.Resolve([]byte(testRun), nil, checks()...)
 	if err != nil {
 		t.Fatal(err)

@@ -98,6 +98,7 @@ type session struct {
 	out    []float64
 	// began is the state before the first round: broadcasts must have its lengths.
 	began      *fl.State
+	memorySent int // values that the first broadcast has besides the hypotheses
 	parameters int // of one model
 	settled    int // no earlier round's release waits for its acknowledgement
 }
@@ -230,6 +231,11 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	}
 	a := s.half.Algorithm
 	s.out, s.began, s.parameters = make([]float64, a.ReleaseLength()), a.Start(), s.half.Parameters
+	told, err := a.Broadcast(a.Start())
+	if err != nil {
+		return err
+	}
+	s.memorySent = len(told.Memory)
 	s.first = fl.Participant{ID: s.index, Name: s.half.Name, Data: s.half.Data}
 	if err := a.Prepare(&s.first); err != nil {
 		return err

@@ -47,6 +47,9 @@ func (p *purse) Reserve(round int, r event.Release) error {
 		p.refused = err
 		return fmt.Errorf("%w: %w", fl.ErrRefused, err)
 	}
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return fmt.Errorf("%w: %w", errPersist, err) // fail closed
+	}
 	p.paid = err == nil
 	return err
 }

@@ -26,7 +26,7 @@ privacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}
 
 const siloPolicy = `ceilings:
   - {unit: example, relation: replace-one, claim: proved, epsilon: 7, delta: 1.0e-4}
-methods: [mr-mtl]
+methods: [mr-mtl, mocha]
 `
 
 // TestSilosOverTheNetwork: personal models under example-level privacy are those of
@@ -36,9 +36,18 @@ func TestSilosOverTheNetwork(t *testing.T) {
 	if folder == "" {
 		t.Skip("COTERIE_DATA is not set")
 	}
+	auto := strings.Replace(siloRun, "lambda: 1", "lambda: auto", 1)
+	for name, run := range map[string]string{
+		"mr-mtl": siloRun, "auto": auto, "mocha": strings.Replace(siloRun, "mr-mtl", "mocha", 1),
+	} {
+		t.Run(name, func(t *testing.T) { siloFederation(t, folder, run) })
+	}
+}
+
+func siloFederation(t *testing.T, folder, text string) {
 	l := newLoopback(t)
-	l.write("run.yaml", siloRun)
-	run, err := config.Resolve([]byte(siloRun), nil, checks()...)
+	l.write("run.yaml", text)
+	run, err := config.Resolve([]byte(text), nil, checks()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +57,7 @@ func TestSilosOverTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	d, err := sim.CreateDirectory(filepath.Join(l.dir, "simulated"), []byte(siloRun))
+	d, err := sim.CreateDirectory(filepath.Join(l.dir, "simulated"), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,6 +69,7 @@ type SiloLine struct {
 	Claim        event.Claim   `json:"claim"`
 	Unit         event.Unit    `json:"unit"`
 	Relation     string        `json:"relation"`
+	Trust        event.Trust   `json:"trust"`
 	Sampling     string        `json:"sampling"`
 	Proved       *event.Number `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself
 	Cluster      *int          `json:"cluster"`        // null: there are none
@@ -208,7 +209,7 @@ func (s *Silos) line(i int, spend account.Guarantee, proved *account.Guarantee) 
 		Target: SiloTarget{event.Number(plan.Target.Epsilon), event.Number(plan.Target.Delta), plan.Target.Records},
 		Noise:  event.Number(plan.Noise), Batch: plan.Batch, Steps: plan.Steps,
 		Epsilon: event.Number(spend.Epsilon), Delta: event.Number(spend.Delta),
-		Claim: spend.Claim, Unit: spend.Unit, Relation: string(spend.Relation), Sampling: spend.Sampling,
+		Claim: spend.Claim, Unit: spend.Unit, Relation: string(spend.Relation), Trust: spend.Trust, Sampling: spend.Sampling,
 		Comparable: s.run.Data.Kind == "school" || plan.Examples >= s.run.Algorithm.Local.Batch,
 	}
 	if proved != nil {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -178,6 +181,43 @@ privacy: {noise_multiplier: 5, radius: 0.3, radius_decay: 0.9, noise: exact-seed
 `
 }
 
+// The keys that programs rely on.
+const (
+	serveKeys = "abandoned algorithm config_sha256 directory hypotheses kernel mode model_sha256 name parameters participants plan_sha256 rounds run_id seed stopped"
+	joinKeys  = "declined directory enforcement index late ledger model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
+)
+
+func wantKeys(t *testing.T, v map[string]any, want string) {
+	t.Helper()
+	if got := strings.Join(slices.Sorted(maps.Keys(v)), " "); got != want {
+		t.Errorf("the keys are\n%s, want\n%s", got, want)
+	}
+}
+
+// TestServerStopsWhenAsked: SIGTERM ends a server within seconds, and started again
+// it goes on with the same run.
+func TestServerStopsWhenAsked(t *testing.T) {
+	c := newClinics(t, seededRun(""), "admin: 127.0.0.1:0\n", clinicsPolicy, "a", "b", "c", "d")
+	first := c.serve("--unsafe-seeded-noise")
+	c.enrol("a") // so that it has begun
+	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if c.wait(first); first.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(first.errs.String(), "interrupted") {
+		t.Fatalf("exit %d\n%s", first.cmd.ProcessState.ExitCode(), first.errs.String())
+	}
+	again := c.serve("--unsafe-seeded-noise")
+	joined := []*process{c.join("a", "--unsafe-seeded-noise")}
+	for _, name := range []string{"b", "c", "d"} {
+		c.enrol(name)
+		joined = append(joined, c.join(name, "--unsafe-seeded-noise"))
+	}
+	for _, p := range joined {
+		c.result(p)
+	}
+	c.result(again)
+}
+
 // TestBothWorldsEqual: one run file gives the same models in simulation and in a
 // federation of real processes.
 func TestBothWorldsEqual(t *testing.T) {
@@ -200,10 +240,13 @@ func TestBothWorldsEqual(t *testing.T) {
 			if end["model_sha256"] != simulated["model_sha256"] {
 				t.Errorf("the federation ends with %v, the simulation with %v", end["model_sha256"], simulated["model_sha256"])
 			}
+			wantKeys(t, end, serveKeys)
 			for _, p := range joined {
-				if r := c.result(p); r["model_sha256"] != end["model_sha256"] {
+				r := c.result(p)
+				if r["model_sha256"] != end["model_sha256"] {
 					t.Errorf("%v has model %v", r["participant"], r["model_sha256"])
 				}
+				wantKeys(t, r, joinKeys)
 			}
 		})
 	}

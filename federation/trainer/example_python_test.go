@@ -31,8 +31,10 @@ func python(t *testing.T, mode string) (trainer.Spec, *trainer.Trainer) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // the example's folder stays as it is
 	s := trainer.Spec{
-		Command: []string{"python3", "train.py", "ward.csv"}, Directory: "../../examples/trainer",
+		Environment: []string{"PYTHONDONTWRITEBYTECODE"},
+		Command:     []string{"python3", "train.py", "ward.csv"}, Directory: "../../examples/trainer",
 		Mode: mode, Clip: 1, Noise: 1, Steps: 20, Rate: 0.25, Batch: 50, Step: 0.5,
 	}
 	tr, err := trainer.Start(context.Background(), s, 2)
