@@ -21,6 +21,7 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		return fmt.Errorf("the server asks for round %d of run %q; the plan has %d rounds of run %q",
 			round+1, w.GetSlot().GetRun(), s.run.Algorithm.Rounds, s.plan.Run)
 	}
+	p.o.Log.Info("asked", "round", round+1, "cohort", w.GetCohort(), "seconds_left", w.GetMillisecondsLeft()/1000)
 	if err := p.settleEarlier(ctx, s, int(round)); err != nil {
 		return err
 	}

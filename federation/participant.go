@@ -138,7 +138,7 @@ func (p *Participant) join(ctx context.Context) error {
 	reply, err := retry(ctx, p.o.Log, "join", func(ctx context.Context) (*wire.JoinReply, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
-		return p.o.Client.Join(ctx, &wire.JoinRequest{Run: p.report.Run})
+		return p.o.Client.Join(ctx, &wire.JoinRequest{})
 	})
 	if err != nil {
 		return err

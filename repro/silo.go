@@ -18,10 +18,9 @@ type siloCell struct {
 	Curve   []event.Number `json:"curve"` // the figure after each of these rounds
 	Epsilon event.Number   `json:"epsilon"`
 	Proved  *event.Number  `json:"proved"`
-	Noise   event.Number   `json:"noise"`  // median over silos
-	Short   int            `json:"short"`  // silos with less than one batch
-	Silos   int            `json:"silos"`  // all of them
-	Lambda  *event.Number  `json:"lambda"` // set by the server; auto only
+	Noise   event.Number   `json:"noise"` // median over silos
+	Short   int            `json:"short"` // silos with less than one batch
+	Silos   int            `json:"silos"` // all of them
 }
 
 func figure(c siloCell) float64 { return float64(c.Figure) }
@@ -72,7 +71,7 @@ func (l *lab) simulateSilos(run config.Run) (siloCell, error) {
 // boilSilos keeps what tables and curves need. Shares of wrong answers become
 // shares of right ones, as the paper has them.
 func boilSilos(res sim.SiloResult) siloCell {
-	c := siloCell{Epsilon: res.Privacy.Epsilon, Silos: len(res.Silos), Lambda: res.Metrics.Lambda}
+	c := siloCell{Epsilon: res.Privacy.Epsilon, Silos: len(res.Silos)}
 	if res.Privacy.Proved != nil {
 		c.Proved = &res.Privacy.Proved.Epsilon
 	}

@@ -24,7 +24,6 @@ type Point struct {
 	Lambda        float64
 	Error         float64 // squared, mean over silos and repetitions
 	StandardError float64 // of Error, over repetitions
-	SiloDeviation float64 // of the silos' errors around Error
 	// Silos is every silo's mean squared error, and SiloStandardErrors of it.
 	Silos, SiloStandardErrors []float64
 }
@@ -103,13 +102,10 @@ func (m moments) standardError() float64 { return math.Sqrt(m.squares / (m.count
 
 func summary(lambda float64, all moments, each []moments) Point {
 	p := Point{Lambda: lambda, Error: all.mean, StandardError: all.standardError()}
-	var spread float64
 	for _, m := range each {
 		p.Silos = append(p.Silos, m.mean)
 		p.SiloStandardErrors = append(p.SiloStandardErrors, m.standardError())
-		spread += (m.mean - all.mean) * (m.mean - all.mean)
 	}
-	p.SiloDeviation = math.Sqrt(spread / float64(len(each)))
 	return p
 }
 

@@ -207,7 +207,6 @@ func (x *RenewReply) GetCertificates() []byte {
 
 type JoinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"` // the run last worked on; empty at first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,13 +239,6 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
 	return file_federation_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *JoinRequest) GetRun() string {
-	if x != nil {
-		return x.Run
-	}
-	return ""
 }
 
 type JoinReply struct {
@@ -1204,9 +1196,8 @@ const file_federation_proto_rawDesc = "" +
 	"\x0fsigning_request\x18\x01 \x01(\fR\x0esigningRequest\"0\n" +
 	"\n" +
 	"RenewReply\x12\"\n" +
-	"\fcertificates\x18\x01 \x01(\fR\fcertificates\"\x1f\n" +
-	"\vJoinRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"O\n" +
+	"\fcertificates\x18\x01 \x01(\fR\fcertificates\"\r\n" +
+	"\vJoinRequest\"O\n" +
 	"\tJoinReply\x12\x12\n" +
 	"\x04plan\x18\x01 \x01(\fR\x04plan\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x03R\x05index\x12\x18\n" +
