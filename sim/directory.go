@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/durable"
 )
 
 // The files of a run directory. ResultFile is written last: a directory without
@@ -65,7 +66,7 @@ func createAtOnce(path string, runFile []byte) error {
 	if err := os.Rename(fresh, path); err != nil {
 		return err
 	}
-	return syncDirectory(parent)
+	return durable.SyncDirectory(parent)
 }
 
 // isFree says whether path is there already; one that holds something is refused.
@@ -104,8 +105,11 @@ func lock(path string) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the run directory: %w", err)
 	}
-	if err := lockExclusive(f); err != nil {
+	if err := durable.LockExclusive(f); err != nil {
 		f.Close()
+		if errors.Is(err, durable.ErrBusy) {
+			err = ErrBusy
+		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &Directory{Path: path, lock: f}, nil
@@ -129,30 +133,4 @@ func (d *Directory) Finished() bool {
 }
 
 // WriteFile replaces a file by a synced rename: it is never seen half-written.
-func WriteFile(path string, content []byte) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // nothing is left there once it has been renamed
-	defer f.Close()
-	if _, err := f.Write(content); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDirectory(dir)
-}
+func WriteFile(path string, content []byte) error { return durable.WriteFile(path, content, 0o644) }

@@ -42,7 +42,7 @@ func TryLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if err := lockExclusive(f); err != nil {
+	if err := LockExclusive(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

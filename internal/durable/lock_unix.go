@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-func lockExclusive(f *os.File) error {
+// LockExclusive locks an open file until it is closed, or says ErrBusy at once.
+func LockExclusive(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrBusy
