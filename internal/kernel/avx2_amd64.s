@@ -82,7 +82,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (DI), Y2
 	VMOVUPS      32(DI), Y3
 	VBROADCASTSS (DX), Y4
@@ -112,7 +112,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -181,7 +181,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (DI), Y2
 	VMASKMOVPS   32(DI), Y4, Y3
 	VBROADCASTSS (DX), Y5
@@ -211,7 +211,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -290,7 +290,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (DI), Y2, Y1
 	VBROADCASTSS (DX), Y3
 	VFMADD231PS  Y3, Y1, Y0
@@ -312,7 +312,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -375,7 +375,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y4
 	VMOVUPS      32(R8), Y5
 	VBROADCASTSS (DX), Y6
@@ -417,7 +417,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -503,7 +503,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y4
 	VMASKMOVPS   32(R8), Y6, Y5
 	VBROADCASTSS (DX), Y7
@@ -545,7 +545,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -631,7 +631,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (R8), Y3, Y2
 	VBROADCASTSS (DX), Y4
 	VFMADD231PS  Y4, Y2, Y0
@@ -661,7 +661,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -737,7 +737,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y6
 	VMOVUPS      32(R8), Y7
 	VBROADCASTSS (DX), Y8
@@ -791,7 +791,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -894,7 +894,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y6
 	VMASKMOVPS   32(R8), Y8, Y7
 	VBROADCASTSS (DX), Y9
@@ -948,7 +948,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -1051,7 +1051,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (R8), Y4, Y3
 	VBROADCASTSS (DX), Y5
 	VFMADD231PS  Y5, Y3, Y0
@@ -1089,7 +1089,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -1180,7 +1180,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
 	VBROADCASTSS (DX), Y10
@@ -1250,7 +1250,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -1374,7 +1374,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y8
 	VMASKMOVPS   32(R8), Y10, Y9
 	VBROADCASTSS (DX), Y11
@@ -1444,7 +1444,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -1568,7 +1568,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (R8), Y5, Y4
 	VBROADCASTSS (DX), Y6
 	VFMADD231PS  Y6, Y4, Y0
@@ -1618,7 +1618,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -1724,7 +1724,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (DX), Y12
@@ -1806,7 +1806,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -1947,7 +1947,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y10
 	VMASKMOVPS   32(R8), Y12, Y11
 	VBROADCASTSS (DX), Y13
@@ -2029,7 +2029,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -2170,7 +2170,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (R8), Y6, Y5
 	VBROADCASTSS (DX), Y7
 	VFMADD231PS  Y7, Y5, Y0
@@ -2228,7 +2228,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -2347,7 +2347,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y12
 	VMOVUPS      32(R8), Y13
 	VBROADCASTSS (DX), Y14
@@ -2441,7 +2441,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -2599,7 +2599,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPS      (R8), Y12
 	VMASKMOVPS   32(R8), Y14, Y13
 	VBROADCASTSS (DX), Y15
@@ -2693,7 +2693,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -2851,7 +2851,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPS   (R8), Y7, Y6
 	VBROADCASTSS (DX), Y8
 	VFMADD231PS  Y8, Y6, Y0
@@ -2917,7 +2917,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -6120,7 +6120,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (DI), Y2
 	VMOVUPD      32(DI), Y3
 	VBROADCASTSD (DX), Y4
@@ -6150,7 +6150,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -6219,7 +6219,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (DI), Y2
 	VMASKMOVPD   32(DI), Y4, Y3
 	VBROADCASTSD (DX), Y5
@@ -6249,7 +6249,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -6318,7 +6318,7 @@ segment:
 	SUBQ $0x04, R9
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (DI), Y2, Y1
 	VBROADCASTSD (DX), Y3
 	VFMADD231PD  Y3, Y1, Y0
@@ -6340,7 +6340,7 @@ four:
 	ADDQ         BX, DX
 	ADDQ         R8, DI
 	SUBQ         $0x04, R9
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R9
@@ -6403,7 +6403,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y4
 	VMOVUPD      32(R8), Y5
 	VBROADCASTSD (DX), Y6
@@ -6445,7 +6445,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -6531,7 +6531,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y4
 	VMASKMOVPD   32(R8), Y6, Y5
 	VBROADCASTSD (DX), Y7
@@ -6573,7 +6573,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -6659,7 +6659,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (R8), Y3, Y2
 	VBROADCASTSD (DX), Y4
 	VFMADD231PD  Y4, Y2, Y0
@@ -6689,7 +6689,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -6765,7 +6765,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y6
 	VMOVUPD      32(R8), Y7
 	VBROADCASTSD (DX), Y8
@@ -6819,7 +6819,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -6922,7 +6922,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y6
 	VMASKMOVPD   32(R8), Y8, Y7
 	VBROADCASTSD (DX), Y9
@@ -6976,7 +6976,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -7079,7 +7079,7 @@ segment:
 	SUBQ $0x04, R10
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (R8), Y4, Y3
 	VBROADCASTSD (DX), Y5
 	VFMADD231PD  Y5, Y3, Y0
@@ -7117,7 +7117,7 @@ four:
 	ADDQ         SI, DX
 	ADDQ         R9, R8
 	SUBQ         $0x04, R10
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R10
@@ -7208,7 +7208,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y8
 	VMOVUPD      32(R8), Y9
 	VBROADCASTSD (DX), Y10
@@ -7278,7 +7278,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -7402,7 +7402,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y8
 	VMASKMOVPD   32(R8), Y10, Y9
 	VBROADCASTSD (DX), Y11
@@ -7472,7 +7472,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -7596,7 +7596,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (R8), Y5, Y4
 	VBROADCASTSD (DX), Y6
 	VFMADD231PD  Y6, Y4, Y0
@@ -7646,7 +7646,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -7752,7 +7752,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y10
 	VMOVUPD      32(R8), Y11
 	VBROADCASTSD (DX), Y12
@@ -7834,7 +7834,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -7975,7 +7975,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y10
 	VMASKMOVPD   32(R8), Y12, Y11
 	VBROADCASTSD (DX), Y13
@@ -8057,7 +8057,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -8198,7 +8198,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (R8), Y6, Y5
 	VBROADCASTSD (DX), Y7
 	VFMADD231PD  Y7, Y5, Y0
@@ -8256,7 +8256,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -8375,7 +8375,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y12
 	VMOVUPD      32(R8), Y13
 	VBROADCASTSD (DX), Y14
@@ -8469,7 +8469,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -8627,7 +8627,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMOVUPD      (R8), Y12
 	VMASKMOVPD   32(R8), Y14, Y13
 	VBROADCASTSD (DX), Y15
@@ -8721,7 +8721,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11
@@ -8879,7 +8879,7 @@ segment:
 	SUBQ $0x04, R11
 	JL   rest
 
-four:
+several:
 	VMASKMOVPD   (R8), Y7, Y6
 	VBROADCASTSD (DX), Y8
 	VFMADD231PD  Y8, Y6, Y0
@@ -8945,7 +8945,7 @@ four:
 	ADDQ         SI, R10
 	ADDQ         R9, R8
 	SUBQ         $0x04, R11
-	JGE          four
+	JGE          several
 
 rest:
 	ADDQ $0x04, R11

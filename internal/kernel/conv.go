@@ -141,13 +141,14 @@ type correlation struct {
 }
 
 func correlate[F Float](c *correlation, image, filter, out []F) {
-	cols := tileCols[F]()
+	tiles := tilesFor[F](c.outC)
+	cols := tiles.cols
 	run := c.kernelW * c.channels // contiguous in image and filter
 	line := c.width * c.channels
 	perCall := max(1, maxSteps/run)
 	for jr := 0; jr < c.outC; jr += cols {
 		w := tileWork[F]{
-			cols: min(cols, c.outC-jr), k: run,
+			wide: tiles.wide, cols: min(cols, c.outC-jr), k: run,
 			aRow: c.strideW * c.channels, aCol: 1, segStep: line - run,
 			bRow: c.outC, cRow: c.outC, alpha: 1,
 		}
@@ -167,7 +168,7 @@ func correlate[F Float](c *correlation, image, filter, out []F) {
 				w.b = filter[ky*run*c.outC+jr:]
 				at := image[(first+ky)*line:]
 				for ox := 0; ox < c.outW; ox += w.rows {
-					w.rows = nextRows(c.outW - ox)
+					w.rows = tiles.nextRows(c.outW - ox)
 					w.a = at[ox*w.aRow:]
 					w.c = row[ox*c.outC+jr:]
 					tile(&w)
@@ -179,14 +180,15 @@ func correlate[F Float](c *correlation, image, filter, out []F) {
 
 // weightGrad sums image patches times output gradients.
 func weightGrad[F Float](g *Conv, image, dy, dw []F, add bool) {
-	cols := tileCols[F]()
+	tiles := tilesFor[F](g.OutC)
+	cols := tiles.cols
 	outH, outW := g.OutH(), g.OutW()
 	run := g.KernelW * g.InC
 	line := (g.InW + 2*g.PadW) * g.InC
 	perCall := max(1, maxSteps/outW)
 	for jr := 0; jr < g.OutC; jr += cols {
 		w := tileWork[F]{
-			cols: min(cols, g.OutC-jr), k: outW,
+			wide: tiles.wide, cols: min(cols, g.OutC-jr), k: outW,
 			aRow: 1, aCol: g.StrideW * g.InC, segStep: g.StrideH*line - outW*g.StrideW*g.InC,
 			bRow: g.OutC, cRow: g.OutC, alpha: 1,
 		}
@@ -208,7 +210,7 @@ func weightGrad[F Float](g *Conv, image, dy, dw []F, add bool) {
 				w.b = dy[oy*outW*g.OutC+jr:]
 				at := image[(oy*g.StrideH+ky-g.PadH)*line:]
 				for i := 0; i < run; i += w.rows {
-					w.rows = nextRows(run - i)
+					w.rows = tiles.nextRows(run - i)
 					w.a = at[i:]
 					w.c = dw[(ky*run+i)*g.OutC+jr:]
 					tile(&w)

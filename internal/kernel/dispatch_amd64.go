@@ -4,29 +4,32 @@ package kernel
 
 import "unsafe"
 
-// vectorised: the assembly runs on this machine.
-var vectorised = hasAVX2()
+// vectorised: the assembly runs on this machine; wide: products and convolutions
+// use AVX-512, with the same results to the last bit.
+var vectorised, wide = machine()
 
-// hasAVX2 asks for AVX2 and FMA, and whether the operating system saves the
-// vector registers (Intel's manual, volume 1, section 14.7.1).
-func hasAVX2() bool {
+// machine asks for AVX2 and FMA, and for AVX-512's foundation, and whether the
+// operating system saves the vector registers (Intel's manual, volume 1, sections
+// 14.7.1 and 15.2).
+func machine() (avx2, avx512 bool) {
 	const (
 		fma, osxsave, avx = 1 << 12, 1 << 27, 1 << 28 // leaf 1, ECX
-		avx2              = 1 << 5                    // leaf 7, EBX
+		avx2Bit, bmi2     = 1 << 5, 1 << 8            // leaf 7, EBX
+		avx512Foundation  = 1 << 16                   // leaf 7, EBX
 		saved             = 1<<1 | 1<<2               // XMM and YMM state
+		savedWide         = saved | 1<<5 | 1<<6 | 1<<7
 	)
 	if highest, _, _, _ := cpuid(0, 0); highest < 7 {
-		return false
+		return false, false
 	}
 	_, _, features, _ := cpuid(1, 0)
 	if want := uint32(fma | osxsave | avx); features&want != want {
-		return false
+		return false, false
 	}
-	if state, _ := xgetbv(); state&saved != saved {
-		return false
-	}
+	state, _ := xgetbv()
 	_, more, _, _ := cpuid(7, 0)
-	return more&avx2 != 0
+	has := func(bits, registers uint32) bool { return more&bits == bits && state&registers == registers }
+	return has(avx2Bit, saved), has(avx2Bit|bmi2|avx512Foundation, savedWide)
 }
 
 func f32[F Float](x []F) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }

@@ -2,8 +2,8 @@
 
 package kernel
 
-// vectorised: there is no assembly in this build.
-const vectorised = false
+// vectorised, wide: there is no assembly in this build.
+const vectorised, wide = false, false
 
 func axpy[F Float](alpha F, x, y []F) { axpyTwin(alpha, x, y) }
 

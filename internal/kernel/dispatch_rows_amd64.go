@@ -9,7 +9,7 @@ func addToRows[F Float](x, bias []F) {
 		return
 	}
 	rows := uintptr(len(x) / cols)
-	lanes := tileCols[F]() / 2
+	lanes := lanes[F]()
 	stride := uintptr(cols * 32 / lanes)
 	for j := 0; j < cols; {
 		from, with := x[j:], bias[j:]
@@ -39,7 +39,7 @@ func addToRowsRelu[F Float](x, bias []F) {
 		return
 	}
 	rows := uintptr(len(x) / cols)
-	lanes := tileCols[F]() / 2
+	lanes := lanes[F]()
 	stride := uintptr(cols * 32 / lanes)
 	for j := 0; j < cols; {
 		from, with := x[j:], bias[j:]
@@ -69,7 +69,7 @@ func sumRows[F Float](dst, x []F) {
 		return
 	}
 	rows := uintptr(len(x) / cols)
-	lanes := tileCols[F]() / 2
+	lanes := lanes[F]()
 	stride := uintptr(cols * 32 / lanes)
 	for j := 0; j < cols; {
 		from, with := x[j:], dst[j:]

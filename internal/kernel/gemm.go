@@ -5,18 +5,17 @@ import "fmt"
 // Block sizes of the product: a panel of B (blockK x blockN) stays in the
 // second-level cache, a block of A (blockM x blockK) next to it.
 const (
-	tileRows = 6
-	blockK   = 256
-	blockM   = 168
-	blockN   = 1024
+	blockK = 256
+	blockM = 168
+	blockN = 1024
 )
 
-// tileCols is the width of a tile: two vectors.
-func tileCols[F Float]() int {
+// lanes is the number of values in a vector of 32 bytes.
+func lanes[F Float]() int {
 	if isSingle[F]() {
-		return 16
+		return 8
 	}
-	return 8
+	return 4
 }
 
 // tinyProduct is the number of multiplications up to which plain loops win.
@@ -168,9 +167,10 @@ func gemmDots[F Float](alpha F, a, b *Matrix[F], beta F, c *Matrix[F], ws *Works
 // use it.
 func gemmBlocked[F Float](alpha F, a, b, c *Matrix[F], add bool, ws *Workspace[F]) {
 	m, n, k := c.Rows, c.Cols, a.Cols
-	cols := tileCols[F]()
-	packB := b.ColStride != 1 || (m > 36 && n > 4*cols)
-	packA := a.ColStride != 1 && n > 8*cols && m > tileRows
+	tiles := tilesFor[F](n)
+	cols := tiles.cols
+	packB := b.ColStride != 1 || (m > 36 && n > 8*lanes[F]())
+	packA := a.ColStride != 1 && n > 16*lanes[F]() && m > tiles.rows
 	for jc := 0; jc < n; jc += blockN {
 		nc := min(blockN, n-jc)
 		for pc := 0; pc < k; pc += blockK {
@@ -179,24 +179,24 @@ func gemmBlocked[F Float](alpha F, a, b, c *Matrix[F], add bool, ws *Workspace[F
 			var panel []F
 			if packB {
 				panel = take(&ws.b, kc*((nc+cols-1)/cols*cols))
-				packPanels(panel, b, pc, jc, kc, nc)
+				packPanels(panel, cols, b, pc, jc, kc, nc)
 			}
 			for ic := 0; ic < m; ic += blockM {
 				mc := min(blockM, m-ic)
 				var block []F
 				if packA {
 					block = take(&ws.a, kc*mc)
-					packRows(block, a, ic, pc, mc, kc)
+					packRows(block, tiles, a, ic, pc, mc, kc)
 				}
 				for jr := 0; jr < nc; jr += cols {
-					w := tileWork[F]{cols: min(cols, nc-jr), segments: 1, k: kc, cRow: c.RowStride, alpha: alpha, add: add}
+					w := tileWork[F]{wide: tiles.wide, cols: min(cols, nc-jr), segments: 1, k: kc, cRow: c.RowStride, alpha: alpha, add: add}
 					if packB {
 						w.b, w.bRow = panel[jr*kc:], cols
 					} else {
 						w.b, w.bRow = b.Data[pc*b.RowStride+jc+jr:], b.RowStride
 					}
 					for ir := 0; ir < mc; ir += w.rows {
-						w.rows = nextRows(mc - ir)
+						w.rows = tiles.nextRows(mc - ir)
 						if packA {
 							w.a, w.aRow, w.aCol = block[ir*kc:], 1, w.rows
 						} else {

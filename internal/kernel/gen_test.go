@@ -19,7 +19,7 @@ func TestGeneratedCodeIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the generator does not run: %v\n%s", err, out)
 	}
-	for _, name := range []string{"avx2_amd64.s", "avx2_amd64.go"} {
+	for _, name := range []string{"avx2_amd64.s", "avx2_amd64.go", "avx512_amd64.s", "avx512_amd64.go", "tiles_amd64.go"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,11 @@
-// Package kernel holds vector and matrix kernels: generated AVX2 assembly and its pure-Go twin.
+// Package kernel holds vector and matrix kernels: generated AVX2 and AVX-512 assembly and its pure-Go twin.
 //
 // Every function is generic over float32 and float64. On amd64 machines with
 // AVX2 and FMA it runs the assembly, elsewhere and under the build tag purego
 // its twin in Go; Name says which. The two agree to the tolerances that the
 // tests state, not to the last bit. On one of them a call's result depends on
-// its arguments alone.
+// its arguments alone. Products and convolutions use AVX-512 where there is any:
+// every element is still summed in the same order, so it changes no bit.
 //
 // Nothing here starts a goroutine or keeps state: callers split work into fixed
 // chunks and add them up in fixed order. No call into assembly lasts longer
@@ -26,9 +27,12 @@ import (
 // Float is the type of the values.
 type Float interface{ float32 | float64 }
 
-// Name is the kernel set in use: "avx2" or "purego".
+// Name is the kernel set in use: "avx512", "avx2" or "purego".
 func Name() string {
-	if vectorised {
+	switch {
+	case wide:
+		return "avx512"
+	case vectorised:
 		return "avx2"
 	}
 	return "purego"

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 func check(t *testing.T, property func(t *rapid.T)) {
 	t.Helper()
 	t.Run(Name(), func(t *testing.T) { rapid.Check(t, property) })
+	if wide {
+		t.Run("avx2", func(t *testing.T) { withAVX2(func() { rapid.Check(t, property) }) })
+	}
 	if vectorised {
 		t.Run("twin", func(t *testing.T) { withTwin(func() { rapid.Check(t, property) }) })
 	}

@@ -1,9 +1,26 @@
 package kernel
 
-// tileWork is one tile of C, at most tileRows x tileCols: C (+)= alpha*A*B. The
+// tiling is the size of the largest tile: two vectors wide, and as high as the
+// registers allow.
+type tiling struct {
+	wide       bool // vectors of 64 bytes
+	rows, cols int
+}
+
+// tilesFor is the tiling of a product of n columns. Vectors of 64 bytes are worth it
+// for more columns than one of them holds; the twin works in any.
+func tilesFor[F Float](n int) tiling {
+	if wide && n > 2*lanes[F]() {
+		return tiling{true, 12, 4 * lanes[F]()}
+	}
+	return tiling{false, 6, 2 * lanes[F]()}
+}
+
+// tileWork is one tile of C, of a tiling's size at most: C (+)= alpha*A*B. The
 // sum runs over segments of k steps; after a segment A moves on by segStep,
 // which lets a convolution walk down the rows of an image. Strides count values.
 type tileWork[F Float] struct {
+	wide        bool
 	rows, cols  int
 	segments, k int // at least 1
 	a           []F
@@ -17,19 +34,19 @@ type tileWork[F Float] struct {
 	add         bool
 }
 
-// maxSteps bounds the steps of one tile: six cycles each, some microseconds.
+// maxSteps bounds the steps of one tile: at most twelve cycles each, some microseconds.
 const maxSteps = 4096
 
-// nextRows is the height of the next tile when left rows are to be done: six,
-// and the last two of nearly the same height, for a low tile wastes time.
-func nextRows(left int) int {
+// nextRows is the height of the next tile when left rows are to be done: the
+// highest, and the last two of nearly the same height, for a low tile wastes time.
+func (t tiling) nextRows(left int) int {
 	switch {
-	case left <= tileRows:
+	case left <= t.rows:
 		return left
-	case left < 2*tileRows:
+	case left < 2*t.rows:
 		return (left + 1) / 2
 	}
-	return tileRows
+	return t.rows
 }
 
 // tileTwin works on blocks of 2 x 4 that fit into registers, and on single
@@ -107,8 +124,7 @@ func tileBlock[F Float](w *tileWork[F], i, j int) {
 // packPanels copies the kc x nc block of b at (pc, jc) into panels as wide as a
 // tile, each with its rows one after another. What lies beyond nc in the last
 // panel is never read.
-func packPanels[F Float](dst []F, b *Matrix[F], pc, jc, kc, nc int) {
-	width := tileCols[F]()
+func packPanels[F Float](dst []F, width int, b *Matrix[F], pc, jc, kc, nc int) {
 	for j := 0; j < nc; j += width {
 		cols := min(width, nc-j)
 		panel := dst[j*kc:]
@@ -131,6 +147,10 @@ func packPanels[F Float](dst []F, b *Matrix[F], pc, jc, kc, nc int) {
 // copyRows copies rows of cols values; whole tiles' rows without a call each.
 func copyRows[F Float](dst []F, dstRow int, src []F, srcRow, rows, cols int) {
 	switch cols {
+	case 32:
+		for i := range rows {
+			*(*[32]F)(dst[i*dstRow:]) = *(*[32]F)(src[i*srcRow:])
+		}
 	case 16:
 		for i := range rows {
 			*(*[16]F)(dst[i*dstRow:]) = *(*[16]F)(src[i*srcRow:])
@@ -148,23 +168,19 @@ func copyRows[F Float](dst []F, dstRow int, src []F, srcRow, rows, cols int) {
 
 // packRows copies the mc x kc block of a at (ic, pc) into groups as high as its
 // tiles will be, each with its columns one after another.
-func packRows[F Float](dst []F, a *Matrix[F], ic, pc, mc, kc int) {
+func packRows[F Float](dst []F, t tiling, a *Matrix[F], ic, pc, mc, kc int) {
 	for i := 0; i < mc; {
-		rows := nextRows(mc - i)
+		rows := t.nextRows(mc - i)
 		group := dst[i*kc : (i+rows)*kc]
 		from := a.Data[(ic+i)*a.RowStride+pc*a.ColStride:]
 		switch {
-		case a.RowStride == 1 && rows == tileRows:
+		case a.RowStride == 1 && rows == 12:
 			for p := range kc {
-				*(*[tileRows]F)(group[p*tileRows:]) = *(*[tileRows]F)(from[p*a.ColStride:])
+				*(*[12]F)(group[p*12:]) = *(*[12]F)(from[p*a.ColStride:])
 			}
-		case a.ColStride == 1 && rows == tileRows:
-			s := a.RowStride
-			r0, r1, r2 := from[:kc], from[s:s+kc], from[2*s:2*s+kc]
-			r3, r4, r5 := from[3*s:3*s+kc], from[4*s:4*s+kc], from[5*s:5*s+kc]
+		case a.RowStride == 1 && rows == 6:
 			for p := range kc {
-				t := (*[tileRows]F)(group[p*tileRows:])
-				t[0], t[1], t[2], t[3], t[4], t[5] = r0[p], r1[p], r2[p], r3[p], r4[p], r5[p]
+				*(*[6]F)(group[p*6:]) = *(*[6]F)(from[p*a.ColStride:])
 			}
 		default:
 			for q := range rows {

@@ -6,19 +6,34 @@ import "time"
 
 // withTwin runs f on the pure-Go kernels.
 func withTwin(f func()) {
-	old := vectorised
-	vectorised = false
-	defer func() { vectorised = old }()
+	oldVectorised, oldWide := vectorised, wide
+	vectorised, wide = false, false
+	defer func() { vectorised, wide = oldVectorised, oldWide }()
+	f()
+}
+
+// withAVX2 runs f without AVX-512.
+func withAVX2(f func()) {
+	old := wide
+	wide = false
+	defer func() { wide = old }()
 	f()
 }
 
 // peakFlops measures what fused multiply-adds alone reach.
 func peakFlops[F Float]() float64 {
 	const rounds = 20_000
-	perRound := 12 * 16.0 // twelve vectors of eight, two operations each
-	run := fmaPeakF32
-	if !isSingle[F]() {
-		perRound, run = 12*8.0, fmaPeakF64
+	perRound := 12 * 2 * 2 * float64(lanes[F]()) // twelve wide vectors, two operations each
+	run := wideFMAPeakF32
+	switch {
+	case wide && !isSingle[F]():
+		run = wideFMAPeakF64
+	case !wide:
+		perRound /= 2
+		run = fmaPeakF32
+		if !isSingle[F]() {
+			run = fmaPeakF64
+		}
 	}
 	if !vectorised {
 		return 0

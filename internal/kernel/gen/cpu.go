@@ -28,7 +28,11 @@ func (g *generator) cpuFeatures() {
 // peak emits a loop of nothing but independent fused multiply-adds: the bound
 // that benchmarks compare with.
 func (g *generator) peak(p precision) {
-	g.function("fmaPeak"+p.suffix, "func(rounds uintptr)", "runs twelve independent vector FMAs a round.")
+	name := "fmaPeak"
+	if p.wide() {
+		name = "wideFMAPeak"
+	}
+	g.function(name+p.suffix, "func(rounds uintptr)", "runs twelve independent vector FMAs a round.")
 	rounds := g.parameter("rounds")
 	var acc [12]vec
 	for i := range acc {

@@ -6,10 +6,31 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// tiles emits the micro-kernels of products and convolutions: 1 to 6 rows by
+// tileRows is the height of the largest tile: with two vectors a row it fills the
+// registers, 16 of AVX2 or 32 of AVX-512, but for what the factors need.
+func (p precision) tileRows() int {
+	if p.wide() {
+		return 12
+	}
+	return 6
+}
+
+// tileName is the micro-kernel's name without the precision.
+func tileName(p precision, rows, vectors int, masked bool) string {
+	name := fmt.Sprintf("tile%dx%d", rows, vectors)
+	if p.wide() {
+		name = fmt.Sprintf("wideTile%dx%d", rows, vectors)
+	}
+	if masked {
+		name += "m"
+	}
+	return name
+}
+
+// tiles emits the micro-kernels of products and convolutions: every height by
 // two vectors, two vectors of which the second is masked, or one masked.
 func (g *generator) tiles(p precision) {
-	for rows := 1; rows <= 6; rows++ {
+	for rows := 1; rows <= p.tileRows(); rows++ {
 		g.tile(p, rows, 2, false)
 		g.tile(p, rows, 2, true)
 		g.tile(p, rows, 1, true)
@@ -21,24 +42,22 @@ func (g *generator) tiles(p precision) {
 // segStep, which lets a convolution walk down the rows of an image. Strides are
 // in bytes.
 func (g *generator) tile(p precision, rows, vectors int, masked bool) {
-	name := fmt.Sprintf("tile%dx%d", rows, vectors)
 	signature := fmt.Sprintf("func(segments, k uintptr, a *%[1]s, aRow, aCol, segStep uintptr, b *%[1]s, bRow uintptr, c *%[1]s, cRow uintptr, alpha %[1]s, add uintptr", p.goType)
 	if masked {
-		name += "m"
 		signature += ", tail uintptr"
 	}
-	g.function(name+p.suffix, signature+")", fmt.Sprintf("is the micro-kernel of %d rows.", rows))
+	g.function(tileName(p, rows, vectors, masked)+p.suffix, signature+")", fmt.Sprintf("is the micro-kernel of %d rows.", rows))
 	segments, k := g.parameter("segments"), g.parameter("k")
 	a, aRow, aCol := g.parameter("a"), g.parameter("aRow"), g.parameter("aCol")
 	segStep := g.parameter("segStep")
 	b, bRow := g.parameter("b"), g.parameter("bRow")
 
 	aPointers := []gp{a}
-	if rows > 3 { // rows 3 to 5 are addressed from row 3
-		a3 := g.GP64()
-		g.LEAQ(operand.Mem{Base: a, Index: aRow, Scale: 2}, a3)
-		g.ADDQ(aRow, a3)
-		aPointers = append(aPointers, a3)
+	for i := 3; i < rows; i += 3 { // three rows are addressed from each pointer
+		next := g.GP64()
+		g.LEAQ(operand.Mem{Base: aPointers[len(aPointers)-1], Index: aRow, Scale: 2}, next)
+		g.ADDQ(aRow, next)
+		aPointers = append(aPointers, next)
 	}
 	aAt := func(i int) operand.Mem {
 		m := operand.Mem{Base: aPointers[i/3]}
@@ -56,18 +75,17 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 	}
 	bs := make([]vec, vectors)
 	for j := range bs {
-		bs[j] = g.YMM()
+		bs[j] = g.vector(p)
 	}
-	var mask vec
+	var mask op
 	if masked {
-		mask = g.YMM()
-		g.mask(p, g.parameter("tail"), mask)
+		mask = g.laneMask(p, g.parameter("tail"))
 	}
 	isMasked := func(j int) bool { return masked && j == vectors-1 }
-	value := g.YMM()
+	value := g.vector(p)
 	step := func() {
 		for j := range bs {
-			at := operand.Mem{Base: b, Disp: 32 * j}
+			at := operand.Mem{Base: b, Disp: p.bytes() * j}
 			if isMasked(j) {
 				g.maskMove(p, at, mask, bs[j])
 			} else {
@@ -80,6 +98,9 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 				g.fma231(p, value, bs[j], acc[i][j])
 			}
 		}
+		if rows > 6 { // what the next tile will broadcast, if A is stored by columns
+			g.PREFETCHT0(operand.Mem{Base: aPointers[len(aPointers)-1], Disp: 64})
+		}
 		for _, pointer := range aPointers {
 			g.ADDQ(aCol, pointer)
 		}
@@ -89,25 +110,31 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 	// C is needed last: fetch it meanwhile.
 	c, cRow := g.parameter("c"), g.parameter("cRow")
 	for i := range rows {
-		g.PREFETCHT0(operand.Mem{Base: c})
+		for at := 0; at < vectors*p.bytes(); at += 64 {
+			g.PREFETCHT0(operand.Mem{Base: c, Disp: at})
+		}
 		if i < rows-1 {
 			g.ADDQ(cRow, c)
 		}
 	}
 
+	unroll := 4
+	if rows > 6 { // a step is long enough
+		unroll = 2
+	}
 	left := g.GP64()
 	g.Label("segment")
 	g.MOVQ(k, left)
-	g.SUBQ(operand.U8(4), left)
+	g.SUBQ(operand.U8(unroll), left)
 	g.JL(operand.LabelRef("rest"))
-	g.Label("four")
-	for range 4 {
+	g.Label("several")
+	for range unroll {
 		step()
 	}
-	g.SUBQ(operand.U8(4), left)
-	g.JGE(operand.LabelRef("four"))
+	g.SUBQ(operand.U8(unroll), left)
+	g.JGE(operand.LabelRef("several"))
 	g.Label("rest")
-	g.ADDQ(operand.U8(4), left)
+	g.ADDQ(operand.U8(unroll), left)
 	g.JZ(operand.LabelRef("segmentEnd"))
 	g.Label("one")
 	step()
@@ -126,7 +153,7 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 	write := func(body func(v vec, at operand.Mem, masked bool)) {
 		for i := range acc {
 			for j := range bs {
-				body(acc[i][j], operand.Mem{Base: c, Disp: 32 * j}, isMasked(j))
+				body(acc[i][j], operand.Mem{Base: c, Disp: p.bytes() * j}, isMasked(j))
 			}
 			if i < rows-1 {
 				g.ADDQ(cRow, c)
@@ -136,7 +163,7 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 	}
 	g.TESTQ(add, add)
 	g.JZ(operand.LabelRef("overwrite"))
-	old := g.YMM()
+	old := g.vector(p)
 	write(func(v vec, at operand.Mem, masked bool) {
 		if masked {
 			g.maskMove(p, at, mask, old)

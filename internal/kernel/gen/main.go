@@ -1,4 +1,4 @@
-// Command gen writes the AVX2 and FMA assembly of package kernel.
+// Command gen writes the AVX2 and AVX-512 assembly of package kernel.
 package main
 
 import (
@@ -22,7 +22,7 @@ type generator struct {
 }
 
 func main() {
-	dir := flag.String("dir", ".", "folder of avx2_amd64.s and avx2_amd64.go")
+	dir := flag.String("dir", ".", "folder of package kernel")
 	flag.Parse()
 	if err := run(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -31,37 +31,54 @@ func main() {
 }
 
 func run(dir string) error {
+	err := assemble(dir, "avx2_amd64", func(g *generator) {
+		g.cpuFeatures()
+		for _, p := range []precision{single, double} {
+			g.peak(p)
+			g.tiles(p)
+			g.transpose(p)
+			g.elementWise(p)
+			g.reductions(p)
+			g.rows(p)
+			g.functions(p)
+			g.normals(p)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = assemble(dir, "avx512_amd64", func(g *generator) {
+		for _, p := range []precision{wideSingle, wideDouble} {
+			g.peak(p)
+			g.tiles(p)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return writeTileChoice(dir)
+}
+
+// assemble writes one file of assembly and the declarations that belong to it.
+func assemble(dir, name string, emit func(g *generator)) error {
 	g := &generator{Context: build.NewContext(), constants: map[string]operand.Mem{}}
 	g.ConstraintExpr("amd64,!purego")
-	g.cpuFeatures()
-	for _, p := range []precision{single, double} {
-		g.peak(p)
-		g.tiles(p)
-		g.transpose(p)
-		g.elementWise(p)
-		g.reductions(p)
-		g.rows(p)
-		g.functions(p)
-		g.normals(p)
-	}
+	emit(g)
 	file, err := g.Result()
 	if err != nil {
-		return fmt.Errorf("building the assembly: %w", err)
+		return fmt.Errorf("building %s: %w", name, err)
 	}
 	if err := pass.Compile.Execute(file); err != nil {
-		return fmt.Errorf("allocating registers: %w", err)
+		return fmt.Errorf("allocating registers of %s: %w", name, err)
 	}
 	config := printer.Config{Name: "internal/kernel/gen", Pkg: "kernel"}
-	for name, p := range map[string]printer.Printer{
-		"avx2_amd64.s":  printer.NewGoAsm(config),
-		"avx2_amd64.go": printer.NewStubs(config),
-	} {
+	for ending, p := range map[string]printer.Printer{".s": printer.NewGoAsm(config), ".go": printer.NewStubs(config)} {
 		text, err := p.Print(file)
 		if err != nil {
-			return fmt.Errorf("printing %s: %w", name, err)
+			return fmt.Errorf("printing %s: %w", name+ending, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
+		if err := os.WriteFile(filepath.Join(dir, name+ending), text, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name+ending, err)
 		}
 	}
 	return nil

@@ -19,9 +19,16 @@ type precision struct {
 }
 
 var (
-	single = precision{true, "F32", "float32", 4, 8}
-	double = precision{false, "F64", "float64", 8, 4}
+	single     = precision{true, "F32", "float32", 4, 8}
+	double     = precision{false, "F64", "float64", 8, 4}
+	wideSingle = precision{true, "F32", "float32", 4, 16}
+	wideDouble = precision{false, "F64", "float64", 8, 8}
 )
+
+// bytes is the length of a vector: 32 with AVX2, 64 with AVX-512.
+func (p precision) bytes() int { return p.size * p.lanes }
+
+func (p precision) wide() bool { return p.bytes() == 64 }
 
 type (
 	vec = reg.VecVirtual
@@ -94,9 +101,17 @@ func (g *generator) shiftRight(p precision, n int, a, dst op) {
 	both(p, g.VPSRLD, g.VPSRLQ)(operand.U8(n), a, dst)
 }
 
-// maskMove loads or stores the lanes whose mask is set.
+// maskMove loads or stores the lanes whose mask is set; a load clears the others.
 func (g *generator) maskMove(p precision, src, mask, dst op) {
-	both(p, g.VMASKMOVPS, g.VMASKMOVPD)(src, mask, dst)
+	_, load := src.(operand.Mem)
+	switch {
+	case !p.wide():
+		both(p, g.VMASKMOVPS, g.VMASKMOVPD)(src, mask, dst)
+	case load:
+		both(p, g.VMOVUPS_Z, g.VMOVUPD_Z)(src, mask, dst)
+	default:
+		both(p, g.VMOVUPS, g.VMOVUPD)(src, mask, dst)
+	}
 }
 
 func (g *generator) broadcast(p precision, src, dst op) {
@@ -162,6 +177,28 @@ func (g *generator) mask(p precision, count gp, dst vec) {
 	g.VMOVDQU(operand.Mem{Base: table, Disp: 32}, dst)
 }
 
+// laneMask is the mask of the count's lowest lanes, for maskMove; count is destroyed.
+func (g *generator) laneMask(p precision, count gp) op {
+	if !p.wide() {
+		mask := g.YMM()
+		g.mask(p, count, mask)
+		return mask
+	}
+	ones, mask := g.GP64(), g.K()
+	g.MOVQ(operand.I32(-1), ones)
+	g.BZHIQ(count, ones, ones)
+	g.KMOVW(ones.As32(), mask)
+	return mask
+}
+
+// vector is a free register.
+func (g *generator) vector(p precision) vec {
+	if p.wide() {
+		return g.ZMM()
+	}
+	return g.YMM()
+}
+
 // parameter loads an integer or pointer argument.
 func (g *generator) parameter(name string) gp { return g.Load(g.Param(name), g.GP64()) }
 
@@ -171,14 +208,18 @@ func (g *generator) broadcastParameter(p precision, name string) vec {
 	if err != nil {
 		panic(err)
 	}
-	v := g.YMM()
+	v := g.vector(p)
 	g.broadcast(p, c.Addr, v)
 	return v
 }
 
 func (g *generator) zero(p precision) vec {
-	v := g.YMM()
-	g.xor(p, v, v, v)
+	v := g.vector(p)
+	if p.wide() {
+		g.VPXORD(v, v, v) // VXORPS of this width needs more than the foundation
+	} else {
+		g.xor(p, v, v, v)
+	}
 	return v
 }
 
