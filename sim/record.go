@@ -32,6 +32,8 @@ type recorder struct {
 	Count []int     // clients by number of releases made
 	Each  []float64 // total epsilon by number of releases made
 	size  []int
+
+	median, most float64 // of the round that was tallied, if it is due
 }
 
 func newRecorder(k, n, clients int, start []float64) recorder {
@@ -41,8 +43,8 @@ func newRecorder(k, n, clients int, start []float64) recorder {
 	}
 }
 
-// tally counts a round's releases, client by client. Of the recorder's work this is
-// the part that grows with the clients, so it runs beside the validation.
+// tally counts a round's releases, client by client, and keeps some of them. It needs
+// nothing of the validation, so it runs beside it.
 func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
 	clear(r.size)
 	for i, c := range releases.Clients {
@@ -53,21 +55,30 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 		r.Top[j] = max(r.Top[j], total)
 		r.count(int(a.Releases), total)
 	}
-}
-
-// add keeps the round that was tallied.
-func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
 	round := s.state.Round // already the next one: counted from 1
 	r.keepReleases(round, releases, outcome)
-	if (round-1)%r.Stride != 0 && s.progress.Stopped == "" {
-		return
+	if r.due(round) {
+		r.median, r.most = r.medianAndMax(len(s.participants))
 	}
-	median, most := r.medianAndMax(len(s.participants))
+}
+
+func (r *recorder) due(round int) bool { return (round-1)%r.Stride == 0 }
+
+// add keeps the round that was tallied, if it is due or the last one.
+func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
+	round := s.state.Round
+	switch {
+	case r.due(round):
+	case s.progress.Stopped == "":
+		return
+	default:
+		r.median, r.most = r.medianAndMax(len(s.participants))
+	}
 	r.Rounds = append(r.Rounds, round)
 	r.Loss = append(r.Loss, s.progress.Loss)
 	r.Leakage = append(r.Leakage, r.Top...)
 	r.Sizes = append(r.Sizes, r.size...)
-	r.Med, r.Max = append(r.Med, median), append(r.Max, most)
+	r.Med, r.Max = append(r.Med, r.median), append(r.Max, r.most)
 	r.Declined = append(r.Declined, releases.Declined)
 	r.Relocated = append(r.Relocated, outcome.Relocated)
 	for j := range r.K {
