@@ -89,7 +89,7 @@ func DefaultSilo(kind, algorithm, mode string) Run {
 	siloData(&r)
 	if mode == "sound" {
 		// Neighbours of one size leave sizes public; public constants tell of no row.
-		p.Relation, r.Data.Standardise = "replace-one", "public"
+		p.Relation, r.Data.Standardise, p.MomentsShare = "replace-one", "public", 0.1
 	}
 	return r
 }

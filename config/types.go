@@ -42,9 +42,9 @@ type Data struct {
 	Mask              float64      `yaml:"mask,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"rotated-mnist: probability of a white patch at every place of a silo's mask; 0: no masks"`
 	MaskSize          int          `yaml:"mask_size,omitempty" jsonschema:"minimum=1,maximum=28" jsonschema_description:"rotated-mnist: side of a patch in pixels"`
 	SiloClasses       int          `yaml:"silo_classes,omitempty" jsonschema:"minimum=1,maximum=10" jsonschema_description:"cifar10-silos: classes that every silo has"`
-	Standardise       string       `yaml:"standardise,omitempty" jsonschema:"enum=silo,enum=public,enum=none" jsonschema_description:"silos of rows: with the silo's own training rows (not covered by privacy), with public constants, or not at all"`
-	Centre            []float64    `yaml:"centre,omitempty" jsonschema_description:"silos of rows, standardise public: what is subtracted from every feature; empty: the documented ranges of school"`
-	Scale             []float64    `yaml:"scale,omitempty" jsonschema_description:"silos of rows, standardise public: what every feature is then divided by; empty: the documented ranges of school"`
+	Standardise       string       `yaml:"standardise,omitempty" jsonschema:"enum=silo,enum=public,enum=paid,enum=none" jsonschema_description:"silos of rows: with the silo's own training rows (not covered by privacy), with public constants, with noised moments of the silo's training rows that its target pays for, or not at all"`
+	Centre            []float64    `yaml:"centre,omitempty" jsonschema_description:"silos of rows, standardise public: what is subtracted from every feature; paid: the middle of its public range; empty: the documented ranges of school"`
+	Scale             []float64    `yaml:"scale,omitempty" jsonschema_description:"silos of rows, standardise public: what every feature is then divided by; paid: half the width of its public range; empty: the documented ranges of school"`
 }
 
 // Distribution is of a real value.
@@ -135,6 +135,7 @@ type Privacy struct {
 	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" jsonschema_description:"silos: who counts as a neighbour; replace-one leaves the number of examples public"`
 	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos, sound, add-remove: declared size that rate and steps follow from; 0: not declared"`
 	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"silos: records that one person may have; the target then holds for a person"`
+	MomentsShare     float64      `yaml:"moments_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"data.standardise paid: epsilon of the moments by themselves, as a share of the silo's whole"`
 	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"silos that have a target of their own"`
 }
 

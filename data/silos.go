@@ -35,6 +35,9 @@ const (
 	BySilo Standardise = "silo"
 	// ByPublic takes constants that were fixed without looking at the rows.
 	ByPublic Standardise = "public"
+	// ByPaid leaves scaling to whoever can pay for moments: package fl. Centre and
+	// Scale are then the public range that rows are clamped to, Centre ± Scale.
+	ByPaid Standardise = "paid"
 	// Unscaled leaves features as they are.
 	Unscaled Standardise = "none"
 )
@@ -51,7 +54,8 @@ type SiloOptions struct {
 	// TrainLimit is how many rows a silo trains on at most; 0: all that are left.
 	TrainLimit  int
 	Standardise Standardise
-	// Centre and Scale are ByPublic's constants: (x - Centre) / Scale.
+	// Centre and Scale are ByPublic's constants, (x - Centre) / Scale, and ByPaid's
+	// ranges.
 	Centre, Scale []float64
 }
 
@@ -61,9 +65,9 @@ func (o SiloOptions) check(features int) error {
 	}
 	switch o.Standardise {
 	case BySilo, Unscaled:
-	case ByPublic:
+	case ByPublic, ByPaid:
 		if len(o.Centre) != features || len(o.Scale) != features {
-			return fmt.Errorf("silos: standardise public needs %d public constants in centre and in scale, got %d and %d: give data.centre and data.scale", features, len(o.Centre), len(o.Scale))
+			return fmt.Errorf("silos: standardise %s needs %d public constants in centre and in scale, got %d and %d: give data.centre and data.scale", o.Standardise, features, len(o.Centre), len(o.Scale))
 		}
 		for j, s := range o.Scale {
 			if !(s > 0) || math.IsInf(s, 0) || math.IsNaN(o.Centre[j]) || math.IsInf(o.Centre[j], 0) {
@@ -71,7 +75,7 @@ func (o SiloOptions) check(features int) error {
 			}
 		}
 	default:
-		return fmt.Errorf("silos: standardise %q; allowed: silo, public, none", o.Standardise)
+		return fmt.Errorf("silos: standardise %q; allowed: silo, public, paid, none", o.Standardise)
 	}
 	return nil
 }
@@ -118,7 +122,7 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		if o.Standardise == BySilo {
 			centre, scale = moments(a)
 		}
-		if o.Standardise != Unscaled {
+		if o.Standardise == BySilo || o.Standardise == ByPublic {
 			a.standardise(centre, scale)
 			b.standardise(centre, scale)
 		}

@@ -16,6 +16,9 @@ func Check(run config.Run) config.Faults {
 
 func checkSilos(d config.Data) config.Faults {
 	var c config.Checker
+	if _, _, _, _, pictures := Pictured(d); pictures {
+		c.Require(d.Standardise != string(ByPaid), "data.standardise", "is paid, but %s has pictures, which are not standardised; leave it out", d.Kind)
+	}
 	switch d.Kind {
 	case "rotated-mnist":
 		c.Require(d.Silos%rotations == 0, "data.silos", "is %d; allowed: a multiple of %d, the number of rotations", d.Silos, rotations)
@@ -29,8 +32,8 @@ func checkSilos(d config.Data) config.Faults {
 
 func checkConstants(c *config.Checker, d config.Data) {
 	features := Features(d)
-	if d.Standardise != string(ByPublic) {
-		c.Require(len(d.Centre) == 0 && len(d.Scale) == 0, "data.standardise", "is %q, but public constants are given; allowed with them: public", d.Standardise)
+	if d.Standardise != string(ByPublic) && d.Standardise != string(ByPaid) {
+		c.Require(len(d.Centre) == 0 && len(d.Scale) == 0, "data.standardise", "is %q, but public constants are given; allowed with them: public, paid", d.Standardise)
 		return
 	}
 	if d.Kind == "school" && len(d.Centre) == 0 && len(d.Scale) == 0 {
@@ -41,7 +44,7 @@ func checkConstants(c *config.Checker, d config.Data) {
 		values []float64
 		least  float64
 	}{{"data.centre", d.Centre, math.Inf(-1)}, {"data.scale", d.Scale, 0}} {
-		c.Require(len(k.values) == features, k.path, "has %d values for %d features: standardise public needs a constant for each, or choose silo or none", len(k.values), features)
+		c.Require(len(k.values) == features, k.path, "has %d values for %d features: standardise %s needs a constant for each, or choose silo or none", len(k.values), features, d.Standardise)
 		for j, v := range k.values {
 			c.Require(v > k.least && !math.IsInf(v, 0), k.path, "value %d is %v; allowed: finite, above %v", j, v, k.least)
 		}

@@ -70,10 +70,8 @@ func (f *Folder) siloRows(d config.Data, seed uint64) (*Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Standardise(d.Standardise), Centre: d.Centre, Scale: d.Scale}
-	if d.Kind == "school" && len(o.Centre) == 0 && len(o.Scale) == 0 {
-		o.Centre, o.Scale = SchoolRanges()
-	}
+	o := SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Standardise(d.Standardise)}
+	o.Centre, o.Scale = PublicRange(d)
 	return s.Federation(o)
 }
 

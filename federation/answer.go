@@ -130,6 +130,12 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 		ledger: p.o.Ledger, policy: p.o.Policy, slot: slot, plan: ledger.Hash(s.sum), enforcement: s.half.Enforcement,
 	}
 	me.Purse = pay
+	me.Keep = func(me *fl.Participant) error { // what the round draws for all later ones, as if it had held before it
+		if err := s.memory.Save(s.plan.Run, slot.Round-1, me); err != nil {
+			return fmt.Errorf("%w: %w", errPersist, err)
+		}
+		return nil
+	}
 	released, err := s.half.respond(&s.worker, b, me, s.out)
 	switch {
 	case pay.refused != nil:
@@ -192,12 +198,33 @@ func (p *Participant) decline(ctx context.Context, s *session, round int64, whol
 	}
 }
 
-// plannedRelease is what a round will cost, if the plan alone tells.
+// planned is what can be told before the first round: what one round will cost, or,
+// of a silo, which answers every round, what all rounds that the ledger does not know
+// yet will cost.
+func (p *Participant) planned(s *session) (r event.Release, known bool, err error) {
+	if s.half.Planned != nil {
+		return *s.half.Planned, true, nil
+	}
+	if silo, ok := s.half.Algorithm.(*fl.Silo); ok {
+		next := 0
+		for ; next < s.run.Algorithm.Rounds; next++ {
+			if _, known := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: next}); !known {
+				break
+			}
+		}
+		if next == s.run.Algorithm.Rounds {
+			return r, false, nil
+		}
+		r, err = silo.Price(&s.first, next)
+		return r, true, err
+	}
+	r, known = plannedRelease(s)
+	return r, known, nil
+}
+
+// plannedRelease is what a round of a group-private plan will cost.
 func plannedRelease(s *session) (event.Release, bool) {
 	nu := s.run.Privacy.NoiseMultiplier
-	if s.half.Planned != nil {
-		return *s.half.Planned, true
-	}
 	if nu == 0 || s.run.Algorithm.Kind != "group-private" {
 		return event.Release{}, false
 	}

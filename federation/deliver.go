@@ -134,5 +134,8 @@ func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished
 	}
 	own := make([]float64, s.parameters)
 	method.Adopt(own, b, me)
+	if silo, ok := method.(*fl.Silo); ok {
+		p.report.Centre, p.report.Scale, _ = silo.Moments(me)
+	}
 	return own, nil
 }

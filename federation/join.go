@@ -20,6 +20,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // NewClient speaks to a server, over connections that dial makes: nil dials TCP.
@@ -150,7 +151,13 @@ func takeHome(out string, r Report) error {
 	if r.Personal == nil {
 		return nil
 	}
-	own, err := modelFile("personal", r.Personal, len(r.Personal))
+	var beside []model.Tensor[float64]
+	if r.Scale != nil {
+		beside = []model.Tensor[float64]{
+			{Name: "centre", Shape: []int{len(r.Centre)}, Values: r.Centre}, {Name: "scale", Shape: []int{len(r.Scale)}, Values: r.Scale},
+		}
+	}
+	own, err := modelFile("personal", r.Personal, len(r.Personal), beside...)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ const memoryMagic = "coterie memory 1\n"
 // stored, and a round begins from what held before it: a round that is made again
 // after a crash starts from where it started before.
 type Memory interface {
-	// Save keeps what p holds after a round.
+	// Save keeps what p holds after a round; what a first round has drawn for all later
+	// ones is kept as if a round -1 had left it.
 	Save(run string, round int, p *fl.Participant) error
 	// Recall gives p what it held before a round; before the first it held nothing.
 	Recall(run string, round int, p *fl.Participant) error
@@ -89,13 +90,13 @@ func (m *FileMemory) Recall(run string, round int, p *fl.Participant) error {
 	if err != nil {
 		return err
 	}
-	last := -1
+	last, found := 0, false
 	for _, r := range rounds {
 		if r < round {
-			last = r
+			last, found = r, true
 		}
 	}
-	if last < 0 {
+	if !found {
 		return nil
 	}
 	return m.read(run, last, p)

@@ -98,7 +98,12 @@ func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Upd
 			continue
 		}
 		if a.SHA256 != u.SHA256 {
-			return Standing{}, refuse(ReasonEquivocation, "other bytes were accepted for round %d", u.Round+1)
+			up, err := c.store.Upload(ctx, u) // refuses it as well, and records it
+			if err == nil {
+				up.Close()
+				err = store.ErrEquivocation
+			}
+			return Standing{}, fromStore(err)
 		}
 		r, err := c.store.Receipt(ctx, u.Run, u.Round, name)
 		if err != nil {

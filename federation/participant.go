@@ -80,9 +80,11 @@ type Report struct {
 	NotCovered  []string           `json:"not_covered"`
 
 	// Models are the run's, as safetensors; Personal is the participant's own, if the
-	// method leaves it one.
-	Models   []byte    `json:"-"`
-	Personal []float64 `json:"-"`
+	// method leaves it one. Its features must then be scaled, (x - Centre)/Scale, if
+	// the participant paid for moments of its own.
+	Models        []byte    `json:"-"`
+	Personal      []float64 `json:"-"`
+	Centre, Scale []float64 `json:"-"`
 }
 
 // session is one run, as the participant has understood it.
@@ -240,9 +242,9 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	if err := a.Prepare(&s.first); err != nil {
 		return err
 	}
-	planned, ok := plannedRelease(s)
-	if !ok || p.owes(s) {
-		return nil
+	planned, known, err := p.planned(s)
+	if err != nil || !known || p.owes(s) {
+		return err
 	}
 	if err := p.o.Policy.AllowsRelease(planned); err != nil {
 		return err

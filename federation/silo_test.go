@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -42,18 +45,19 @@ func TestSilosOverTheNetwork(t *testing.T) {
 		runs["mocha"] = strings.Replace(siloRun, "mr-mtl", "mocha", 1)
 	}
 	for name, run := range runs {
-		t.Run(name, func(t *testing.T) { siloFederation(t, folder, run) })
+		t.Run(name, func(t *testing.T) { siloFederation(t, data.NewFolder(folder), run) })
 	}
 }
 
-func siloFederation(t *testing.T, folder, text string) {
+// siloFederation runs a file among real participants and compares what they have
+// afterwards with the simulation. It returns the folder of all of them.
+func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	l := newLoopback(t)
 	l.write("run.yaml", text)
 	run, err := config.Resolve([]byte(text), nil, checks()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := data.NewFolder(folder)
 	s, err := sim.NewSilos(run, real)
 	if err != nil {
 		t.Fatal(err)
@@ -67,38 +71,14 @@ func siloFederation(t *testing.T, folder, text string) {
 	if _, err := s.Execute(t.Context(), d, func(int, float64) {}); err != nil {
 		t.Fatal(err)
 	}
-	n := len(s.Federation().Train)
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("silo-%d", i)
-	}
-	a, err := identity.Init(filepath.Join(l.dir, "ca"), identity.Options{Server: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f, err := LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: ["+strings.Join(names, ", ")+"]\n"), l.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := make(chan error, 1)
-	go func() {
-		_, err := Serve(ctx, ServeOptions{
-			File: f, Seeded: true, Folder: real, Log: l.log, Listening: func(address string) { l.address <- address },
-		})
-		server <- err
-	}()
-	select {
-	case l.server = <-l.address:
-	case err := <-server:
-		t.Fatal(err)
-	}
+	a, names, server := l.serveSilos(ctx, real, len(s.Federation().Train))
 	policy, err := LoadPolicy([]byte(siloPolicy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined := make(chan error, n)
+	joined := make(chan error, len(names))
 	for _, name := range names {
 		l.enrol(ctx, a, name)
 		own, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
@@ -124,15 +104,97 @@ func siloFederation(t *testing.T, folder, text string) {
 	}
 	compare(t, filepath.Join(l.dir, "server", "model.safetensors"), wanted["server.0"])
 	for i, name := range names {
-		compare(t, filepath.Join(l.dir, name, "out", "personal.safetensors"), wanted[fmt.Sprintf("silo.%d", i)])
+		own := [][]float64{wanted[fmt.Sprintf("silo.%d", i)]}
+		if scale := wanted[fmt.Sprintf("silo.%d.scale", i)]; scale != nil {
+			own = append(own, wanted[fmt.Sprintf("silo.%d.centre", i)], scale)
+		}
+		compare(t, filepath.Join(l.dir, name, "out", "personal.safetensors"), own...)
 	}
+	return l.dir
 }
 
-// compare holds a file's only tensor against values.
-func compare(t *testing.T, path string, want []float64) {
+// serveSilos starts a server of run.yaml for so many silos, and an authority.
+func (l *loopback) serveSilos(ctx context.Context, real *data.Folder, n int) (a *identity.Authority, names []string, ended chan error) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("silo-%d", i))
+	}
+	a, err := identity.Init(filepath.Join(l.dir, "ca"), identity.Options{Server: "127.0.0.1:1"})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	f, err := LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: ["+strings.Join(names, ", ")+"]\n"), l.dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ended = make(chan error, 1)
+	go func() {
+		_, err := Serve(ctx, ServeOptions{
+			File: f, Seeded: true, Folder: real, Log: l.log, Listening: func(address string) { l.address <- address },
+		})
+		ended <- err
+	}()
+	select {
+	case l.server = <-l.address:
+	case err := <-ended:
+		l.t.Fatal(err)
+	}
+	return a, names, ended
+}
+
+// TestSiloDeclinesBeforeTraining: a plan whose rounds together cost more than the
+// ceiling is declined when joining, though its first rounds would fit.
+func TestSiloDeclinesBeforeTraining(t *testing.T) {
+	folder := os.Getenv("COTERIE_DATA")
+	if folder == "" {
+		t.Skip("COTERIE_DATA is not set")
+	}
+	l := newLoopback(t)
+	l.write("run.yaml", siloRun)
+	real := data.NewFolder(folder)
+	run, err := config.Resolve([]byte(siloRun), nil, checks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	federation, err := real.Load(run.Data, run.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a, names, ended := l.serveSilos(ctx, real, len(federation.Train))
+	l.enrol(ctx, a, names[0])
+	own, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, names[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := LoadPolicy([]byte(strings.Replace(siloPolicy, "epsilon: 7", "epsilon: 5.5", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Join(ctx, JoinOptions{File: own, Policy: policy, Seeded: true, Folder: real, Log: l.log})
+	if !errors.Is(err, fl.ErrRefused) || !strings.Contains(err.Error(), "epsilon") {
+		t.Errorf("a plan of epsilon 6 under a ceiling of 5.5 ends with %v; want a refusal that says why", err)
+	}
+	book, err := ledger.Read(own.Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries := book.Entries(); len(entries) > 0 {
+		t.Errorf("%d releases were paid for, though all rounds together do not fit", len(entries))
+	}
+	cancel()
+	<-ended
+}
+
+// compare holds a file's tensors against values.
+func compare(t *testing.T, path string, want ...[]float64) {
 	t.Helper()
 	got := tensors(t, path)
-	if len(got) != 1 || len(want) == 0 || !slices.Equal(got[0].Values, want) {
+	same := len(got) == len(want)
+	for i := 0; same && i < len(want); i++ {
+		same = len(want[i]) > 0 && slices.Equal(got[i].Values, want[i])
+	}
+	if !same {
 		t.Errorf("%s is not what the simulation has", path)
 	}
 }

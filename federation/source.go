@@ -51,6 +51,9 @@ func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.
 }
 
 func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, plan Plan, run, private config.Run, index int, m model.Model) error {
+	if child != nil && run.Data.Standardise == string(data.ByPaid) {
+		return fmt.Errorf("%w: data.standardise is paid, but a trainer's rows are scaled by the trainer; the plan must say public or none", fl.ErrRefused)
+	}
 	var err error
 	if h.Algorithm, err = fl.New(private, m, plan.Participants); err != nil {
 		return err

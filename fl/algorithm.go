@@ -88,6 +88,11 @@ type Participant struct {
 	// Plan is what Prepare settled for a silo, and Paid what it has made of it.
 	Plan SiloPlan
 	Paid SiloPaid
+	// Keep makes durable what a round draws for all later ones, before it is used.
+	// Nil: nothing has to be.
+	Keep func(*Participant) error
+	// standardised: Data are rows that are scaled already.
+	standardised bool
 	// Purse pays for releases. Nil in simulation, where the account is enough.
 	Purse Purse
 }

@@ -22,6 +22,7 @@ type Silo struct {
 	cfg     config.Algorithm
 	privacy config.Privacy
 	method  siloMethod
+	moments *moments // nil: features are scaled by others, or not at all
 
 	start, noise, batches, choice rng.Family
 }
@@ -78,6 +79,10 @@ func NewSilo(run config.Run, m model.Model, silos int) (*Silo, error) {
 		noise:   rng.NewFamily(run.Seed, "noise"),
 		batches: rng.NewFamily(run.Seed, "batches"),
 		choice:  rng.NewFamily(run.Seed, "cluster choice"),
+	}
+	var err error
+	if s.moments, err = newMoments(run); err != nil {
+		return nil, err
 	}
 	switch run.Algorithm.Kind {
 	case "local":
@@ -136,11 +141,11 @@ func (s *Silo) Prepare(p *Participant) error {
 	}
 	p.Plan = plan
 	if p.Personal == nil {
-		p.Personal = make([]float64, s.n+1) // the model, and the cluster last chosen
+		p.Personal = make([]float64, s.keeps())
 		s.model.Initialise(p.Personal[:s.n], s.start.Stream(0, 0))
 	}
-	if len(p.Personal) != s.n+1 {
-		return fmt.Errorf("silo %d %s: it keeps %d values, the model has %d: they belong to another run", p.ID, p.Name, len(p.Personal), s.n)
+	if len(p.Personal) != s.keeps() {
+		return fmt.Errorf("silo %d %s: it keeps %d values, not %d: they belong to another run", p.ID, p.Name, len(p.Personal), s.keeps())
 	}
 	return nil
 }
@@ -150,6 +155,11 @@ func (s *Silo) plan(p *Participant) (SiloPlan, error) {
 	size := p.Data.Len()
 	if size < 1 {
 		return SiloPlan{}, fmt.Errorf("it has no examples")
+	}
+	if s.moments != nil {
+		if err := s.moments.fit(p.Data); err != nil {
+			return SiloPlan{}, err
+		}
 	}
 	choices := 0
 	for round := range s.cfg.Rounds {
@@ -201,18 +211,6 @@ func (s *Silo) drawFrom(plan *SiloPlan, size int) {
 	plan.pass = plan.Steps / s.method.passes()
 }
 
-// settleNoise takes the run file's noise, or the least that keeps the target.
-func (s *Silo) settleNoise(plan *SiloPlan, choices int) error {
-	switch {
-	case s.privacy.NoiseMultiplier > 0:
-		plan.Noise = s.privacy.NoiseMultiplier
-	case plan.Target.Epsilon > 0:
-		plan.Choice = s.cfg.Selection.EpsilonShare * plan.Target.Epsilon
-		return plan.calibrate(s.cfg.Rounds, choices)
-	}
-	return nil
-}
-
 // Broadcast is the server's models and what the method sends beside them.
 func (s *Silo) Broadcast(st *State) (Broadcast, error) {
 	b := Broadcast{Round: st.Round, Hypotheses: st.Hypotheses}
@@ -224,13 +222,16 @@ func (s *Silo) Broadcast(st *State) (Broadcast, error) {
 func (s *Silo) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {
 	s.ready(w)
 	choosing := s.method.choosing(b.Round)
-	release, err := p.Plan.release(choosing)
+	release, err := p.Plan.release(choosing, s.owesMoments(b.Round, p))
 	if err != nil {
 		return false, s.located(b, p, err)
 	}
 	paid, err := p.pay(b.Round, release)
 	if err != nil || !paid {
 		return false, err
+	}
+	if err := s.standardise(b.Round, p); err != nil {
+		return false, s.located(b, p, err)
 	}
 	p.Paid.Rounds++ // before any noise is drawn
 	if choosing {

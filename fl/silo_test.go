@@ -273,7 +273,7 @@ func TestNothingPublicTellsTheSize(t *testing.T) {
 		if err := s.Prepare(&p); err != nil {
 			t.Fatal(err)
 		}
-		r, err := p.Plan.release(s.method.choosing(0))
+		r, err := p.Plan.release(s.method.choosing(0), s.owesMoments(0, &p))
 		if err != nil {
 			t.Fatal(err)
 		}

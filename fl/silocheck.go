@@ -44,6 +44,7 @@ func checkSilo(run config.Run) config.Faults {
 	classes := run.Data.Kind != "school" && run.Data.Kind != "adni"
 	c.Require(classes || a.Selection.Score != "error", "algorithm.selection.score", "is %q, but the answers are values; allowed: loss", a.Selection.Score)
 	checkSiloRelation(&c, run)
+	checkMoments(&c, run)
 	seen := map[string]bool{}
 	for i, s := range p.Silos {
 		at := fmt.Sprintf("privacy.silos.%d", i)
@@ -91,7 +92,7 @@ func checkSiloRelation(c *config.Checker, run config.Run) {
 		c.Require(p.Relation == "add-remove", "privacy.relation", "is %q, but paper mode accounts for Poisson samples; allowed: add-remove (or algorithm.mode sound)", p.Relation)
 		return
 	}
-	c.Require(run.Data.Standardise != "silo", "data.standardise", "is silo, but under sound accounting a silo's own statistics are not covered; allowed: public, none")
+	c.Require(run.Data.Standardise != "silo", "data.standardise", "is silo, but under sound accounting a silo's own statistics are not covered; allowed: public, paid, none")
 	if p.Relation != "add-remove" {
 		return
 	}

@@ -159,7 +159,7 @@ func TestPrivateChoiceIsPaidFor(t *testing.T) {
 	if want := 1; ps[0].Paid.Choices != want || ps[0].Paid.Rounds != run.Algorithm.Rounds {
 		t.Errorf("paid for %+v, want %d choice in %d rounds", ps[0].Paid, want, run.Algorithm.Rounds)
 	}
-	r, err := ps[0].Plan.release(true)
+	r, err := ps[0].Plan.release(true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

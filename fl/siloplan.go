@@ -7,6 +7,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 )
 
 // Target is what a silo asks for its own examples: (Epsilon, Delta) for one person
@@ -57,6 +58,7 @@ type SiloPlan struct {
 	Rate     float64 // of Poisson batches; in paper mode of the batches' accounting
 	Noise    float64 // standard deviation of the noise, divided by the clip
 	Choice   float64 // epsilon of one choice of a cluster
+	Moments  float64 // noise of the features' moments, divided by their bound; 0: none are paid for
 	Weight   float64 // declared to the server
 	drawn    event.Sampling
 	terms    account.Terms
@@ -69,6 +71,7 @@ type SiloPlan struct {
 type SiloPaid struct {
 	Rounds  int
 	Choices int
+	Moments int // the round that paid for the features' moments, from 1; 0: none
 }
 
 // private says whether the silo adds noise at all.
@@ -77,8 +80,9 @@ func (p *SiloPlan) private() bool { return p.Noise > 0 }
 // Sampling is how the silo draws its batches.
 func (p *SiloPlan) Sampling() event.Sampling { return p.drawn }
 
-// training is so many rounds and choices, as the plan accounts for them.
-func (p *SiloPlan) training(rounds, choices int) account.Training {
+// training is so many rounds and choices, and the moments if the plan has any, as it
+// accounts for them.
+func (p *SiloPlan) training(rounds, choices int, moments bool) account.Training {
 	t := account.Training{
 		Terms: p.terms, Trust: p.trust, Sampling: p.drawn, Noise: p.Noise, Steps: int64(rounds) * int64(p.Steps),
 	}
@@ -92,15 +96,18 @@ func (p *SiloPlan) training(rounds, choices int) account.Training {
 		t.Batch, t.Examples = int64(p.Batch), int64(p.Examples)
 	}
 	if choices > 0 {
-		t.Also = []event.Event{event.Repeated{
+		t.Also = append(t.Also, event.Repeated{
 			Times: int64(choices), Of: event.Selection{Mechanism: event.Exponential, Epsilon: p.Choice},
-		}}
+		})
+	}
+	if moments && p.Moments > 0 {
+		t.Also = append(t.Also, mech.Gaussian{Multiplier: p.Moments}.Event())
 	}
 	return t
 }
 
 // release is one round.
-func (p *SiloPlan) release(choosing bool) (event.Release, error) {
+func (p *SiloPlan) release(choosing, moments bool) (event.Release, error) {
 	if !p.private() {
 		return event.Release{
 			Unit: p.terms.Unit, Relation: p.terms.Relation, Claim: event.ClaimNone, Trust: event.TrustNobody,
@@ -111,13 +118,30 @@ func (p *SiloPlan) release(choosing bool) (event.Release, error) {
 	if choosing {
 		choices = 1
 	}
-	return p.training(1, choices).Release()
+	return p.training(1, choices, moments).Release()
+}
+
+// settleNoise takes the run file's noise, or the least that keeps the target.
+func (s *Silo) settleNoise(plan *SiloPlan, choices int) error {
+	switch {
+	case s.privacy.NoiseMultiplier > 0:
+		plan.Noise = s.privacy.NoiseMultiplier
+	case plan.Target.Epsilon > 0:
+		plan.Choice = s.cfg.Selection.EpsilonShare * plan.Target.Epsilon
+		if s.moments != nil {
+			if err := s.moments.settle(plan); err != nil {
+				return err
+			}
+		}
+		return plan.calibrate(s.cfg.Rounds, choices)
+	}
+	return nil
 }
 
 // calibrate finds the least noise that keeps the target over the whole run.
 func (p *SiloPlan) calibrate(rounds, choices int) error {
 	epsilon, delta := p.Target.perRecord()
-	t, _, err := p.training(rounds, choices).WithNoiseFor(account.MethodRDP, epsilon, delta)
+	t, _, err := p.training(rounds, choices, true).WithNoiseFor(account.MethodRDP, epsilon, delta)
 	if err != nil {
 		return fmt.Errorf("noise for epsilon %v at delta %v: %w", epsilon, delta, err)
 	}
@@ -129,7 +153,7 @@ func (p *SiloPlan) calibrate(rounds, choices int) error {
 // that number is heuristic, what is proved for the same releases (nil otherwise).
 func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, error) {
 	_, delta := p.Target.perRecord()
-	if paid.Rounds == 0 || !p.private() {
+	if paid == (SiloPaid{}) || !p.private() {
 		g := account.Guarantee{
 			Claim: p.terms.Claim, Unit: p.terms.Unit, Relation: p.terms.Relation, Trust: p.trust,
 			Delta: delta, Sampling: string(p.drawn),
@@ -140,12 +164,12 @@ func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, 
 		}
 		return g, nil, nil
 	}
-	g, err := p.training(paid.Rounds, paid.Choices).Guarantee(account.MethodRDP, delta)
+	g, err := p.training(paid.Rounds, paid.Choices, paid.Moments > 0).Guarantee(account.MethodRDP, delta)
 	if err != nil || p.terms.Claim != event.ClaimHeuristic {
 		return g, nil, err
 	}
 	g.Sampling = "shuffle, accounted as poisson"
-	proved := p.training(paid.Rounds, paid.Choices)
+	proved := p.training(paid.Rounds, paid.Choices, paid.Moments > 0)
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10). The
 	// sizes are public, so that a neighbour has another example in the same place.
 	proved.Terms = account.Terms{Unit: p.terms.Unit, Relation: event.ReplaceOne, Claim: event.ClaimProved}

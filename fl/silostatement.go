@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -89,6 +90,9 @@ func siloSays(run config.Run) []string {
 	}
 	if private && a.Kind == "local" {
 		says = append(says, "nothing is sent: the number protects the examples from whoever uses the silo's model")
+	}
+	if private && run.Data.Standardise == string(data.ByPaid) {
+		says = append(says, saysMoments(run))
 	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: every silo must bound them itself; the target was converted by group privacy")

@@ -24,6 +24,7 @@ type Silos struct {
 	workers      []fl.Worker
 	judges       []model.SiloLearner // one a worker
 	models       [][]float64         // one a worker
+	held         []*data.Client      // held-out examples as their silos scale them; nil before the first judgement
 	pool         *pool.Pool
 
 	state  *fl.State
@@ -170,10 +171,13 @@ func (s *Silos) judge() error {
 	if s.sent, err = s.algorithm.Broadcast(s.state); err != nil {
 		return err
 	}
+	for i := len(s.held); i < len(s.all); i++ { // no silo scales otherwise once it has been asked
+		s.held = append(s.held, s.algorithm.Standardised(&s.participants[i], &s.federation.Test[i]))
+	}
 	s.pool.Each(len(s.all), func(worker, i int) {
 		theta := s.models[worker]
 		s.algorithm.Adopt(theta, s.sent, &s.participants[i])
-		s.losses[i], s.wrong[i] = s.judges[worker].Judge(theta, &s.federation.Test[i])
+		s.losses[i], s.wrong[i] = s.judges[worker].Judge(theta, s.held[i])
 	})
 	return nil
 }
@@ -250,7 +254,8 @@ func (s *Silos) personal() ([][]float64, error) {
 	return out, nil
 }
 
-// tensors are the server's models and every silo's own.
+// tensors are the server's models and every silo's own, and the constants that silos
+// scale their features by, where they paid for them.
 func (s *Silos) tensors() []model.Tensor[float64] {
 	var out []model.Tensor[float64]
 	for j, v := range vectors(s.state.Hypotheses, len(s.models[0])) {
@@ -262,6 +267,13 @@ func (s *Silos) tensors() []model.Tensor[float64] {
 	}
 	for i, v := range own {
 		out = append(out, model.Tensor[float64]{Name: fmt.Sprintf("silo.%d", i), Shape: []int{len(v)}, Values: v})
+	}
+	for i := range s.participants {
+		if centre, scale, ok := s.algorithm.Moments(&s.participants[i]); ok {
+			out = append(out,
+				model.Tensor[float64]{Name: fmt.Sprintf("silo.%d.centre", i), Shape: []int{len(centre)}, Values: centre},
+				model.Tensor[float64]{Name: fmt.Sprintf("silo.%d.scale", i), Shape: []int{len(scale)}, Values: scale})
+		}
 	}
 	return out
 }

@@ -62,6 +62,7 @@ type SiloLine struct {
 	TestExamples int           `json:"test_examples"`
 	Target       SiloTarget    `json:"target"`
 	Noise        event.Number  `json:"noise"`
+	Moments      *event.Number `json:"moments_noise"` // of the moments that scale the features; null: none are paid for
 	Batch        int           `json:"batch"`
 	Steps        int           `json:"steps"` // in a round
 	Epsilon      event.Number  `json:"epsilon"`
@@ -171,7 +172,8 @@ func (s *Silos) trainLoss() float64 {
 	s.pool.Each(len(s.all), func(worker, i int) {
 		theta := s.models[worker]
 		s.algorithm.Adopt(theta, s.sent, &s.participants[i])
-		losses[i], _ = s.judges[worker].Judge(theta, &s.federation.Train[i])
+		p := &s.participants[i]
+		losses[i], _ = s.judges[worker].Judge(theta, s.algorithm.Standardised(p, &s.federation.Train[i]))
 	})
 	sum, total := 0.0, 0.0
 	for i, l := range losses {
@@ -211,6 +213,10 @@ func (s *Silos) line(i int, spend account.Guarantee, proved *account.Guarantee) 
 		Epsilon: event.Number(spend.Epsilon), Delta: event.Number(spend.Delta),
 		Claim: spend.Claim, Unit: spend.Unit, Relation: string(spend.Relation), Trust: spend.Trust, Sampling: spend.Sampling,
 		Comparable: s.run.Data.Kind == "school" || plan.Examples >= s.run.Algorithm.Local.Batch,
+	}
+	if plan.Moments > 0 {
+		n := event.Number(plan.Moments)
+		line.Moments = &n
 	}
 	if proved != nil {
 		n := event.Number(proved.Epsilon)

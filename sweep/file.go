@@ -182,6 +182,7 @@ func (p *Plan) settleTuning() error {
 		"charged tuning is of algorithm.kind mr-mtl, with a fixed lambda and no warm start: trials follow the means of a pivot run at that public lambda")
 	require(p.Base.Privacy.Epsilon > 0 && p.Base.Privacy.NoiseMultiplier == 0, "charged tuning needs privacy.epsilon: the noise follows from it")
 	require(p.Base.Privacy.RecordsPerPerson <= 1, "privacy.records_per_person: charged tuning knows one record a person only")
+	require(p.Base.Data.Standardise != "paid", "data.standardise: charged tuning has no charge for moments; allowed: silo (paper accounting), public, none")
 	for _, s := range p.Points[0].Settings {
 		require(slices.Contains(tunable, s.Path), "grid.%s: charged tuning can vary %s", s.Path, strings.Join(tunable, " and "))
 	}

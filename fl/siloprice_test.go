@@ -1,0 +1,73 @@
+package fl
+
+import (
+	"math"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// TestPriceIsWhatItsRoundsCost: what a silo is told before the first round is what the
+// rounds will cost one by one, choices of a cluster included, and the target.
+func TestPriceIsWhatItsRoundsCost(t *testing.T) {
+	for name, run := range siloVariants() {
+		if run.Privacy.Epsilon == 0 || run.Algorithm.Kind == "dp-fedavg" {
+			continue // no silo pays for its examples
+		}
+		t.Run(name, func(t *testing.T) {
+			silo := newTestSilo(t, run, 4)
+			train, _ := testSilos(4, 40, 3, 0.5)
+			p := Participant{Name: "one", Data: &train[0]}
+			if err := silo.Prepare(&p); err != nil {
+				t.Fatal(err)
+			}
+			used := func(releases ...event.Release) float64 {
+				a, err := account.NewRDP(p.Plan.terms)
+				for _, r := range releases {
+					if err == nil {
+						err = a.Compose(r)
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := a.Guarantee(run.Privacy.Delta)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return float64(g.Epsilon)
+			}
+			price := func(from int) float64 {
+				r, err := silo.Price(&p, from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return used(r)
+			}
+			for _, from := range []int{0, 1} {
+				var each []event.Release
+				for round := from; round < run.Algorithm.Rounds; round++ {
+					r, err := p.Plan.release(silo.method.choosing(round), silo.owesMoments(0, &p) && round == from)
+					if err != nil {
+						t.Fatal(err)
+					}
+					each = append(each, r)
+				}
+				whole, rounds := price(from), used(each...)
+				if math.Abs(whole-rounds) > 1e-9*rounds {
+					t.Errorf("from round %d on the price is epsilon %v, the rounds cost %v", from+1, whole, rounds)
+				}
+				if whole > run.Privacy.Epsilon*(1+1e-6) {
+					t.Errorf("the price is epsilon %v, the target %v", whole, run.Privacy.Epsilon)
+				}
+			}
+			if price(1) >= price(0) {
+				t.Error("fewer rounds cost as much")
+			}
+			if _, err := silo.Price(&p, run.Algorithm.Rounds); err == nil {
+				t.Error("rounds that there are none of have a price")
+			}
+		})
+	}
+}
