@@ -66,6 +66,10 @@ type chainCell[F Float] struct {
 	cells    []cell[F]
 	values   [][]F // values[i] goes into layer i; the last one comes out
 	gradient [2][]F
+	// The first layers take examples one by one: what is between two of them is then
+	// still in the cache.
+	apart int
+	own   [2][]F // through which one example's gradients travel back
 }
 
 func (c *chain[F]) newCell(examples int) *chainCell[F] {
@@ -81,7 +85,25 @@ func (c *chain[F]) newCell(examples int) *chainCell[F] {
 		cc.values[i+1] = make([]F, examples*shape.Len())
 	}
 	cc.gradient = [2][]F{make([]F, examples*largest), make([]F, examples*largest)}
+	for cc.apart < len(c.layers) && c.layers[cc.apart].oneByOne() {
+		cc.apart++
+	}
+	if cc.apart == 1 {
+		cc.apart = 0 // nothing is between
+	}
+	if cc.apart > 0 {
+		cc.own = [2][]F{make([]F, largest), make([]F, largest)}
+	}
 	return cc
+}
+
+// lengthInto is the number of values of one example that go into layer i, or come out
+// of the last one.
+func (c *chain[F]) lengthInto(i int) int {
+	if i == 0 {
+		return c.input.Len()
+	}
+	return c.layers[i-1].output().Len()
 }
 
 // overwrites says whether layer i may write over its input: it wants to, the
@@ -93,54 +115,102 @@ func (c *chain[F]) overwrites(i int) bool {
 // forward returns the outputs of g examples.
 func (c *chainCell[F]) forward(theta, in []F, g int) []F {
 	c.values[0] = in
-	shape := c.input
-	for i, l := range c.layers {
-		x := c.values[i][:g*shape.Len()]
-		shape = l.output()
+	for i := range c.layers {
 		if c.overwrites(i) {
 			c.values[i+1] = c.values[i]
 		}
-		c.cells[i].forward(c.part(theta, i), x, c.values[i+1][:g*shape.Len()], g)
 	}
-	return c.values[len(c.layers)][:g*shape.Len()]
+	for e := range g {
+		for i := range c.apart {
+			c.forwardThrough(theta, i, e, 1)
+		}
+	}
+	for i := c.apart; i < len(c.layers); i++ {
+		c.forwardThrough(theta, i, 0, g)
+	}
+	return c.values[len(c.layers)][:g*c.lengthInto(len(c.layers))]
+}
+
+// forwardThrough takes g examples from the first-th on through layer i.
+func (c *chainCell[F]) forwardThrough(theta []F, i, first, g int) {
+	in, out := c.lengthInto(i), c.lengthInto(i+1)
+	c.cells[i].forward(c.part(theta, i), c.values[i][first*in:(first+g)*in], c.values[i+1][first*out:(first+g)*out], g)
 }
 
 // backward takes dOut back through all layers and returns the gradient at the
 // input if it is wanted. dOut is overwritten.
 func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wantInput bool) []F {
 	d, turn := dOut, 0
-	for i := len(c.layers) - 1; i >= 0; i-- {
-		inLen := c.input.Len()
-		if i > 0 {
-			inLen = c.layers[i-1].output().Len()
-		}
-		p := pass[F]{
-			theta: c.part(theta, i), in: c.values[i][:g*inLen], out: c.values[i+1][:g*c.layers[i].output().Len()],
-			dOut: d, norms: norms, g: g,
-		}
-		if acc != nil {
-			p.acc = c.part(acc, i)
-		}
+	for i := len(c.layers) - 1; i >= c.apart; i-- {
+		p := c.pass(theta, acc, norms, i, 0, g)
+		p.dOut = d
 		if i > 0 || wantInput {
 			if c.overwrites(i) {
 				p.dIn = d // same length: element by element
 			} else {
-				p.dIn = c.gradient[turn][:g*inLen]
+				p.dIn = c.gradient[turn][:g*c.lengthInto(i)]
 				turn = 1 - turn
 			}
 		}
 		c.cells[i].backward(p)
 		d = p.dIn
 	}
-	return d
+	if c.apart == 0 {
+		return d
+	}
+	var inputs []F
+	if wantInput {
+		inputs = c.gradient[turn][:g*c.lengthInto(0)]
+	}
+	for e := range g {
+		c.backwardApart(theta, d, acc, norms, e, inputs)
+	}
+	return inputs
+}
+
+// backwardApart takes one example's gradient back through the first layers, into its
+// place among the inputs' unless they are nil.
+func (c *chainCell[F]) backwardApart(theta, dOut, acc []F, norms []float64, e int, inputs []F) {
+	out := c.lengthInto(c.apart)
+	d, turn := dOut[e*out:(e+1)*out], 0
+	for i := c.apart - 1; i >= 0; i-- {
+		p := c.pass(theta, acc, norms, i, e, 1)
+		p.dOut = d
+		in := c.lengthInto(i)
+		switch {
+		case i == 0 && inputs == nil:
+		case i == 0:
+			p.dIn = inputs[e*in : (e+1)*in]
+		case c.overwrites(i):
+			p.dIn = d
+		default:
+			p.dIn = c.own[turn][:in]
+			turn = 1 - turn
+		}
+		c.cells[i].backward(p)
+		d = p.dIn
+	}
+}
+
+// pass is the way back through layer i for g examples from the first-th on, but for
+// the gradients.
+func (c *chainCell[F]) pass(theta, acc []F, norms []float64, i, first, g int) pass[F] {
+	in, out := c.lengthInto(i), c.lengthInto(i+1)
+	p := pass[F]{
+		theta: c.part(theta, i), in: c.values[i][first*in : (first+g)*in], out: c.values[i+1][first*out : (first+g)*out],
+		g: g, first: first,
+	}
+	if acc != nil {
+		p.acc = c.part(acc, i)
+	}
+	if norms != nil {
+		p.norms = norms[first : first+g]
+	}
+	return p
 }
 
 func (c *chainCell[F]) add(acc, weights []F, g int) {
 	for i := range c.layers {
-		inLen := c.input.Len()
-		if i > 0 {
-			inLen = c.layers[i-1].output().Len()
-		}
-		c.cells[i].add(c.part(acc, i), c.values[i][:g*inLen], weights, g)
+		c.cells[i].add(c.part(acc, i), c.values[i][:g*c.lengthInto(i)], weights, g)
 	}
 }

@@ -57,6 +57,7 @@ func (c *conv[F]) prepare(theta []F, _ int) {
 
 func (c *conv[F]) inPlace() bool     { return false }
 func (c *conv[F]) needsOutput() bool { return c.relu }
+func (c *conv[F]) oneByOne() bool    { return !c.transposed } // whose way back reads the parameters
 
 func (c *conv[F]) cell(examples int) cell[F] {
 	return &convCell[F]{conv: c, kept: make([]F, examples*c.parameters())}
@@ -102,7 +103,7 @@ func (c *convCell[F]) backward(p pass[F]) {
 	case p.norms != nil:
 		in, out, n := len(p.in)/p.g, c.out.Len(), c.parameters()
 		for i := range p.g {
-			own := c.kept[i*n : (i+1)*n]
+			own := c.kept[(p.first+i)*n:][:n]
 			c.gradient(own, p.in[i*in:(i+1)*in], p.dOut[i*out:(i+1)*out], false)
 			p.norms[i] += kernel.SquaredNorm(own)
 		}

@@ -42,6 +42,7 @@ func (d *dense[F]) prepare(theta []F, examples int) {
 }
 
 func (d *dense[F]) inPlace() bool     { return false }
+func (d *dense[F]) oneByOne() bool    { return false }
 func (d *dense[F]) needsOutput() bool { return d.relu }
 
 func (d *dense[F]) cell(examples int) cell[F] {

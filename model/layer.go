@@ -50,6 +50,9 @@ type layer[F Float] interface {
 	// pass reads the output.
 	inPlace() bool
 	needsOutput() bool
+	// oneByOne says that examples gain nothing from being taken together, neither
+	// way, and that parameters may change between them on the way back.
+	oneByOne() bool
 }
 
 // cell is a layer with one worker's memory.
@@ -72,6 +75,7 @@ type pass[F Float] struct {
 	acc            []F // not nil: add the gradients' plain sum here at once
 	norms          []float64
 	g              int
+	first          int // place of the first example among those whose gradients are kept
 }
 
 // bare is what layers without parameters share.
@@ -83,4 +87,5 @@ func (bare[F]) initialise([]F, rand.Source) {}
 func (bare[F]) prepare([]F, int)            {}
 func (bare[F]) inPlace() bool               { return false }
 func (bare[F]) needsOutput() bool           { return false }
+func (bare[F]) oneByOne() bool              { return true }
 func (bare[F]) add([]F, []F, []F, int)      {}

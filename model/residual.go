@@ -15,6 +15,7 @@ func (r *residual[F]) initialise(theta []F, src rand.Source) { r.inner.initialis
 func (r *residual[F]) prepare(theta []F, examples int)       { r.inner.prepare(theta, examples) }
 func (r *residual[F]) inPlace() bool                         { return false }
 func (r *residual[F]) needsOutput() bool                     { return false }
+func (r *residual[F]) oneByOne() bool                        { return false } // its inner layers may be
 
 func (r *residual[F]) cell(examples int) cell[F] {
 	return &residualCell[F]{inner: r.inner.newCell(examples), d: make([]F, examples*r.output().Len())}

@@ -65,8 +65,8 @@ func BenchmarkScaling(b *testing.B) {
 		return s
 	}
 	one, two, left, right := open(1), open(2), open(1), open(1)
-	rounds := func(s *Simulation) {
-		for range 25 {
+	rounds := func(s *Simulation, n int) {
+		for range n {
 			if _, err := s.Step(); err != nil {
 				b.Error(err)
 			}
@@ -77,14 +77,16 @@ func BenchmarkScaling(b *testing.B) {
 		f()
 		return time.Since(start).Seconds()
 	}
+	const block = 50
 	var alone, shared, apart []float64
 	for b.Loop() {
-		alone = append(alone, timed(func() { rounds(one) }))
-		shared = append(shared, timed(func() { rounds(two) }))
+		alone = append(alone, timed(func() { rounds(one, block) }))
+		rounds(two, block/5) // the second core slept meanwhile, and wakes slowly
+		shared = append(shared, timed(func() { rounds(two, block) }))
 		apart = append(apart, timed(func() {
 			done := make(chan struct{})
-			go func() { rounds(right); close(done) }()
-			rounds(left)
+			go func() { rounds(right, block); close(done) }()
+			rounds(left, block)
 			<-done
 		})/2)
 	}

@@ -49,11 +49,10 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 	clear(r.size)
 	for i, c := range releases.Clients {
 		j := outcome.Assigned[i]
-		a := s.participants[c].Account
-		total := a.Epsilon()
+		spent := s.spent[c]
 		r.size[j]++
-		r.Top[j] = max(r.Top[j], total)
-		r.count(int(a.Releases), total)
+		r.Top[j] = max(r.Top[j], spent.epsilon)
+		r.count(spent.releases, spent.epsilon)
 	}
 	round := s.state.Round // already the next one: counted from 1
 	r.keepReleases(round, releases, outcome)

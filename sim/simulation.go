@@ -38,8 +38,16 @@ type Simulation struct {
 	outcome   fl.Outcome
 	losses    []float64
 	errs      []error
+	spent     []spending // by client, as of its last release
 	// Method values are made once: a closure a round would be garbage a round.
 	respondOne, validateOne, tallyOrValidateOne, trainLossOne func(worker, i int)
+}
+
+// spending is a client's account in short. Its worker writes it, so that counting does
+// not fetch every account from another core's cache.
+type spending struct {
+	releases int
+	epsilon  float64
 }
 
 // progress is what decides when to stop and what to return.
@@ -100,6 +108,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		state:        group.Start(),
 		losses:       make([]float64, max(len(federation.Train), len(federation.Validation))),
 		errs:         make([]error, a.ClientsPerRound),
+		spent:        make([]spending, len(federation.Train)),
 	}
 	for range workers {
 		s.learners = append(s.learners, group.Model().Learner())
@@ -188,6 +197,7 @@ func (s *Simulation) respond(worker, i int) {
 	switch {
 	case err != nil:
 	case released:
+		s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
 		err = s.round.Released(i)
 	default:
 		err = s.round.Declined(i)

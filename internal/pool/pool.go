@@ -64,7 +64,7 @@ func (p *Pool) Each(n int, job func(worker, i int)) {
 	// Fetching one by one would cost more than tiny jobs, and neighbours that write
 	// next to each other belong to one worker; but at the end everybody waits for the
 	// last chunk.
-	p.chunk = max(1, int64(n)/int64(64*len(p.workers)))
+	p.chunk = max(1, int64(n)/int64(32*len(p.workers)))
 	for i := range p.workers {
 		w := &p.workers[i]
 		w.next.Store(int64(n) * int64(i) / int64(len(p.workers)))
