@@ -23,17 +23,18 @@ type figure16 struct {
 	masks                []float64
 	epsilon, step        float64
 	lambdas              []float64
+	prox                 string
 	few                  bool // two methods only
 }
 
 func (l *lab) figure16() figure16 {
 	switch l.options.Scale {
 	case Smoke:
-		return figure16{silos: 4, limit: 50, rounds: 1, masks: []float64{0}, epsilon: 10, step: 0.3, lambdas: []float64{0.1}, few: true}
+		return figure16{silos: 4, limit: 50, rounds: 1, masks: []float64{0}, epsilon: 10, step: 0.3, lambdas: []float64{0.1}, prox: "server", few: true}
 	case Quick:
-		return figure16{silos: 8, limit: 300, rounds: 12, masks: []float64{0}, epsilon: 10, step: 1, lambdas: []float64{0.3}}
+		return figure16{silos: 8, limit: 300, rounds: 12, masks: []float64{0}, epsilon: 10, step: 1, lambdas: []float64{0.3}, prox: "server"}
 	}
-	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1}, epsilon: 3, step: 0.3, lambdas: []float64{0.3}}
+	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1}, epsilon: 3, step: 0.3, lambdas: []float64{1}, prox: "server"}
 }
 
 // warmShare is the share of rounds that a warm start gives to IFCA: five rounds of
@@ -46,6 +47,9 @@ func (f figure16) contenders(mask float64) []contender {
 		r.Data.Silos, r.Data.TrainLimit, r.Data.Mask = f.silos, f.limit, mask
 		r.Algorithm.Rounds, r.Algorithm.Stop.Every, r.Algorithm.Local.Step = f.rounds, f.rounds, f.step
 		r.Algorithm.WarmStart = warm
+		if method == "mr-mtl" {
+			r.Algorithm.Prox = f.prox
+		}
 		if warm > 0 || method == "ifca" {
 			r.Algorithm.Hypotheses = 4
 		}
@@ -79,6 +83,10 @@ func runSiloRotatedMNIST(l *lab) (report.Study, error) {
 		Caveats: siloCaveats(
 			fmt.Sprintf("%d silos, %s, %d rounds, epsilon %v, delta 1e-4, clip 1, batch 100, step %v, lambda from %v. The paper gives clip and batch, 40 silos and 200 rounds; epsilon, delta, step, lambda and masks are ours.", f.silos, limitLabel(f.limit), f.rounds, f.epsilon, f.step, f.lambdas),
 		),
+	}
+	s.Caveats = append(s.Caveats, "MR-MTL draws models to the mean after the round (prox: server). With the regulariser in the steps, against the last round's mean, a lambda that shares enough also holds all models back.")
+	if l.options.Scale == Full {
+		s.Caveats = append(s.Caveats, "The settings come from a small search that is not charged, on a seed that is not among the study's and the first 10 to 12 of 50 rounds: error of IFCA 24 % with step 0.3 (21 % with step 1, whose loss no longer fell); of warm MR-MTL 24 % with prox server and lambda 1, 29, 34 and 37 % with the regulariser in the steps and lambda 0.3, 1 and 2.5.")
 	}
 	if l.options.Scale != Full {
 		s.Caveats = append(s.Caveats, "At this scale silos are few and small, and the budget is large to make up for it (the step is the better of 0.3 and 1): the rows show that everything runs, not what the paper claims.")
