@@ -50,6 +50,11 @@ func TestBroadcastTravelsUnchanged(t *testing.T) {
 			t.Errorf("%v passes for a finite number", bad)
 		}
 	}
+	for cut := 1; cut < 8; cut++ {
+		if !notFinite(make([]byte, 8+cut)) {
+			t.Errorf("a value of %d bytes goes unnoticed", cut)
+		}
+	}
 	if notFinite(appendVector(nil, []float64{math.MaxFloat64, -math.SmallestNonzeroFloat64, 0})) {
 		t.Error("finite numbers are refused")
 	}
@@ -139,7 +144,7 @@ func TestPlanIsReadStrictly(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	for _, m := range []proto.Message{
 		&wire.OfferRequest{Slot: &wire.Slot{Run: "r", Round: 1}, Content: &wire.Content{Size: 16, Sha256: make([]byte, 32)}},
-		&wire.UploadPart{Part: newPart(0, []byte("12345678"))}, &wire.NextRequest{Run: "r"}, &wire.JoinReply{Plan: []byte("{}")},
+		&wire.UploadPart{Part: newPart(0, []byte("12345678"))}, &wire.UploadPart{Part: newPart(0, []byte("1234567"))}, &wire.NextRequest{Run: "r"}, &wire.JoinReply{Plan: []byte("{}")},
 	} {
 		raw, err := proto.Marshal(m)
 		if err != nil {

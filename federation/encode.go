@@ -92,13 +92,13 @@ func firstNotFinite(values []float64) int {
 }
 
 // notFinite finds a value that is no finite number in encoded values, by its
-// exponent: all bits set.
+// exponent: all bits set. A value that is cut is none.
 func notFinite(raw []byte) bool {
 	const exponent = 0x7ff0
-	for i := 6; i < len(raw); i += 8 {
-		if binary.LittleEndian.Uint16(raw[i:])&exponent == exponent {
+	for ; len(raw) >= 8; raw = raw[8:] {
+		if binary.LittleEndian.Uint16(raw[6:])&exponent == exponent {
 			return true
 		}
 	}
-	return false
+	return len(raw) > 0
 }
