@@ -199,19 +199,13 @@ func (p *Participant) decline(ctx context.Context, s *session, round int64, whol
 }
 
 // planned is what can be told before the first round: what one round will cost, or,
-// of a silo, which answers every round, what all rounds that the ledger does not know
-// yet will cost.
+// of a silo, which answers every round, what all rounds to come will cost.
 func (p *Participant) planned(s *session) (r event.Release, known bool, err error) {
 	if s.half.Planned != nil {
 		return *s.half.Planned, true, nil
 	}
 	if silo, ok := s.half.Algorithm.(*fl.Silo); ok {
-		next := 0
-		for ; next < s.run.Algorithm.Rounds; next++ {
-			if _, known := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: next}); !known {
-				break
-			}
-		}
+		next := p.nextRound(s)
 		if next == s.run.Algorithm.Rounds {
 			return r, false, nil
 		}
@@ -220,6 +214,18 @@ func (p *Participant) planned(s *session) (r event.Release, known bool, err erro
 	}
 	r, known = plannedRelease(s)
 	return r, known, nil
+}
+
+// nextRound is the round after the last one that the ledger knows: rounds that were
+// missed before it do not come again.
+func (p *Participant) nextRound(s *session) int {
+	next := 0
+	for r := range s.run.Algorithm.Rounds {
+		if _, known := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}); known {
+			next = r + 1
+		}
+	}
+	return next
 }
 
 // plannedRelease is what a round of a group-private plan will cost.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
 )
 
 // TestRoundsBeginFromEarlierMemory: a round that is made again after a crash starts
@@ -235,5 +237,27 @@ func TestExampleFilesLoad(t *testing.T) {
 	}
 	if _, err := LoadPolicy(read("policy.yaml")); err != nil {
 		t.Error(err)
+	}
+}
+
+// knownRounds is a ledger that knows some rounds.
+type knownRounds struct {
+	Ledger
+	rounds []int
+}
+
+func (k knownRounds) Entry(s ledger.Slot) (ledger.Entry, bool) {
+	return ledger.Entry{}, slices.Contains(k.rounds, s.Round)
+}
+
+// TestMissedRoundsArePricedOnce: a silo that missed a round and starts again is not
+// asked to pay once more for the rounds that it made after it.
+func TestMissedRoundsArePricedOnce(t *testing.T) {
+	s := &session{run: config.Run{Algorithm: config.Algorithm{Rounds: 6}}}
+	for want, rounds := range map[int][]int{0: nil, 2: {0, 1}, 5: {0, 1, 3, 4}, 6: {5}} {
+		p := &Participant{o: ParticipantOptions{Ledger: knownRounds{rounds: rounds}}}
+		if got := p.nextRound(s); got != want {
+			t.Errorf("after rounds %v the next one is %d, want %d", rounds, got, want)
+		}
 	}
 }
