@@ -140,7 +140,7 @@ func (d *doomed) run(after func(kill int) time.Duration) (hash string, kills int
 // TestServerKilledAtAnyInstant: a server that is killed again and again ends with the
 // models of one that was not, and every participant was charged once a round.
 func TestServerKilledAtAnyInstant(t *testing.T) {
-	rounds, want := 50, 12
+	rounds, want := 50, 20
 	if *soak {
 		want = 200
 	}
