@@ -18,9 +18,7 @@ type Round struct {
 	open    bool
 }
 
-// answer is as wide as a word: workers that settle neighbours must not fight for a
-// cache line more than need be.
-type answer uint64
+type answer uint8
 
 const (
 	waiting answer = iota

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -37,7 +38,8 @@ type Simulation struct {
 	releases  fl.Releases
 	outcome   fl.Outcome
 	losses    []float64
-	errs      []error
+	errs      []error // by client of the round, looked at if one failed
+	failed    atomic.Bool
 	spent     []spending // by client, as of its last release
 	// Method values are made once: a closure a round would be garbage a round.
 	respondOne, validateOne, tallyOrValidateOne, trainLossOne func(worker, i int)
@@ -167,11 +169,8 @@ func (s *Simulation) Step() (bool, error) {
 	}
 	n := len(s.round.Clients())
 	s.each(n, s.respondOne)
-	for i, err := range s.errs[:n] { // the lowest client's error, whichever worker met one first
-		if err != nil {
-			s.errs[i] = nil
-			return false, err
-		}
+	if s.failed.Swap(false) {
+		return false, s.firstError(n)
 	}
 	s.noteDeclined()
 	if s.releases, err = s.round.Close(); err != nil {
@@ -202,7 +201,21 @@ func (s *Simulation) respond(worker, i int) {
 	default:
 		err = s.round.Declined(i)
 	}
-	s.errs[i] = err
+	if err != nil {
+		s.errs[i] = err
+		s.failed.Store(true)
+	}
+}
+
+// firstError is the lowest client's, whichever worker met one first.
+func (s *Simulation) firstError(clients int) (first error) {
+	for i, err := range s.errs[:clients] {
+		if first == nil {
+			first = err
+		}
+		s.errs[i] = nil
+	}
+	return first
 }
 
 func (s *Simulation) noteDeclined() {

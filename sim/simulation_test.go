@@ -379,3 +379,32 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations in a round of 1,000 updates", n)
 	}
 }
+
+// failing is an algorithm whose clients from one on cannot respond.
+type failing struct {
+	fl.Algorithm
+	from int
+}
+
+func (f failing) Respond(w *fl.Worker, b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+	if p.ID >= f.from {
+		return false, fmt.Errorf("client %d is ill", p.ID)
+	}
+	return f.Algorithm.Respond(w, b, p, out)
+}
+
+// TestFirstErrorIsTheLowestClients, whichever worker meets one first.
+func TestFirstErrorIsTheLowestClients(t *testing.T) {
+	for _, workers := range []int{1, 2, 8} {
+		s, err := New(thousand(workers), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.algorithm = failing{s.algorithm, 300}
+		_, err = s.Step()
+		if err == nil || err.Error() != "client 300 is ill" {
+			t.Errorf("%d workers: %v", workers, err)
+		}
+		s.Close()
+	}
+}

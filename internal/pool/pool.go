@@ -62,8 +62,7 @@ func (p *Pool) Each(n int, job func(worker, i int)) {
 	others := len(p.workers) - 1
 	p.job = job
 	// Fetching one by one would cost more than tiny jobs, and neighbours that write
-	// next to each other belong to one worker; but at the end everybody waits for the
-	// last chunk.
+	// next to each other belong to one worker.
 	p.chunk = max(1, int64(n)/int64(32*len(p.workers)))
 	for i := range p.workers {
 		w := &p.workers[i]
@@ -125,13 +124,29 @@ func (p *Pool) drain(worker int) {
 	for k := range p.workers {
 		share := &p.workers[(worker+k)%len(p.workers)]
 		for {
-			to := share.next.Add(p.chunk)
-			for i := to - p.chunk; i < min(to, share.end); i++ {
-				p.job(worker, int(i))
-			}
-			if to >= share.end {
+			from, to := share.take(p.chunk)
+			if from == to {
 				break
 			}
+			for i := from; i < to; i++ {
+				p.job(worker, int(i))
+			}
+		}
+	}
+}
+
+// take is the next piece of a share: a chunk, and less towards the end, where
+// everybody waits for the last piece.
+func (w *worker) take(chunk int64) (from, to int64) {
+	for {
+		from = w.next.Load()
+		left := w.end - from
+		if left <= 0 {
+			return 0, 0
+		}
+		to = from + min(chunk, max(1, left/4))
+		if w.next.CompareAndSwap(from, to) {
+			return from, to
 		}
 	}
 }
