@@ -86,7 +86,7 @@ type Algorithm struct {
 	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds at most (sound mode: exactly)"`
 	ClientsPerRound int    `yaml:"clients_per_round" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"clients asked in every round; 0: all"`
 	Sampling        string `yaml:"sampling" jsonschema:"enum=uniform,enum=balanced" jsonschema_description:"uniform: afresh every round; balanced: shuffle all clients, take the next ones"`
-	Empty           string `yaml:"empty" jsonschema:"enum=relocate,enum=keep" jsonschema_description:"a hypothesis without updates: moved to the farthest released vector, or left"`
+	Empty           string `yaml:"empty" jsonschema:"enum=relocate,enum=keep,enum=split" jsonschema_description:"a hypothesis without updates: moved to the farthest released vector, left, or (silos) given half of another cluster"`
 	IdleRounds      int    `yaml:"idle_rounds" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rounds without an update before it is moved"`
 	Local           Local  `yaml:"local" jsonschema_description:"training at the client"`
 	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`

@@ -24,6 +24,7 @@ func Check(run config.Run) config.Faults {
 	if run.Data.Kind == "synthetic" { // of real data the counts are known when they are loaded
 		CheckCounts(&c, a, run.Data.Users, run.Data.ValidationUsers)
 	}
+	c.Require(a.Empty != "split", "algorithm.empty", "is split, which needs releases that name their cluster; allowed: keep, relocate")
 	pictures := run.Data.Kind == "writers"
 	c.Require(pictures || a.Local.Loss != "cross-entropy", "algorithm.local.loss", "is %q, but rows have real targets; allowed: squared-error, rmse", a.Local.Loss)
 	switch a.Kind {

@@ -139,6 +139,9 @@ func siloVariants() map[string]config.Run {
 		run.Algorithm.WarmStart, run.Algorithm.Hypotheses = 0.3, 2
 		out["warm "+kind] = run
 	}
+	split := siloRun("ifca")
+	split.Algorithm.Hypotheses, split.Algorithm.Empty, split.Algorithm.Selection.Share = 3, "split", 0.5
+	out["ifca split"] = split
 	for _, prox := range []string{"inside", "server"} {
 		run := siloRun("mr-mtl")
 		run.Algorithm.Prox = prox

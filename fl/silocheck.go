@@ -32,6 +32,7 @@ func checkSilo(run config.Run) config.Faults {
 		"is %v, but %s has none; allowed: 0, or one of %s", a.WarmStart, a.Kind, strings.Join(warm, ", "))
 	c.Require(!clusters || a.Hypotheses > 1, "algorithm.hypotheses", "is %d: one cluster is no choice; allowed: 2 or more", a.Hypotheses)
 	c.Require(clusters || a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but %s has one model; allowed: 1 (or set algorithm.warm_start)", a.Hypotheses, a.Kind)
+	c.Require(a.Empty != "relocate", "algorithm.empty", "is relocate, which is for vectors that name no cluster; allowed: keep, split")
 	c.Require(a.ClientsPerRound == 0, "algorithm.clients_per_round", "is %d, but every silo takes part in every round; allowed: 0", a.ClientsPerRound)
 	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
 	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a silo's target is its ceiling; set privacy.epsilon")

@@ -122,7 +122,7 @@ func (c *clustered) trainCentre(w *Worker, b Broadcast, p *Participant, out []fl
 }
 
 // aggregate moves every cluster's model to the weighted mean of its silos'. One
-// without releases stays.
+// without releases stays, or takes over half of another.
 func (c *clustered) aggregate(st *State, r Releases) Outcome {
 	length := c.ReleaseLength()
 	c.assigned = c.assigned[:0]
@@ -158,5 +158,6 @@ func (c *clustered) aggregate(st *State, r Releases) Outcome {
 		copy(st.Hypotheses, c.before)
 		return Outcome{Assigned: c.assigned, Err: fmt.Errorf("round %d: the mean of the releases is not finite: %w", st.Round, err)}
 	}
+	c.splitEmpty(st, r)
 	return Outcome{Assigned: slices.Clip(c.assigned)}
 }

@@ -189,6 +189,7 @@ func TestSiloFaults(t *testing.T) {
 		"privacy.relation":            func(r *config.Run) { r.Privacy.Relation = "replace-one" },
 		"privacy.noise_multiplier":    func(r *config.Run) { r.Privacy.NoiseMultiplier = 1 },
 		"algorithm.clients_per_round": func(r *config.Run) { r.Algorithm.ClientsPerRound = 5 },
+		"algorithm.empty":             func(r *config.Run) { r.Algorithm.Empty = "relocate" },
 		"algorithm.stop":              func(r *config.Run) { r.Algorithm.Stop.Patience = 6 },
 		"algorithm.selection.score":   func(r *config.Run) { r.Algorithm.Selection.Score = "error" },
 		"algorithm.prox":              func(r *config.Run) { r.Algorithm.Kind, r.Algorithm.Prox = "ditto", "server" },
@@ -210,6 +211,11 @@ func TestSiloFaults(t *testing.T) {
 	group.Algorithm.Kind = "mr-mtl"
 	if faults := Check(group); len(faults) != 1 || faults[0].Path != "algorithm.kind" {
 		t.Errorf("mr-mtl on synthetic clients: %v", faults)
+	}
+	group = config.Default("fedavg", "paper")
+	group.Algorithm.Empty = "split"
+	if faults := Check(group); len(faults) != 1 || faults[0].Path != "algorithm.empty" {
+		t.Errorf("split without clusters that are named: %v", faults)
 	}
 }
 

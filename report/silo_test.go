@@ -78,6 +78,28 @@ func TestSiloTables(t *testing.T) {
 	}
 }
 
+// TestSiloClustersAreTold, and models that nobody chose.
+func TestSiloClustersAreTold(t *testing.T) {
+	r := siloFixture()
+	first := 0
+	r.Clusters, r.Silos[0].Cluster, r.Silos[1].Cluster = 3, &first, &first
+	var page, table bytes.Buffer
+	if err := SiloHTML(&page, "school", []sim.SiloResult{r}); err != nil {
+		t.Fatal(err)
+	}
+	if err := SiloTable(&table, []sim.SiloSummary{r.SiloSummary}); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"page": page.String(), "table": table.String()} {
+		if !strings.Contains(text, "Clusters of 2, 0 and 0 silos. Nobody chose 2 of 3 models") {
+			t.Errorf("the %s does not tell the clusters:\n%s", name, text)
+		}
+	}
+	if !strings.Contains(page.String(), `<th scope="col" class="n">Cluster</th>`) {
+		t.Error("the page does not say where a silo is")
+	}
+}
+
 // TestReportsOfOneFamily: a page about runs of both families would compare figures
 // that cannot be compared.
 func TestReportsOfOneFamily(t *testing.T) {

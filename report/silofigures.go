@@ -18,8 +18,35 @@ func siloFigures(id, name string, r sim.SiloResult) vectorRow {
 			{Name: figure + ", round by round", Chart: siloCurve(id+"-rounds", name, figure, r)},
 			{Name: figure + " of every silo", Chart: siloDots(id+"-silos", name, figure, r)},
 		},
-		Caption: "Left: the mean over all silos’ held-out examples after every judged round. Right: every silo by its number of training examples; the line is the mean.",
+		Caption: strings.TrimSpace("Left: the mean over all silos’ held-out examples after every judged round. Right: every silo by its number of training examples; the line is the mean. " +
+			siloClusters(r.SiloSummary)),
 	}
+}
+
+// siloClusters says how silos came to share models, where they could choose, and which
+// models were left over: groups that have found no model of their own train together.
+func siloClusters(r sim.SiloSummary) string {
+	if r.Clusters < 2 {
+		return ""
+	}
+	sizes, unused := make([]int, r.Clusters), 0
+	for _, s := range r.Silos {
+		if s.Cluster != nil && *s.Cluster >= 0 && *s.Cluster < len(sizes) {
+			sizes[*s.Cluster]++
+		}
+	}
+	words := make([]string, len(sizes))
+	for i, n := range sizes {
+		words[i] = count(n)
+		if n == 0 {
+			unused++
+		}
+	}
+	text := "Clusters of " + joined(words) + " silos."
+	if unused > 0 {
+		text += fmt.Sprintf(" Nobody chose %d of %d models: groups may have been left together (algorithm.empty: split parts them).", unused, len(sizes))
+	}
+	return text
 }
 
 func siloCurve(id, name, figure string, r sim.SiloResult) template.HTML {

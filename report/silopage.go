@@ -38,11 +38,12 @@ type siloSummaryRow struct {
 
 type siloLines struct {
 	ID, Method string
+	Clusters   bool
 	Lines      []siloLine
 }
 
 type siloLine struct {
-	Name, Examples, Target, Noise, Epsilon, Proved, Relation, Sampling, Figure string
+	Cluster, Name, Examples, Target, Noise, Epsilon, Proved, Relation, Sampling, Figure string
 }
 
 // SiloHTML writes the report of one run on silos, or of several side by side, as
@@ -161,7 +162,7 @@ func siloLabel(name string, r sim.SiloSummary) label {
 }
 
 func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
-	t := siloLines{ID: id, Method: name}
+	t := siloLines{ID: id, Method: name, Clusters: r.Clusters > 1}
 	for _, s := range r.Silos {
 		line := siloLine{
 			Name: s.Name, Examples: count(s.Examples), Noise: rounded(float64(s.Noise)), Epsilon: cost(float64(s.Epsilon)),
@@ -176,6 +177,9 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 		}
 		if s.Proved != nil {
 			line.Proved = cost(float64(*s.Proved))
+		}
+		if s.Cluster != nil {
+			line.Cluster = count(*s.Cluster + 1)
 		}
 		if f, ok := siloLineFigure(s); ok {
 			line.Figure = rounded(f)

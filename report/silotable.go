@@ -31,6 +31,13 @@ func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
 	if err := writeRows(w, rows); err != nil {
 		return err
 	}
+	for _, r := range runs {
+		if text := siloClusters(r); text != "" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", r.Algorithm, text); err != nil {
+				return err
+			}
+		}
+	}
 	return notLoaded(w, runs)
 }
 

@@ -51,7 +51,8 @@ func (f figure16) contenders(mask float64) []contender {
 			r.Algorithm.Prox = f.prox
 		}
 		if warm > 0 || method == "ifca" {
-			r.Algorithm.Hypotheses = 4
+			// Random models may leave two quarters in one cluster, and then for good.
+			r.Algorithm.Hypotheses, r.Algorithm.Empty = 4, "split"
 		}
 		return r
 	}
