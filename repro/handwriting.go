@@ -13,7 +13,7 @@ import (
 var handwriting = Experiment{
 	ID: "handwriting", Title: "Handwriting by writer, half of it rotated: accuracy under noise",
 	Paper: "paper 000, table 2, appendix B.3",
-	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "4 min", Full: "80 min",
+	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "4 min", Full: "90 min",
 	seeds:  map[string]int{Smoke: 1, Quick: 1, Full: 3},
 	launch: runHandwriting,
 }
