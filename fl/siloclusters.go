@@ -136,22 +136,11 @@ func (c *clustered) aggregate(st *State, r Releases) Outcome {
 			continue
 		}
 		c.assigned = append(c.assigned, d.cluster)
-		sum := st.Hypotheses[d.cluster*c.n : (d.cluster+1)*c.n]
-		if c.weights[d.cluster] == 0 {
-			clear(sum)
-		}
 		c.weights[d.cluster] += d.weight
-		for j, v := range release[:c.n] {
-			sum[j] += d.weight * v
-		}
 	}
 	for cluster, total := range c.weights {
-		if total == 0 {
-			continue
-		}
-		sum := st.Hypotheses[cluster*c.n : (cluster+1)*c.n]
-		for j := range sum {
-			sum[j] /= total
+		if total > 0 {
+			c.setMean(st, r, c.assigned, cluster)
 		}
 	}
 	if _, err := mech.Norm(st.Hypotheses); err != nil {
@@ -160,4 +149,25 @@ func (c *clustered) aggregate(st *State, r Releases) Outcome {
 	}
 	c.splitEmpty(st, r)
 	return Outcome{Assigned: slices.Clip(c.assigned)}
+}
+
+// setMean moves a cluster's model to the weighted mean of its releases.
+func (c *clustered) setMean(st *State, r Releases, of []int, cluster int) {
+	length, total := c.ReleaseLength(), 0.0
+	mean := st.Hypotheses[cluster*c.n : (cluster+1)*c.n]
+	clear(mean)
+	for i, j := range of {
+		if j != cluster {
+			continue
+		}
+		release := r.Vectors[i*length : (i+1)*length]
+		d, _ := c.declared(release, c.models)
+		total += d.weight
+		for k, v := range release[:c.n] {
+			mean[k] += d.weight * v
+		}
+	}
+	for k := range mean {
+		mean[k] /= total
+	}
 }

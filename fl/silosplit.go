@@ -131,24 +131,3 @@ func leading(matrix []float64, m int) (value float64, vector []float64) {
 	}
 	return value, vector
 }
-
-// setMean moves a cluster's model to the weighted mean of its releases.
-func (c *clustered) setMean(st *State, r Releases, of []int, cluster int) {
-	length, total := c.ReleaseLength(), 0.0
-	mean := st.Hypotheses[cluster*c.n : (cluster+1)*c.n]
-	clear(mean)
-	for i, j := range of {
-		if j != cluster {
-			continue
-		}
-		release := r.Vectors[i*length : (i+1)*length]
-		d, _ := c.declared(release, c.models)
-		total += d.weight
-		for k, v := range release[:c.n] {
-			mean[k] += d.weight * v
-		}
-	}
-	for k := range mean {
-		mean[k] /= total
-	}
-}
