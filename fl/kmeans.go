@@ -1,7 +1,5 @@
 package fl
 
-import "math"
-
 // maxLloyd bounds k-means: it converges in a handful of steps from the
 // hypotheses, and a cycle through rounding must not hang a server.
 const maxLloyd = 300
@@ -28,8 +26,9 @@ func (c *clusters) run(vectors, centroids []float64) {
 	}
 	for range maxLloyd {
 		if !c.assignAll(vectors, centroids) {
-			return
+			return // what was summed up before still holds
 		}
+		c.sumAll(vectors)
 		for j, size := range c.size {
 			for d := j * c.n; size > 0 && d < (j+1)*c.n; d++ {
 				centroids[d] = c.sums[d] / float64(size)
@@ -38,79 +37,72 @@ func (c *clusters) run(vectors, centroids []float64) {
 	}
 }
 
-// assignAll gives every vector its cluster and sums the clusters up, in vector
-// order. It says whether any vector changed its cluster.
+// assignAll gives every vector its cluster, and says whether any changed it.
 func (c *clusters) assignAll(vectors, centroids []float64) (changed bool) {
-	clear(c.size)
-	clear(c.sums)
 	if c.n == 2 && c.k == 2 {
 		return c.assignPair(vectors, centroids)
 	}
-	if c.n == 2 {
-		return c.assignPlane(vectors, centroids)
-	}
 	for i, old := range c.assign {
-		v := vectors[i*c.n : (i+1)*c.n]
-		j := nearest(v, centroids)
+		j := nearest(vectors[i*c.n:(i+1)*c.n], centroids)
 		if j != old {
 			c.assign[i], changed = j, true
 		}
+	}
+	return changed
+}
+
+// sumAll counts the clusters and sums them up, in vector order.
+func (c *clusters) sumAll(vectors []float64) {
+	clear(c.size)
+	clear(c.sums)
+	if c.n == 2 && c.k == 2 {
+		c.sumPair(vectors)
+		return
+	}
+	for i, j := range c.assign {
 		c.size[j]++
 		sum := c.sums[j*c.n : (j+1)*c.n]
-		for d, x := range v {
+		for d, x := range vectors[i*c.n : (i+1)*c.n] {
 			sum[d] += x
 		}
 	}
-	return changed
 }
 
-// assignPlane is assignAll in two dimensions, where slicing would cost more than
-// the arithmetic. It adds in the same order, to the same sums.
-func (c *clusters) assignPlane(vectors, centroids []float64) (changed bool) {
-	for i, old := range c.assign {
-		x, y := vectors[2*i], vectors[2*i+1]
-		best, least := 0, math.Inf(1)
-		for j := 0; 2*j+1 < len(centroids); j++ {
-			dx, dy := x-centroids[2*j], y-centroids[2*j+1]
-			if d := dx*dx + dy*dy; d < least {
-				best, least = j, d
-			}
-		}
-		if best != old {
-			c.assign[i], changed = best, true
-		}
-		c.size[best]++
-		c.sums[2*best] += x
-		c.sums[2*best+1] += y
-	}
-	return changed
-}
-
-// assignPair is assignPlane for two centroids, the papers' case, without a branch
-// that half of the vectors would take: factors of 0 and 1 give the same sums.
+// assignPair is assignAll for two centroids in the plane, the papers' case, without a
+// branch that half of the vectors would take: a vector is nearer to the second
+// centroid if it lies on that side of the line halfway between them.
 func (c *clusters) assignPair(vectors, centroids []float64) bool {
 	ax, ay, bx, by := centroids[0], centroids[1], centroids[2], centroids[3]
-	var sax, say, sbx, sby float64
-	second, moved := 0, 0
-	for i, old := range c.assign {
-		x, y := vectors[2*i], vectors[2*i+1]
-		da := (x-ax)*(x-ax) + (y-ay)*(y-ay)
-		db := (x-bx)*(x-bx) + (y-by)*(y-by)
+	dx, dy := bx-ax, by-ay
+	halfway := dx*(ax+bx)/2 + dy*(ay+by)/2
+	moved, assign := 0, c.assign
+	for i := range assign {
+		at := vectors[2*i : 2*i+2 : 2*i+2]
 		j := 0
-		if db < da {
+		if dx*at[0]+dy*at[1] > halfway {
 			j = 1
 		}
-		inB := float64(j)
+		moved |= j ^ assign[i]
+		assign[i] = j
+	}
+	return moved != 0
+}
+
+// sumPair is sumAll for two clusters in the plane: factors of 0 and 1 give the same
+// sums as a branch.
+func (c *clusters) sumPair(vectors []float64) {
+	var ax, ay, bx, by float64
+	second := 0
+	for i, j := range c.assign {
+		at := vectors[2*i : 2*i+2 : 2*i+2]
+		x, y, inB := at[0], at[1], float64(j)
 		inA := 1 - inB
-		sax, say = sax+inA*x, say+inA*y
-		sbx, sby = sbx+inB*x, sby+inB*y
+		ax, ay = ax+inA*x, ay+inA*y
+		bx, by = bx+inB*x, by+inB*y
 		second += j
-		moved |= j ^ old
-		c.assign[i] = j
 	}
 	c.size[0], c.size[1] = len(c.assign)-second, second
-	c.sums[0], c.sums[1], c.sums[2], c.sums[3] = sax, say, sbx, sby
-	return moved != 0
+	c.sums[0], c.sums[1], c.sums[2], c.sums[3] = ax, ay, bx, by
 }
 
 func nearest(v, centroids []float64) int {

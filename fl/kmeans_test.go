@@ -76,3 +76,48 @@ func TestKMeansEndsAtAFixedPoint(t *testing.T) {
 		}
 	})
 }
+
+// TestPlanePairIsKMeans: the papers' case has loops of its own, which must do what
+// the loops for any number of clusters and dimensions do.
+func TestPlanePairIsKMeans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.Map(rapid.IntRange(-50, 50), func(v int) float64 { return float64(v) / 4 }) // ties are exact
+		m := rapid.IntRange(1, 40).Draw(t, "m")
+		vectors := rapid.SliceOfN(value, 2*m, 2*m).Draw(t, "vectors")
+		centroids := rapid.SliceOfN(value, 4, 4).Draw(t, "centroids")
+		pair := newClusters(2, 2)
+		pair.assign = slices.Repeat([]int{-1}, m)
+		pair.assignAll(vectors, centroids)
+		pair.sumAll(vectors)
+		for i := range m {
+			if want := nearest(vectors[2*i:2*i+2], centroids); pair.assign[i] != want {
+				t.Fatalf("vector %v goes to %d of %v, not to %d", vectors[2*i:2*i+2], pair.assign[i], centroids, want)
+			}
+		}
+		var size [2]int
+		var sums [4]float64
+		for i, j := range pair.assign {
+			size[j]++
+			sums[2*j] += vectors[2*i]
+			sums[2*j+1] += vectors[2*i+1]
+		}
+		if !slices.Equal(pair.size, size[:]) || !slices.Equal(pair.sums, sums[:]) {
+			t.Fatalf("sizes %v and sums %v, not %v and %v", pair.size, pair.sums, size, sums)
+		}
+	})
+}
+
+// BenchmarkKMeansPlanePair is k-means as a round of the papers' federation has it: two
+// passes, the second of which finds that nothing changed.
+func BenchmarkKMeansPlanePair(b *testing.B) {
+	c := newClusters(2, 2)
+	vectors := make([]float64, 2000)
+	for i := range vectors {
+		vectors[i] = math.Sin(float64(i*i)) + float64(4*(i/2*7%3%2))
+	}
+	centroids := make([]float64, 4)
+	for b.Loop() {
+		copy(centroids, []float64{0.5, 0.5, 3.5, 3.5})
+		c.run(vectors, centroids)
+	}
+}
