@@ -21,35 +21,53 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 	if err != nil {
 		return sim.Result{}, err
 	}
-	full, err := filepath.Abs(d.Path)
+	at, err := placeOf(d)
 	if err != nil {
-		return sim.Result{}, fmt.Errorf("find the run directory: %w", err)
+		return sim.Result{}, err
 	}
-	res.RunID, res.Directory, res.Version = filepath.Base(full), full, version
-	res.Report = filepath.Join(full, sim.ReportFile)
-	res.Command = "coterie run " + filepath.Join(d.Path, sim.RunFile)
+	res.RunID, res.Directory, res.Report, res.Command, res.Version = at.runID, at.directory, at.report, at.command, version
 	if err := Page(d.File(sim.ReportFile), res.Name, []sim.Result{res}); err != nil {
 		return sim.Result{}, err
 	}
-	if err := writeResult(d, res); err != nil {
+	if err := leave(d, res); err != nil {
 		return sim.Result{}, err
 	}
-	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
-	_ = os.Remove(d.File(sim.CheckpointFile))
 	return res, nil
 }
 
-func writeResult(d *sim.Directory, res sim.Result) error {
-	text, err := json.MarshalIndent(res, "", " ")
+// place is where a run is, in its result's words.
+type place struct{ runID, directory, report, command string }
+
+func placeOf(d *sim.Directory) (place, error) {
+	full, err := filepath.Abs(d.Path)
+	if err != nil {
+		return place{}, fmt.Errorf("find the run directory: %w", err)
+	}
+	return place{
+		runID: filepath.Base(full), directory: full, report: filepath.Join(full, sim.ReportFile),
+		command: "coterie run " + filepath.Join(d.Path, sim.RunFile),
+	}, nil
+}
+
+// leave writes a run's result, which ends it.
+func leave(d *sim.Directory, result any) error {
+	text, err := json.MarshalIndent(result, "", " ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", sim.ResultFile, err)
 	}
-	return d.Write(sim.ResultFile, append(text, '\n'))
+	if err := d.Write(sim.ResultFile, append(text, '\n')); err != nil {
+		return err
+	}
+	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
+	_ = os.Remove(d.File(sim.CheckpointFile))
+	return nil
 }
 
 // Load reads the result of a finished run.
-func Load(dir string) (sim.Result, error) {
-	var res sim.Result
+func Load(dir string) (sim.Result, error) { return load[sim.Result](dir) }
+
+func load[R any](dir string) (R, error) {
+	var res R
 	text, err := os.ReadFile(filepath.Join(dir, sim.ResultFile))
 	if err != nil {
 		return res, fmt.Errorf("%s holds no finished run: %w", dir, err)

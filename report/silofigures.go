@@ -44,7 +44,7 @@ func siloClusters(r sim.SiloSummary) string {
 	}
 	text := "Clusters of " + joined(words) + " silos."
 	if unused > 0 {
-		text += fmt.Sprintf(" Nobody chose %d of %d models: groups may have been left together (algorithm.empty: split parts them).", unused, len(sizes))
+		text += fmt.Sprintf(" Nobody chose %d of %d models: groups may have been left together (algorithm.empty says what becomes of such models).", unused, len(sizes))
 	}
 	return text
 }

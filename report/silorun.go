@@ -2,10 +2,7 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -20,40 +17,22 @@ func RunSilos(ctx context.Context, d *sim.Directory, s *sim.Silos, version strin
 	if err != nil {
 		return sim.SiloResult{}, err
 	}
-	full, err := filepath.Abs(d.Path)
+	at, err := placeOf(d)
 	if err != nil {
-		return sim.SiloResult{}, fmt.Errorf("find the run directory: %w", err)
+		return sim.SiloResult{}, err
 	}
-	res.RunID, res.Directory, res.Version = filepath.Base(full), full, version
-	res.Report = filepath.Join(full, sim.ReportFile)
-	res.Command = "coterie run " + filepath.Join(d.Path, sim.RunFile)
+	res.RunID, res.Directory, res.Report, res.Command, res.Version = at.runID, at.directory, at.report, at.command, version
 	if err := SiloPage(d.File(sim.ReportFile), res.Name, []sim.SiloResult{res}); err != nil {
 		return sim.SiloResult{}, err
 	}
-	text, err := json.MarshalIndent(res, "", " ")
-	if err != nil {
-		return sim.SiloResult{}, fmt.Errorf("write %s: %w", sim.ResultFile, err)
-	}
-	if err := d.Write(sim.ResultFile, append(text, '\n')); err != nil {
+	if err := leave(d, res); err != nil {
 		return sim.SiloResult{}, err
 	}
-	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
-	_ = os.Remove(d.File(sim.CheckpointFile))
 	return res, nil
 }
 
 // LoadSilos reads the result of a finished run on silos.
-func LoadSilos(dir string) (sim.SiloResult, error) {
-	var res sim.SiloResult
-	text, err := os.ReadFile(filepath.Join(dir, sim.ResultFile))
-	if err != nil {
-		return res, fmt.Errorf("%s holds no finished run: %w", dir, err)
-	}
-	if err := json.Unmarshal(text, &res); err != nil {
-		return res, fmt.Errorf("%s: %w", filepath.Join(dir, sim.ResultFile), err)
-	}
-	return res, nil
-}
+func LoadSilos(dir string) (sim.SiloResult, error) { return load[sim.SiloResult](dir) }
 
 // Rewrite writes one report about finished runs of one family to a file.
 func Rewrite(path string, dirs []string) error {
