@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image/color"
 	"image/png"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,11 +152,7 @@ func readADNITargets(path string) (map[[2]string]float64, error) {
 	defer done()
 	t := &table{name: path, lines: bufio.NewReaderSize(r, maxLine), header: []string{"patient", "picture", "value"}}
 	targets := map[[2]string]float64{}
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, err
 		}

@@ -104,11 +104,7 @@ func loadCIFARPart(folder string) (train, test *Images, err error) {
 	}
 	train, test = newCIFAR(), newCIFAR()
 	strips := map[string][]byte{}
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -117,11 +117,7 @@ func ReadHospital(name string, r io.Reader, zips *ZIPTable, o HospitalOptions) (
 	}
 	h := &Hospital{DRGs: drgs, Report: LoadReport{Source: name}}
 	all := map[string]*provider{}
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err == nil {
 			err = h.take(row, layout, zips, all)
 		}

@@ -37,11 +37,7 @@ func readSilos(name string, r io.Reader, l siloLayout) (*Silos, error) {
 	}
 	s := &Silos{Features: l.features, Classes: l.classes, Report: LoadReport{Source: name}}
 	place := map[int]int{}
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, err
 		}

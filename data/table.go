@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 )
@@ -98,6 +99,20 @@ func (t *table) readLine() (string, error) {
 	}
 	t.line++
 	return strings.TrimRight(string(raw), "\r\n"), nil
+}
+
+// rows are those that are left. A *fault is about one row only: reading can go on, and
+// does if the loop does. Any other error is the last.
+func (t *table) rows() iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		for {
+			r, err := t.next()
+			var f *fault
+			if err == io.EOF || !yield(r, err) || (err != nil && !errors.As(err, &f)) {
+				return
+			}
+		}
+	}
 }
 
 // next is the next row. At the end it is io.EOF; a *fault is about this row only

@@ -87,11 +87,7 @@ func readTabular(name string, r io.Reader, s schema, o TabularOptions) (*Tabular
 		return nil, err
 	}
 	d.Features = len(d.Names)
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, err
 		}

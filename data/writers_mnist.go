@@ -45,11 +45,7 @@ func ReadMNISTWriters(name string, r io.Reader, im *Images, part string) (*Write
 	type key struct{ hsf, writer int }
 	pictures := map[key][]int{}
 	seen := make([]int, im.Len()) // line
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, err
 		}

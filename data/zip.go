@@ -35,11 +35,7 @@ func ReadZIP(name string, r io.Reader) (*ZIPTable, error) {
 		return nil, err
 	}
 	z := &ZIPTable{places: map[string]Place{}}
-	for {
-		row, err := t.next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range t.rows() {
 		if err != nil {
 			return nil, err
 		}
