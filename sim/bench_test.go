@@ -73,21 +73,23 @@ func BenchmarkScaling(b *testing.B) {
 			}
 		}
 	}
-	timed := func(f func()) float64 {
+	const block = 10
+	// The first rounds of every block are not timed: data come back into the caches, and
+	// a core that slept wakes slowly.
+	warmed := func(step func(n int)) float64 {
+		step(block / 2)
 		start := time.Now()
-		f()
+		step(block)
 		return time.Since(start).Seconds()
 	}
-	const block = 10
 	var alone, shared, apart []float64
 	for b.Loop() {
-		alone = append(alone, timed(func() { rounds(one, block) }))
-		rounds(two, block/2) // the second core slept meanwhile, and wakes slowly
-		shared = append(shared, timed(func() { rounds(two, block) }))
-		apart = append(apart, timed(func() {
+		alone = append(alone, warmed(func(n int) { rounds(one, n) }))
+		shared = append(shared, warmed(func(n int) { rounds(two, n) }))
+		apart = append(apart, warmed(func(n int) {
 			done := make(chan struct{})
-			go func() { rounds(right, block); close(done) }()
-			rounds(left, block)
+			go func() { rounds(right, n); close(done) }()
+			rounds(left, n)
 			<-done
 		})/2)
 	}
