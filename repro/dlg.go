@@ -13,7 +13,7 @@ var inversion = Experiment{
 	ID: "dlg", Title: "Gradient inversion of one client's update",
 	Paper: "paper 000, figure 5; thesis 001, section 2.5.1 and figure 2.5",
 	Needs: []string{"unipen-by-writer"},
-	Quick: "2 min", Full: "25 min",
+	Quick: "2 min", Full: "20 min",
 	seeds:  map[string]int{Smoke: 1, Quick: 10, Full: 20}, // pictures, each of another writer
 	launch: runInversion,
 }
