@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
@@ -88,6 +89,11 @@ func Run(ctx context.Context, id string, o Options) (report.Study, error) {
 	study.Command = fmt.Sprintf("coterie reproduce %s --scale %s --seeds %d", id, o.Scale, seeds)
 	for _, s := range o.Set {
 		study.Command += " --set " + s
+	}
+	if len(o.Set) > 0 {
+		study.Caveats = append([]string{
+			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
+		}, study.Caveats...)
 	}
 	study.Version, study.Kernel = o.Version, model.Kernel()
 	study.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))

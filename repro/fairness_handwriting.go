@@ -132,7 +132,11 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 			s.Rows = append(s.Rows, row)
 		}
 		most := noise[len(noise)-1]
-		a := set.fairRun(l.options.Scale, 1, 0).Algorithm
+		run, err := l.resolve(set.fairRun(l.options.Scale, 1, 0)) // with what the caller sets
+		if err != nil {
+			return report.Study{}, err
+		}
+		a := run.Algorithm
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%s: %d clients a round, at most %d pictures of each, %d local epochs, %d rounds.",
 			set.name, a.ClientsPerRound, a.Local.Limit, a.Local.Epochs, a.Rounds))
 		for _, m := range pictureMetrics {

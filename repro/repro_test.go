@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,26 @@ func TestStopAndGoOn(t *testing.T) {
 	o.Tick = func(int, int) {}
 	if _, err := Run(context.Background(), "synthetic", o); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSettingsAreTold: a study with other settings than its own says so first.
+func TestSettingsAreTold(t *testing.T) {
+	o := options(t, Smoke)
+	o.Set = []string{"algorithm.rounds=3"}
+	changed, err := Run(context.Background(), "synthetic", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changed.Caveats) == 0 || !strings.Contains(changed.Caveats[0], "algorithm.rounds=3") {
+		t.Errorf("not told: %q", changed.Caveats)
+	}
+	own, err := Run(context.Background(), "synthetic", options(t, Smoke))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(own.Caveats) != len(changed.Caveats)-1 {
+		t.Errorf("%d caveats of its own, %d with a change", len(own.Caveats), len(changed.Caveats))
 	}
 }
 
