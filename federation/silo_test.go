@@ -105,7 +105,7 @@ func siloFederation(t *testing.T, real *data.Folder, text string) string {
 		wanted[one.Name] = one.Values
 	}
 	var shared [][]float64
-	for j := range max(1, run.Algorithm.Hypotheses) {
+	for j := range run.Algorithm.Hypotheses {
 		shared = append(shared, wanted[fmt.Sprintf("server.%d", j)])
 	}
 	compare(t, filepath.Join(l.dir, "server", "model.safetensors"), shared...)
