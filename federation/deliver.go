@@ -10,6 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // send brings a stored release to the server: always the same bytes.
@@ -107,8 +108,8 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	}
 	p.report.Models = models
 	p.report.Rounds, p.report.Stopped = int(f.GetRounds()), f.GetStopped()
-	p.report.ModelSHA256 = fmt.Sprintf("%x", sha256.Sum256(models))
-	return nil
+	p.report.ModelSHA256, err = model.TensorsSHA256(models)
+	return err
 }
 
 // personal is the model that the method leaves this participant, if it leaves one.

@@ -3,7 +3,6 @@ package federation
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
@@ -22,7 +21,9 @@ func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, err
 		return Finished{}, err
 	}
 	f := Finished{Rounds: c.state.Round, Stopped: stopped, models: newContent(models), broadcast: newContent(EncodeBroadcast(b))}
-	f.ModelSHA256 = hex.EncodeToString(f.models.sum[:])
+	if f.ModelSHA256, err = model.TensorsSHA256(models); err != nil {
+		return Finished{}, err
+	}
 	rounds, err := c.store.Rounds(ctx, c.plan.Run)
 	if err != nil {
 		return Finished{}, err

@@ -3,8 +3,6 @@ package sim
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -95,8 +93,11 @@ func perform(ctx context.Context, s stepper, d *Directory, tick func(round int, 
 	if err != nil {
 		return executed{}, err
 	}
-	sum := sha256.Sum256(models.Bytes())
-	return executed{hex.EncodeToString(sum[:]), hash, string(text), before + time.Since(began).Seconds()}, nil
+	sum, err := model.TensorsSHA256(models.Bytes())
+	if err != nil {
+		return executed{}, err
+	}
+	return executed{sum, hash, string(text), before + time.Since(began).Seconds()}, nil
 }
 
 func toTheEnd(ctx context.Context, s stepper, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
