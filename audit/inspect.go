@@ -172,7 +172,7 @@ func release(run config.Run, m model.Model, mine *data.Client, o InspectOptions)
 	}
 	p := &fl.Participant{ID: o.Client, Data: mine}
 	sent := make([]float64, m.Parameters())
-	ok, err := g.Respond(new(fl.Worker), b, p, sent)
+	ok, err := fl.RespondOpenly(g, new(fl.Worker), b, p, sent)
 	if err != nil {
 		return update{}, nil, err
 	}

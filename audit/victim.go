@@ -66,6 +66,9 @@ type Sanitiser struct {
 // radiusFloor keeps a layer without any update from going out without noise.
 const radiusFloor = 1e-12
 
+// radiusCeiling is far above any update: the noise here is of floats.
+const radiusCeiling = 1e150
+
 // Release is what the server gets, and what it cost.
 type Release struct {
 	Update
@@ -133,7 +136,7 @@ func (v *Victim) Send(x []float64, label int, s Sanitiser, src rand.Source) (Rel
 			}
 			continue
 		}
-		bounded, err := mech.OwnRadius(update, radiusFloor)
+		bounded, err := mech.OwnRadius(update, radiusFloor, radiusCeiling)
 		if err != nil {
 			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.From, p.To, err)
 		}

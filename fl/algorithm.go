@@ -7,6 +7,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -24,7 +25,9 @@ type Algorithm interface {
 	// Broadcast is what every participant of the round is sent.
 	Broadcast(s *State) (Broadcast, error)
 	// Respond is the participant's half: it writes its release to out, or reports
-	// that it declines.
+	// that it declines. What is in out, and whether it declines, depends on private data
+	// through paid mechanisms alone; training that leaves the finite numbers ends in a
+	// fixed release and a Mishap.
 	Respond(w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error)
 	// Aggregate is the server's half: it moves the state on by one round.
 	Aggregate(s *State, r Releases) Outcome
@@ -93,6 +96,16 @@ type Participant struct {
 	Keep func(*Participant) error
 	// standardised: Data are rows that are scaled already.
 	standardised bool
+	// Uncovered is what was done to Data that no accounting covers (scaling by the
+	// silo's own rows, say): then no number about single examples is proved.
+	Uncovered []string
+	// Blank has the participant answer as if none of its examples said anything: what
+	// is released is a fixed vector with the noise that was paid for. It is for a
+	// participant whose training fails, since a missing answer would tell of its data.
+	Blank bool
+	// Mishap is why the last release is a fixed one, if it is: training left the finite
+	// numbers. It tells of the data and stays with the participant.
+	Mishap error
 	// Purse pays for releases. Nil in simulation, where the account is enough.
 	Purse Purse
 }
@@ -105,16 +118,29 @@ type Purse interface {
 	Reserve(round int, r event.Release) error
 }
 
-// pay reserves a release if there is a purse, and says whether it may be made.
-func (p *Participant) pay(round int, r event.Release) (bool, error) {
-	if p.Purse == nil {
-		return true, nil
+// pay reserves a release if there is a purse. What it returns is drawn from; it is
+// nil if the release may not be made.
+func (p *Participant) pay(round int, r event.Release) (*mech.Paid, error) {
+	if p.Purse != nil {
+		err := p.Purse.Reserve(round, r)
+		if errors.Is(err, ErrRefused) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	err := p.Purse.Reserve(round, r)
-	if errors.Is(err, ErrRefused) {
-		return false, nil
+	return mech.NewPaid(r)
+}
+
+// RespondOpenly is Respond for simulations, which have nothing to hide from whoever
+// runs them: a mishap is an error.
+func RespondOpenly(a Algorithm, w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error) {
+	released, err = a.Respond(w, b, p, out)
+	if err == nil && p.Mishap != nil {
+		return false, p.Mishap
 	}
-	return err == nil, err
+	return released, err
 }
 
 // Worker is the memory and the streams that one goroutine reuses, for one
@@ -127,6 +153,7 @@ type Worker struct {
 	learner model.Learner
 	index   []int       // pictures drawn for a round
 	some    data.Client // what they make up
+	mine    *data.Client
 	exact   exactScratch
 	silo    siloScratch
 	bounded []bounded // what a group run sanitises apart

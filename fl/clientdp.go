@@ -16,17 +16,13 @@ type clientLevel struct {
 	*Silo
 	server  rng.Family
 	noise   float64
-	terms   mech.Terms
 	entropy *mech.Entropy
 }
 
 // newClientLevel finds the server's noise: a round is one release of a sum in which
 // every silo has one clipped term.
 func newClientLevel(s *Silo, seed uint64) (*clientLevel, error) {
-	m := &clientLevel{
-		Silo: s, server: rng.NewFamily(seed, "server noise"),
-		terms: mech.Terms{Unit: event.UnitClient, Relation: event.AddRemove, Trust: event.TrustServer},
-	}
+	m := &clientLevel{Silo: s, server: rng.NewFamily(seed, "server noise")}
 	plan := m.clientPlan(0)
 	if err := s.settleNoise(&plan, 0); err != nil {
 		return nil, err
@@ -108,6 +104,10 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 		_, err := mech.Norm(out)
 		return out, err
 	}
+	paid, err := m.paid()
+	if err != nil {
+		return nil, err
+	}
 	g := mech.Gaussian{Multiplier: m.noise}
 	if m.privacy.Noise == "simulated" {
 		sum, err := mech.NewSimulatedSum(m.n, m.privacy.UpdateClip)
@@ -117,8 +117,7 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 		if err := m.each(r, sum.Add); err != nil {
 			return nil, err
 		}
-		_, err = g.Simulate(out, sum, m.terms, m.server.Stream(round, 0))
-		return out, err
+		return out, paid.Simulate(g, out, sum, m.server.Stream(round, 0))
 	}
 	lattice, err := g.Lattice(m.privacy.UpdateClip)
 	if err != nil {
@@ -138,22 +137,33 @@ func (m *clientLevel) noised(round int, r Releases) ([]float64, error) {
 		m.entropy.Reset(m.server.Stream(round, 0))
 	}
 	steps := make([]int64, m.n)
-	if _, err := g.Release(steps, sum, m.terms, m.entropy); err != nil {
+	if err := paid.Release(g, steps, sum, m.entropy); err != nil {
 		return nil, err
 	}
 	lattice.Float(out, steps)
 	return out, nil
 }
 
-// each clips every update and adds it; one that is not finite is left out.
+// paid is what every silo is charged for a round, which the server's noise must keep.
+func (m *clientLevel) paid() (*mech.Paid, error) {
+	plan := m.clientPlan(0)
+	plan.Noise = m.noise
+	release, err := plan.release(false, false)
+	if err != nil {
+		return nil, err
+	}
+	return mech.NewPaid(release)
+}
+
+// each clips every update and adds it; one that is not finite counts as zero.
 func (m *clientLevel) each(r Releases, add func(mech.Clipped) error) error {
 	length := m.ReleaseLength()
 	for i := range r.Clients {
 		clipped, err := mech.Clip(r.Vectors[i*length:i*length+m.n], m.privacy.UpdateClip)
-		if err != nil {
-			continue
+		if err == nil {
+			err = add(clipped)
 		}
-		if err := add(clipped); err != nil {
+		if err != nil {
 			return err
 		}
 	}

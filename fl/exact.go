@@ -30,7 +30,8 @@ func (g *Group) lattice(part *layer, radius float64) (mech.Lattice, error) {
 	radius *= part.share
 	if !g.sound() {
 		// Noise may be far wider than at the floor: fewer steps per unit keep it in range.
-		radius = 64 * g.privacy.RadiusFloor
+		// At the floor a step must still be small beside the noise, whatever n is.
+		radius = min(64, 0x1p14/math.Sqrt(n+1)) * g.privacy.RadiusFloor
 	}
 	l, err := mech.LatticeFor(g.privacy.NoiseMultiplier * radius * math.Sqrt(n+1) / n)
 	if err != nil {
@@ -86,19 +87,19 @@ func (g *Group) openExact(w *Worker) {
 }
 
 // releaseExact is Simulate's twin on the lattice.
-func (g *Group) releaseExact(w *Worker, b Broadcast, part *layer, out, base []float64, update mech.Clipped) error {
+func (g *Group) releaseExact(w *Worker, b Broadcast, part *layer, out, base []float64, update mech.Clipped) (event.MetricLaplace, error) {
 	l, err := g.lattice(part, b.Radius)
 	if err != nil {
-		return err
+		return event.MetricLaplace{}, err
 	}
 	x := &w.exact
 	from, sum := x.base[:len(base)], x.sum[:len(base)]
 	if err := l.Truncate(from, base); err != nil {
-		return err
+		return event.MetricLaplace{}, err
 	}
-	if _, err := g.laplace.OnLattice(sum, from, update, l, x.entropy); err != nil {
-		return err
+	drawn, err := g.laplace.OnLattice(sum, from, update, l, x.entropy)
+	if err == nil {
+		l.Float(out, sum)
 	}
-	l.Float(out, sum)
-	return nil
+	return drawn, err
 }

@@ -106,15 +106,18 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		// Two workers' small vectors must not share a cache line.
 		w.theta, w.delta = make([]float64, 0, max(n, 32)), make([]float64, 0, max(n, 32))
 	}
-	mine := g.draw(w, b, p)
-	_, choice := model.Best(w.learner, n, b.Hypotheses, mine)
+	p.Mishap = nil
+	choice := 0
+	if !p.Blank {
+		_, choice = model.Best(w.learner, n, b.Hypotheses, g.draw(w, b, p))
+	}
 	base := b.Hypotheses[choice*n : (choice+1)*n]
-
 	w.theta = append(w.theta[:0], base...)
-	w.learner.Train(g.descent, w.theta, mine, &w.batches)
-
+	if !p.Blank {
+		w.learner.Train(g.descent, w.theta, w.mine, &w.batches)
+	}
 	if g.privacy.NoiseMultiplier == 0 {
-		return g.respondBare(w, b, p, out)
+		return g.respondBare(w, b, p, out, base)
 	}
 	w.delta = w.delta[:0]
 	for i, v := range w.theta {
@@ -141,32 +144,35 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 // draw is what the client chooses by and trains on in a round: all it has, or a
 // limited number of pictures.
 func (g *Group) draw(w *Worker, b Broadcast, p *Participant) *data.Client {
+	w.mine = p.Data
 	limit, all := g.cfg.Local.Limit, p.Data.Len()
 	some := limit > 0 && limit < all && p.Data.Images != nil
 	if some || (g.descent.Batch > 0 && g.descent.Batch < all) {
 		w.batches.Key(&g.batches, b.Round, p.ID)
 	}
 	if !some {
-		return p.Data
+		return w.mine
 	}
 	w.index = append(w.index[:0], p.Data.Index...)
 	w.batches.Shuffle(w.index)
 	w.some = data.Client{Pictures: data.Pictures{Images: p.Data.Images, Index: w.index[:limit]}}
-	return &w.some
+	w.mine = &w.some
+	return w.mine
 }
 
-func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out []float64) (bool, error) {
+func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out, base []float64) (bool, error) {
 	if g.privacy.Ceiling != nil {
 		return false, nil // an unprotected release is above every ceiling
 	}
 	if _, err := mech.Norm(w.theta); err != nil {
-		return false, g.diverged(b, p, err)
+		p.Mishap = g.diverged(b, p, err)
+		copy(w.theta, base)
 	}
 	paid, err := p.pay(b.Round, event.Release{
 		Unit: event.UnitClient, Relation: event.ReplaceOne, Claim: event.ClaimNone, Trust: event.TrustNobody,
 		What: event.Unprotected{},
 	})
-	if err != nil || !paid {
+	if err != nil || paid == nil {
 		return false, err
 	}
 	p.Account.AddUnprotected()

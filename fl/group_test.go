@@ -10,6 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -183,16 +184,73 @@ func TestRoundWithoutReleasesChangesNothing(t *testing.T) {
 	}
 }
 
-func TestDivergenceIsNamed(t *testing.T) {
-	run := config.Default("ifca", "paper")
-	run.Algorithm.Local.Step = 1e308
-	run.Algorithm.Local.Epochs = 10
-	g := newGroup(t, run)
-	b, _ := g.Broadcast(twoHypotheses())
-	var w Worker
-	_, err := g.Respond(&w, b, &Participant{ID: 4, Data: &data.Synthetic(run.Data, 1).Train[0]}, make([]float64, 2))
-	if err == nil || !strings.Contains(err.Error(), "client 4") || !strings.Contains(err.Error(), "algorithm.local.step") {
-		t.Errorf("%v", err)
+// TestDivergenceIsAFixedReleaseAndNamed: training that leaves the finite numbers ends
+// in the chosen hypothesis with the noise that was paid for; the participant is told,
+// and a simulation stops.
+func TestDivergenceIsAFixedReleaseAndNamed(t *testing.T) {
+	for _, c := range []struct{ kind, mode, noise string }{
+		{"ifca", "paper", "simulated"}, {"group-private", "paper", "simulated"}, {"group-private", "sound", "simulated"},
+		{"group-private", "paper", NoiseSeeded}, {"group-private", "sound", NoiseSeeded},
+	} {
+		run := config.Default(c.kind, c.mode)
+		run.Algorithm.Local.Step = 1e308
+		run.Algorithm.Local.Epochs = 10
+		run.Privacy.Noise = c.noise
+		if c.mode == "sound" {
+			run.Privacy.Radius = 1e-6
+		}
+		g := newGroup(t, run)
+		b, err := g.Broadcast(twoHypotheses())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Participant{ID: 4, Data: &data.Synthetic(run.Data, 1).Train[0], Purse: &purseStub{}}
+		out := make([]float64, 2)
+		released, err := g.Respond(new(Worker), b, p, out)
+		if !released || err != nil || len(p.Purse.(*purseStub).asked) != 1 {
+			t.Errorf("%+v: released %v, %v", c, released, err)
+		}
+		if p.Mishap == nil || !strings.Contains(p.Mishap.Error(), "client 4") || !strings.Contains(p.Mishap.Error(), "algorithm.local.step") {
+			t.Errorf("%+v: the participant is told %v", c, p.Mishap)
+		}
+		near := math.Inf(1)
+		for j := range 2 {
+			near = min(near, math.Hypot(out[0]-b.Hypotheses[2*j], out[1]-b.Hypotheses[2*j+1]))
+		}
+		if !(near < 1e-3) || near == 0 && c.kind == "group-private" {
+			t.Errorf("%+v: %v lies %v from the nearest hypothesis", c, out, near)
+		}
+		if released, err := RespondOpenly(g, new(Worker), b, p, out); released || err == nil {
+			t.Errorf("%+v: a simulation goes on: %v, %v", c, released, err)
+		}
+	}
+}
+
+// TestPaperModeNeverFailsOnAnUpdatesLength: noise is as wide as the update is long, and
+// a length beyond exact integers is cut to a public one.
+func TestPaperModeNeverFailsOnAnUpdatesLength(t *testing.T) {
+	for _, n := range []int{2, 40, 1_200_000} {
+		run := config.Default("group-private", "paper")
+		run.Privacy.Noise = NoiseSeeded
+		g, err := NewGroup(run, model.Linear{Features: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, length := range []float64{0, 1e-300, 1e-9, 1, 1e12, 1e150, 1e307} {
+			delta := make([]float64, n)
+			delta[0] = length
+			w, p := &Worker{delta: delta}, new(Participant)
+			base, out := make([]float64, n), make([]float64, n)
+			if err := g.boundLayers(w, Broadcast{}, p); err != nil {
+				t.Fatalf("%d values of length %v: %v", n, length, err)
+			}
+			if err := g.release(w, Broadcast{}, p, out, base); err != nil {
+				t.Fatalf("%d values of length %v: %v", n, length, err)
+			}
+			if _, err := mech.Norm(out); err != nil || p.Mishap != nil {
+				t.Errorf("%d values of length %v: %v, %v", n, length, err, p.Mishap)
+			}
+		}
 	}
 }
 

@@ -36,20 +36,16 @@ func (c *clustered) choose(w *Worker, b Broadcast, p *Participant) (int, error) 
 		return 0, err
 	}
 	selection := mech.Selection{Mechanism: event.Exponential, Epsilon: plan.Choice}
-	terms := mech.Terms{Unit: event.UnitExample, Relation: plan.terms.Relation, Trust: plan.trust}
-	var chosen int
-	if w.silo.entropy != nil {
-		chosen, _, err = selection.Choose(scores, terms, w.silo.entropy)
-	} else {
-		chosen, _, err = selection.Simulate(scores, terms, c.choice.Stream(b.Round, p.ID))
-	}
-	return chosen, err
+	return w.silo.paid.Choose(selection, scores, mech.Randomness{Exact: w.silo.exact, Keyed: c.choice.Stream(b.Round, p.ID)})
 }
 
 // scores are wrong answers, or losses clipped example by example. Under replace-one
 // wrong answers count as a rate, with equation B.1's bound.
 func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores, error) {
 	size := p.Data.Len()
+	if p.Blank {
+		return mech.ErrorCounts(make([]int64, c.models))
+	}
 	if c.cfg.Selection.Score == "error" {
 		wrong := make([]int64, c.models)
 		for j := range wrong {
@@ -84,6 +80,9 @@ func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores,
 // best is the model with the fewest wrong answers or the least loss, without privacy.
 func (c *clustered) best(w *Worker, b Broadcast, p *Participant) int {
 	chosen, least := 0, math.Inf(1)
+	if p.Blank {
+		return chosen
+	}
 	for j := range c.models {
 		loss, wrong := w.silo.learner.Judge(c.centre(b, j), p.Data)
 		if c.cfg.Selection.Score == "error" {

@@ -1,6 +1,7 @@
 package fl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -63,8 +64,11 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 	for i := range g.layers {
 		l, part := &g.layers[i], &w.bounded[i]
 		var err error
-		if part.update, err = g.bound(w.delta[l.From:l.To], b.Radius*l.share); err != nil {
-			return g.diverged(b, p, err)
+		if part.update, err = g.bound(l, w.delta[l.From:l.To], b.Radius); err != nil {
+			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+		}
+		if part.update.Replaced() {
+			p.Mishap = g.diverged(b, p, errNotFinite)
 		}
 		part.event = g.laplace.Event(part.update)
 		if exact {
@@ -76,12 +80,26 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 	return nil
 }
 
-// bound gives an update its radius: the public one, or its own length.
-func (g *Group) bound(delta []float64, radius float64) (mech.Clipped, error) {
+var errNotFinite = errors.New("the update is not finite; zero was released in its place")
+
+// mostRadius is beyond what an update's own length can mean where noise is of floats.
+const mostRadius = 1e150
+
+// bound gives a layer's update its radius: its share of the public one, or its own
+// length within public limits. One that is not finite becomes zero.
+func (g *Group) bound(part *layer, delta []float64, radius float64) (mech.Clipped, error) {
 	if g.sound() {
-		return mech.Clip(delta, radius)
+		return mech.Clip(delta, radius*part.share)
 	}
-	return mech.OwnRadius(delta, g.privacy.RadiusFloor)
+	most := mostRadius
+	if g.exact() {
+		l, err := g.lattice(part, radius)
+		if err != nil {
+			return mech.Clipped{}, err
+		}
+		most = g.laplace.MostRadius(part.Len(), l)
+	}
+	return mech.OwnRadius(delta, g.privacy.RadiusFloor, most)
 }
 
 // joint is what one release of all layers costs. They are noised independently, so
@@ -123,7 +141,16 @@ func (g *Group) pay(p *Participant, round int, parts []bounded) (bool, error) {
 		}
 		r.What = event.Composed{Parts: all}
 	}
-	return p.pay(round, r)
+	paid, err := p.pay(round, r)
+	return paid != nil, err
+}
+
+// asPaid holds what a mechanism says it drew against what was charged for it.
+func asPaid(drawn, paid event.MetricLaplace) error {
+	if drawn.Dimension != paid.Dimension || drawn.NoiseMultiplier != paid.NoiseMultiplier || drawn.Radius != paid.Radius {
+		return fmt.Errorf("%w: noise of %+v for %+v", mech.ErrUnpaid, drawn, paid)
+	}
+	return nil
 }
 
 // release writes base + update + noise to out, layer by layer.
@@ -138,10 +165,14 @@ func (g *Group) release(w *Worker, b Broadcast, p *Participant, out, base []floa
 	for i := range g.layers {
 		l, part := &g.layers[i], w.bounded[i].update
 		var err error
+		var drawn event.MetricLaplace
 		if exact {
-			err = g.releaseExact(w, b, l, out[l.From:l.To], base[l.From:l.To], part)
+			drawn, err = g.releaseExact(w, b, l, out[l.From:l.To], base[l.From:l.To], part)
 		} else {
-			_, err = g.laplace.Simulate(out[l.From:l.To], base[l.From:l.To], part, &w.noise)
+			drawn, err = g.laplace.Simulate(out[l.From:l.To], base[l.From:l.To], part, &w.noise)
+		}
+		if err == nil {
+			err = asPaid(drawn, w.bounded[i].event)
 		}
 		if err != nil {
 			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)

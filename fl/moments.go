@@ -52,9 +52,6 @@ func (m *moments) fit(c *data.Client) error {
 	if c.Images != nil || d == 0 || c.Features != d || len(c.X) != d*c.Len() || len(m.centre) != d {
 		return fmt.Errorf("data.standardise is paid, with public ranges of %d features, but the silo has %d values in %d rows of %d features", d, len(c.X), c.Len(), c.Features)
 	}
-	if _, err := mech.Norm(c.X); err != nil {
-		return fmt.Errorf("the silo's rows: %w", err)
-	}
 	return nil
 }
 
@@ -91,6 +88,9 @@ func (m *moments) part(x []float64, relation event.Relation) []float64 {
 	v := make([]float64, m.length(relation))
 	for j := range d {
 		u := max(-1, min(1, (x[j]-m.centre[j])/m.scale[j]))
+		if math.IsNaN(u) {
+			u = 0 // by a rule of this row alone
+		}
 		v[j], v[d+j] = u, u*u-1
 	}
 	if len(v) > 2*d {
@@ -112,8 +112,8 @@ func (m *moments) settle(p *SiloPlan) error {
 }
 
 // draw makes constants of the noised sums. They must be paid for.
-func (m *moments) draw(s *Silo, p *Participant) (centre, scale []float64, err error) {
-	sums, err := m.sums(p, s.privacy.Noise)
+func (m *moments) draw(s *Silo, p *Participant, paid *mech.Paid) (centre, scale []float64, err error) {
+	sums, err := m.sums(p, paid, s.privacy.Noise)
 	if err != nil {
 		return nil, nil, fmt.Errorf("moments: %w", err)
 	}
@@ -127,12 +127,16 @@ func (m *moments) draw(s *Silo, p *Participant) (centre, scale []float64, err er
 }
 
 // sums adds up the rows' parts and noise of the kind that the run file names.
-func (m *moments) sums(p *Participant, kind string) ([]float64, error) {
+func (m *moments) sums(p *Participant, paid *mech.Paid, kind string) ([]float64, error) {
 	plan := &p.Plan
 	relation := plan.terms.Relation
 	bound, out := m.bound(relation), make([]float64, m.length(relation))
+	rows := p.Data.Len()
+	if p.Blank {
+		rows = 0
+	}
 	each := func(add func(mech.Clipped) error) error {
-		for i := range p.Data.Len() {
+		for i := range rows {
 			c, err := mech.Clip(m.part(p.Data.X[i*p.Data.Features:], relation), bound)
 			if err == nil {
 				err = add(c)
@@ -144,26 +148,25 @@ func (m *moments) sums(p *Participant, kind string) ([]float64, error) {
 		return nil
 	}
 	if plan.Moments == 0 { // without a target nothing is protected
-		for i := range p.Data.Len() {
+		for i := range rows {
 			for j, v := range m.part(p.Data.X[i*p.Data.Features:], relation) {
 				out[j] += v
 			}
 		}
 		return out, nil
 	}
-	terms := mech.Terms{Unit: plan.terms.Unit, Relation: relation, Trust: plan.trust}
 	noise, stream := mech.Gaussian{Multiplier: plan.Moments}, m.noise.Stream(0, p.ID)
 	if kind == "simulated" {
-		return out, simulateSums(out, noise, bound, terms, stream, each)
+		return out, simulateSums(out, noise, bound, paid, stream, each)
 	}
 	entropy := mech.SystemEntropy()
 	if kind == NoiseSeeded {
 		entropy.Reset(stream)
 	}
-	return out, releaseSums(out, noise, bound, terms, entropy, each)
+	return out, releaseSums(out, noise, bound, paid, entropy, each)
 }
 
-func simulateSums(dst []float64, g mech.Gaussian, bound float64, terms mech.Terms, src *rng.Stream, each func(func(mech.Clipped) error) error) error {
+func simulateSums(dst []float64, g mech.Gaussian, bound float64, paid *mech.Paid, src *rng.Stream, each func(func(mech.Clipped) error) error) error {
 	sum, err := mech.NewSimulatedSum(len(dst), bound)
 	if err != nil {
 		return err
@@ -171,11 +174,10 @@ func simulateSums(dst []float64, g mech.Gaussian, bound float64, terms mech.Term
 	if err := each(sum.Add); err != nil {
 		return err
 	}
-	_, err = g.Simulate(dst, sum, terms, src)
-	return err
+	return paid.Simulate(g, dst, sum, src)
 }
 
-func releaseSums(dst []float64, g mech.Gaussian, bound float64, terms mech.Terms, e *mech.Entropy, each func(func(mech.Clipped) error) error) error {
+func releaseSums(dst []float64, g mech.Gaussian, bound float64, paid *mech.Paid, e *mech.Entropy, each func(func(mech.Clipped) error) error) error {
 	lattice, err := g.Lattice(bound)
 	if err != nil {
 		return err
@@ -188,7 +190,7 @@ func releaseSums(dst []float64, g mech.Gaussian, bound float64, terms mech.Terms
 		return err
 	}
 	noised := make([]int64, len(dst))
-	if _, err := g.Release(noised, sum, terms, e); err != nil {
+	if err := paid.Release(g, noised, sum, e); err != nil {
 		return err
 	}
 	lattice.Float(dst, noised)

@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
@@ -176,11 +177,11 @@ func TestMomentsNoise(t *testing.T) {
 				k := 0.0
 				for id := range draws {
 					p.ID, q.ID = id, draws+id
-					a, err := m.sums(p, kind)
+					a, err := m.sums(p, paidMoments(t, p), kind)
 					if err != nil {
 						t.Fatal(err)
 					}
-					b, err := m.sums(q, kind)
+					b, err := m.sums(q, paidMoments(t, q), kind)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -216,6 +217,20 @@ func TestMomentsNoise(t *testing.T) {
 	}
 }
 
+// paidMoments is what a silo's first round pays for its moments.
+func paidMoments(t *testing.T, p *Participant) *mech.Paid {
+	t.Helper()
+	r, err := p.Plan.release(false, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid, err := mech.NewPaid(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paid
+}
+
 // TestMomentsComeNearTheTrueOnes, and with much noise to the public range; never to
 // a scale that is not positive.
 func TestMomentsComeNearTheTrueOnes(t *testing.T) {
@@ -232,7 +247,7 @@ func TestMomentsComeNearTheTrueOnes(t *testing.T) {
 		for _, kind := range []string{"simulated", "exact", NoiseSeeded} {
 			run.Privacy.Noise = kind
 			a, p := preparedSilo(t, run, &large)
-			centre, scale, err := a.moments.draw(a, p)
+			centre, scale, err := a.moments.draw(a, p, paidMoments(t, p))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +264,7 @@ func TestMomentsComeNearTheTrueOnes(t *testing.T) {
 			run := run
 			run.Algorithm.Local.Batch, run.Privacy.Epsilon = 2, 0.5
 			a, p = preparedSilo(t, run, &tiny)
-			if centre, scale, err = a.moments.draw(a, p); err != nil {
+			if centre, scale, err = a.moments.draw(a, p, paidMoments(t, p)); err != nil {
 				t.Fatal(err)
 			}
 			for j := range centre {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
 )
 
 // keeps is how many values a silo keeps: its model, the cluster last chosen, and
@@ -47,13 +48,13 @@ func (s *Silo) owesMoments(round int, p *Participant) bool {
 
 // standardise has the silo train on scaled rows. In its first round it draws the
 // constants, which the round has paid for, and keeps them for all later ones.
-func (s *Silo) standardise(round int, p *Participant) error {
+func (s *Silo) standardise(round int, p *Participant, paid *mech.Paid) error {
 	if s.moments == nil || p.standardised {
 		return nil
 	}
 	if p.Paid.Moments == 0 {
 		p.Paid.Moments = round + 1 // before any noise is drawn
-		centre, scale, err := s.moments.draw(s, p)
+		centre, scale, err := s.moments.draw(s, p, paid)
 		if err != nil {
 			return err
 		}

@@ -173,10 +173,13 @@ func (s *Silo) plan(p *Participant) (SiloPlan, error) {
 		return plan, nil
 	}
 	plan := s.shuffled(size)
-	plan.Target, plan.trust = targetOf(s.privacy, p.Name), event.TrustLocal
+	plan.Target, plan.trust, plan.uncovered = targetOf(s.privacy, p.Name), event.TrustLocal, len(p.Uncovered) > 0
 	plan.terms = account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic}
 	if s.cfg.Mode == "sound" {
-		plan.terms.Relation, plan.terms.Claim = event.Relation(s.privacy.Relation), event.ClaimProved
+		plan.terms.Relation = event.Relation(s.privacy.Relation)
+		if !plan.uncovered {
+			plan.terms.Claim = event.ClaimProved
+		}
 		plan.drawn = event.WithoutReplacement
 		if plan.terms.Relation == event.AddRemove {
 			if s.privacy.PublicSize < 1 {
@@ -226,27 +229,42 @@ func (s *Silo) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (b
 	if err != nil {
 		return false, s.located(b, p, err)
 	}
+	p.Mishap = nil
 	paid, err := p.pay(b.Round, release)
-	if err != nil || !paid {
+	if err != nil || paid == nil {
 		return false, err
 	}
-	if err := s.standardise(b.Round, p); err != nil {
+	if err := s.standardise(b.Round, p, paid); err != nil {
 		return false, s.located(b, p, err)
 	}
 	p.Paid.Rounds++ // before any noise is drawn
 	if choosing {
 		p.Paid.Choices++
 	}
-	w.batches.Key(&s.batches, b.Round, p.ID)
-	w.noise.Key(&s.noise, b.Round, p.ID)
-	s.openEntropy(w)
+	if err := s.open(w, b, p, paid); err != nil {
+		return false, s.located(b, p, err)
+	}
 	if err := s.method.respond(w, b, p, out); err != nil {
 		return false, s.located(b, p, err)
 	}
 	if _, err := mech.Norm(w.theta); err != nil {
-		return false, s.located(b, p, fmt.Errorf("training left the finite numbers (%w); try a smaller algorithm.local.step than %v", err, s.cfg.Local.Step))
+		p.Mishap = s.located(b, p, fmt.Errorf("training left the finite numbers (%w); try a smaller algorithm.local.step than %v", err, s.cfg.Local.Step))
+		s.fix(b, p, out)
 	}
 	return true, nil
+}
+
+// fix puts a public vector in the place of a release, and of a silo's own model, that
+// left the finite numbers: the server's first model, or no update.
+func (s *Silo) fix(b Broadcast, p *Participant, out []float64) {
+	copy(p.Personal[:s.n], b.Hypotheses)
+	if len(out) < s.n {
+		return
+	}
+	copy(out[:s.n], b.Hypotheses)
+	if _, ok := s.method.(*clientLevel); ok {
+		clear(out[:s.n])
+	}
 }
 
 func (s *Silo) located(b Broadcast, p *Participant, err error) error {

@@ -65,6 +65,14 @@ type SiloPlan struct {
 	trust    event.Trust
 	epochs   int // in a round
 	pass     int // steps of one pass
+	// uncovered: something was done to the examples that no accounting covers, so
+	// nothing is proved about single ones.
+	uncovered bool
+}
+
+// rule is how the silo's steps are drawn and priced.
+func (p *SiloPlan) rule(clip float64) mech.StepRule {
+	return mech.StepRule{Clip: clip, Noise: p.Noise, Sampling: p.drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples}
 }
 
 // SiloPaid counts what was paid for.
@@ -89,7 +97,7 @@ func (p *SiloPlan) training(rounds, choices int, moments bool) account.Training 
 	switch {
 	case p.terms.Unit == event.UnitClient:
 		t.Sampling = event.FullBatch
-	case p.drawn == event.Poisson || p.terms.Claim == event.ClaimHeuristic:
+	case p.drawn == event.Poisson || p.drawn == event.Shuffle:
 		// The papers account for shuffled batches as if they were Poisson samples.
 		t.Sampling, t.Rate = event.Poisson, p.Rate
 	default:
@@ -165,10 +173,13 @@ func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, 
 		return g, nil, nil
 	}
 	g, err := p.training(paid.Rounds, paid.Choices, paid.Moments > 0).Guarantee(account.MethodRDP, delta)
-	if err != nil || p.terms.Claim != event.ClaimHeuristic {
+	if err != nil || p.drawn != event.Shuffle {
 		return g, nil, err
 	}
 	g.Sampling = "shuffle, accounted as poisson"
+	if p.uncovered {
+		return g, nil, nil
+	}
 	proved := p.training(paid.Rounds, paid.Choices, paid.Moments > 0)
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10). The
 	// sizes are public, so that a neighbour has another example in the same place.

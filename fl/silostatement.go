@@ -50,6 +50,7 @@ func StateSilos(run config.Run, spends []account.Guarantee, proved []*account.Gu
 		}
 		statement := sound.Statement()
 		statement.NotCovered = append(statement.NotCovered, notCovered...)
+		statement.NotCovered = append(statement.NotCovered, siloNotCovered(run, sound)...)
 		p.Proved = &statement
 	}
 	p.Says = siloSays(run)
@@ -61,10 +62,11 @@ func siloNotCovered(run config.Run, all account.Guarantee) []string {
 		return nil
 	}
 	var list []string
-	if all.Claim == event.ClaimHeuristic {
+	shuffled := run.Algorithm.Mode != "sound" && all.Unit == event.UnitExample
+	if shuffled && all.Claim == event.ClaimHeuristic {
 		list = append(list, "shuffled batches: their accounting as Poisson samples is not proved")
 	}
-	if all.Claim == event.ClaimHeuristic || run.Privacy.Relation == string(event.ReplaceOne) {
+	if shuffled || run.Privacy.Relation == string(event.ReplaceOne) {
 		list = append(list, "the number of a silo's examples: it is declared public")
 	}
 	if run.Algorithm.Kind == "dp-fedavg" {

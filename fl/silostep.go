@@ -1,8 +1,6 @@
 package fl
 
 import (
-	"math"
-
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/model"
@@ -15,7 +13,11 @@ type siloScratch struct {
 	other   []float64 // a second model
 	offset  []float64
 	losses  []float64
-	entropy *mech.Entropy // nil: simulated noise
+	exact   *mech.Entropy // of exact noise; nil: noise is simulated
+	batches *mech.Entropy
+	paid    *mech.Paid   // what the round may draw
+	steps   mech.Steps   // the round's noised steps, if the silo adds noise
+	sampler mech.Sampler // otherwise
 }
 
 // ready gives the worker its memory.
@@ -28,20 +30,31 @@ func (s *Silo) ready(w *Worker) {
 	room := max(s.n, 32)
 	w.theta = make([]float64, s.n, room)
 	w.silo.grad, w.silo.other, w.silo.offset = make([]float64, s.n, room), make([]float64, s.n, room), make([]float64, s.n, room)
+	w.silo.batches = mech.SystemEntropy()
+	if s.privacy.Noise != "simulated" {
+		w.silo.exact = mech.SystemEntropy()
+	}
 }
 
-// openEntropy is where exact noise comes from: the system, or, so that a run can be
-// repeated byte by byte, the seed.
-func (s *Silo) openEntropy(w *Worker) {
-	if s.privacy.Noise == "simulated" {
-		return
-	}
-	if w.silo.entropy == nil {
-		w.silo.entropy = mech.SystemEntropy()
+// open prepares what a round may draw. Exact noise, and with it who is in a batch,
+// comes from the system: whoever could guess a batch would see through the
+// amplification. In simulation, and so that a run can be repeated byte by byte, both
+// follow from the seed.
+func (s *Silo) open(w *Worker, b Broadcast, p *Participant, paid *mech.Paid) error {
+	x, plan := &w.silo, &p.Plan
+	x.paid = paid
+	if s.privacy.Noise != "exact" {
+		w.batches.Key(&s.batches, b.Round, p.ID)
+		w.noise.Key(&s.noise, b.Round, p.ID)
+		x.batches.Reset(&w.batches)
 	}
 	if s.privacy.Noise == NoiseSeeded {
-		w.silo.entropy.Reset(&w.noise)
+		x.exact.Reset(&w.noise)
 	}
+	if plan.private() && plan.terms.Unit == event.UnitExample {
+		return x.steps.Open(paid, plan.rule(s.privacy.Clip), x.batches, mech.Randomness{Exact: x.exact, Keyed: &w.noise})
+	}
+	return nil
 }
 
 // pull is a regulariser's gradient, slope*theta + offset.
@@ -64,16 +77,19 @@ func (s *Silo) descend(w *Worker, p *Participant, theta []float64, reg pull) err
 	plan := &p.Plan
 	step := model.SiloStep{Divisor: plan.Batch}
 	if plan.private() {
-		step.Clip, step.Noise = s.privacy.Clip, plan.Noise
-		step.Terms = mech.Terms{Unit: event.UnitExample, Relation: plan.terms.Relation, Trust: plan.trust}
-		step.Source, step.Exact = &w.noise, w.silo.entropy
+		step.Steps = &w.silo.steps
+	} else if err := w.silo.sampler.Open(plan.drawn, plan.Rate, plan.Batch, w.silo.batches); err != nil {
+		return err
 	}
 	inside := reg.offset != nil && s.cfg.Prox == "inside" && plan.private()
 	if inside {
 		step.Shift = w.silo.other
 	}
-	for k := range plan.pass {
-		batch := s.batch(w, p, k)
+	for range plan.pass {
+		batch, err := s.batch(w, p, step.Steps)
+		if err != nil {
+			return err
+		}
 		if inside {
 			for i, v := range theta {
 				step.Shift[i] = reg.slope*v + reg.offset[i]
@@ -94,51 +110,16 @@ func (s *Silo) descend(w *Worker, p *Participant, theta []float64, reg pull) err
 	return nil
 }
 
-// batch draws the examples of a pass's k-th step, as the plan says. The result is
-// valid until the next call.
-func (s *Silo) batch(w *Worker, p *Participant, k int) []int {
-	plan, size := &p.Plan, p.Data.Len()
-	switch plan.drawn {
-	case event.Poisson:
-		return w.poisson(size, plan.Rate)
-	case event.WithoutReplacement:
-		w.allInOrder(size)
-		for i := range plan.Batch {
-			j := i + w.batches.Below(size-i)
-			w.index[i], w.index[j] = w.index[j], w.index[i]
-		}
-		return w.index[:plan.Batch]
+// batch draws the examples of the next step, as the plan says: none, if what the
+// examples say must not count. The result is valid until the next call.
+func (s *Silo) batch(w *Worker, p *Participant, steps *mech.Steps) ([]int, error) {
+	switch {
+	case steps != nil && p.Blank:
+		return nil, steps.Blank()
+	case steps != nil:
+		return steps.Batch(p.Data.Len())
+	case p.Blank:
+		return nil, nil
 	}
-	perEpoch := plan.pass / s.cfg.Local.Epochs
-	at := k % perEpoch
-	if at == 0 {
-		w.allInOrder(size)
-		w.batches.Shuffle(w.index)
-	}
-	return w.index[at*plan.Batch : (at+1)*plan.Batch] // what is left of an epoch is dropped
-}
-
-func (w *Worker) allInOrder(size int) {
-	w.index = w.index[:0]
-	for i := range size {
-		w.index = append(w.index, i)
-	}
-}
-
-// poisson takes every example with probability rate, by jumping over geometric gaps.
-func (w *Worker) poisson(size int, rate float64) []int {
-	if rate >= 1 {
-		w.allInOrder(size)
-		return w.index
-	}
-	w.index = w.index[:0]
-	perGap := math.Log1p(-rate)
-	for i := -1; ; {
-		gap := math.Floor(math.Log(1-w.batches.Float64()) / perGap)
-		if gap >= float64(size-1-i) {
-			return w.index
-		}
-		i += 1 + int(gap)
-		w.index = append(w.index, i)
-	}
+	return w.silo.sampler.Batch(p.Data.Len())
 }

@@ -25,7 +25,8 @@ func (e *Engine[F]) Descend(theta []F, ex Examples[F], order []int, step float64
 		defer func() { e.objective = objective }()
 	}
 	out := e.network.Output().Len()
-	err := e.each(theta, ex, order, func(w *workspace[F], _, g int) error {
+	err := e.each(theta, ex, order, func(w *workspace[F], _ int, rows []int) error {
+		g := len(rows)
 		share := -step / float64(g)
 		if root { // the mean is taken below the root
 			share *= rootShare(math.Sqrt(mean(e.losses)))

@@ -70,10 +70,12 @@ func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], er
 	return e, nil
 }
 
-// chunkSize is a power of two between 16 and 256: fewer would waste products,
-// more would leave lanes empty.
+// maxChunk is how many rows a chunk has at most: more would leave lanes empty.
+const maxChunk = 256
+
+// chunkSize is a power of two between 16 and maxChunk: fewer would waste products.
 func chunkSize[F Float](n *Network[F]) int {
-	values, size := n.values(), 256
+	values, size := n.values(), maxChunk
 	for size > 16 && size*values > chunkValues {
 		size /= 2
 	}
@@ -115,9 +117,9 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 	return nil
 }
 
-// each runs the batch forward, lane by lane, and hands every chunk to use, with
-// the gradient at the output in w.d.
-func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *workspace[F], lane, g int) error) error {
+// each runs the batch forward, lane by lane, and hands every chunk to use, with its
+// rows and the gradient at the output in w.d.
+func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *workspace[F], lane int, rows []int) error) error {
 	if err := e.check(theta, ex, order); err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 			from := c * e.chunk
 			g := min(e.chunk, len(order)-from)
 			e.forward(w, theta, ex, order[from:from+g], e.losses[from:from+g])
-			e.faults[lane] = use(w, lane, g)
+			e.faults[lane] = use(w, lane, order[from:from+g])
 		}
 	})
 	for _, err := range e.faults[:min(lanes, chunks)] {
@@ -176,7 +178,7 @@ func (e *Engine[F]) gather(w *workspace[F], ex Examples[F], order []int) []F {
 
 // Losses sets dst to the loss of every row in order.
 func (e *Engine[F]) Losses(dst []float64, theta []F, ex Examples[F], order []int) error {
-	err := e.each(theta, ex, order, func(*workspace[F], int, int) error { return nil })
+	err := e.each(theta, ex, order, func(*workspace[F], int, []int) error { return nil })
 	copy(dst, e.losses)
 	return err
 }
@@ -214,10 +216,10 @@ func (e *Engine[F]) Gradient(dst, theta []F, ex Examples[F], order []int) (float
 	chunks := (len(order) + e.chunk - 1) / e.chunk
 	sums := e.laneSums(dst, min(lanes, chunks))
 	out, share := e.network.Output().Len(), F(1/float64(len(order)))
-	err := e.each(theta, ex, order, func(w *workspace[F], lane, g int) error {
-		d := w.d[:g*out]
+	err := e.each(theta, ex, order, func(w *workspace[F], lane int, rows []int) error {
+		d := w.d[:len(rows)*out]
 		kernel.Scale(d, share, d) // of few values, instead of all parameters afterwards
-		w.cell.backward(theta, d, sums[lane], nil, g, false)
+		w.cell.backward(theta, d, sums[lane], nil, len(rows), false)
 		return nil
 	})
 	if err != nil {
@@ -250,27 +252,53 @@ func (e *Engine[F]) laneSums(dst []F, n int) [][]F {
 
 // ClippedSum adds every row's gradient, clipped to the sum's bound, to sum, and
 // returns the mean loss, which is as private as the data. No row's gradient of a
-// large layer is ever formed.
+// large layer is ever formed. A row whose gradient is not finite counts as zero.
 func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], order []int) (float64, error) {
-	err := e.each(theta, ex, order, func(w *workspace[F], lane, g int) error {
-		norms := w.norms[:g]
-		clear(norms)
-		w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, norms, g, false)
-		for i, n := range norms {
-			norms[i] = math.Sqrt(n)
+	err := e.each(theta, ex, order, func(w *workspace[F], lane int, rows []int) error {
+		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
+			// Such a row's activations would spoil the sums over its chunk, whatever
+			// factor it is given: the chunk is run again without it.
+			if rows = finite; len(rows) == 0 {
+				return nil
+			}
+			var losses [maxChunk]float64
+			e.forward(w, theta, ex, rows, losses[:len(rows)])
+			e.rowNorms(w, theta, rows)
 		}
-		return sum.AddWeighted(lane, norms, w.factors, func(dst, factors []F) { w.cell.add(dst, factors, g) })
+		return sum.AddWeighted(lane, w.norms[:len(rows)], w.factors, func(dst, factors []F) { w.cell.add(dst, factors, len(rows)) })
 	})
 	return mean(e.losses), err
+}
+
+// rowNorms runs a chunk back and sets w.norms to the norms of its rows' gradients.
+// It returns the rows whose norm is finite.
+func (e *Engine[F]) rowNorms(w *workspace[F], theta []F, rows []int) []int {
+	norms := w.norms[:len(rows)]
+	clear(norms)
+	w.cell.backward(theta, w.d[:len(rows)*e.network.Output().Len()], nil, norms, len(rows), false)
+	whole := true
+	for i, n := range norms {
+		norms[i] = math.Sqrt(n)
+		whole = whole && norms[i] <= math.MaxFloat64
+	}
+	if whole {
+		return rows
+	}
+	var finite []int
+	for i, n := range norms {
+		if n <= math.MaxFloat64 {
+			finite = append(finite, rows[i])
+		}
+	}
+	return finite
 }
 
 // Norms sets dst to the norm of every row's gradient.
 func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int) error {
 	for i, row := range order {
-		err := e.each(theta, ex, order[i:i+1], func(w *workspace[F], _, g int) error {
-			clear(w.norms[:g])
-			w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, w.norms[:g], g, false)
-			dst[i] = math.Sqrt(w.norms[0])
+		err := e.each(theta, ex, order[i:i+1], func(w *workspace[F], _ int, rows []int) error {
+			e.rowNorms(w, theta, rows)
+			dst[i] = w.norms[0]
 			return nil
 		})
 		if err != nil {
@@ -283,8 +311,8 @@ func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int)
 // InputGradient sets dst to the gradient of one row's loss with respect to the
 // row, which inversion attacks follow.
 func (e *Engine[F]) InputGradient(dst, theta []F, ex Examples[F], row int) (float64, error) {
-	err := e.each(theta, ex, []int{row}, func(w *workspace[F], _, g int) error {
-		copy(dst, w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, nil, g, true))
+	err := e.each(theta, ex, []int{row}, func(w *workspace[F], _ int, rows []int) error {
+		copy(dst, w.cell.backward(theta, w.d[:len(rows)*e.network.Output().Len()], nil, nil, len(rows), true))
 		return nil
 	})
 	return mean(e.losses), err

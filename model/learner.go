@@ -119,7 +119,7 @@ func (n *networkLearner) rows(count int, order []int) []int {
 func (n *networkLearner) Loss(theta []float64, c *data.Client) float64 {
 	n.engine.objective = squaredError[float64]{}
 	ex := Examples[float64]{X: c.X, Targets: c.Y}
-	if err := n.engine.each(theta, ex, n.rows(c.Rows.Len(), nil), func(*workspace[float64], int, int) error { return nil }); err != nil {
+	if err := n.engine.each(theta, ex, n.rows(c.Rows.Len(), nil), func(*workspace[float64], int, []int) error { return nil }); err != nil {
 		panic("model: " + err.Error()) // shapes were checked when the run began
 	}
 	return math.Sqrt(mean(n.engine.losses))

@@ -424,14 +424,6 @@ func TestBadBatchesAreNamed(t *testing.T) {
 		"odd values":           func() error { _, err := e.Gradient(g, theta, Examples[float64]{X: []float64{1}}, []int{0}); return err },
 		"labels missing":       func() error { _, err := e.Gradient(g, theta, Examples[float64]{X: good.X}, []int{0}); return err },
 		"parameters too short": func() error { _, err := e.Gradient(g, theta[1:], good, []int{0}); return err },
-		"NaN": func() error {
-			steps, err := NewPrivateSteps(e, 1, 1, 2, exampleTerms)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = steps.Gradient(g, theta, Examples[float64]{X: []float64{math.NaN(), 1}, Labels: []int{0}}, []int{0}, stream("x"))
-			return err
-		},
 	} {
 		if try() == nil {
 			t.Errorf("%s was accepted", name)

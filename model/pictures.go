@@ -112,7 +112,7 @@ func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) {
 // Loss is the mean cross entropy, by which clients choose whatever they train on.
 func (l *PictureLearner) Loss(theta []float64, c *data.Client) float64 {
 	l.load(theta, c, CrossEntropy)
-	if err := l.engine.each(l.theta, l.ex, l.order, func(*workspace[float32], int, int) error { return nil }); err != nil {
+	if err := l.engine.each(l.theta, l.ex, l.order, func(*workspace[float32], int, []int) error { return nil }); err != nil {
 		panic("model: " + err.Error()) // shapes and labels were checked when the data were loaded
 	}
 	return mean(l.engine.losses)

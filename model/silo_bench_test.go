@@ -40,14 +40,15 @@ func BenchmarkSchoolEpoch(b *testing.B) {
 		order[i] = i
 	}
 	examples := 0
+	steps := paidSteps(b, 1, 2, mech.Randomness{Keyed: stream})
 	b.ReportAllocs()
 	for b.Loop() {
 		for k := range f.Train {
 			c := &f.Train[k]
 			size := min(32, c.Len())
 			for from := 0; from+size <= c.Len(); from += size {
-				step := SiloStep{Clip: 1, Noise: 2, Divisor: size, Terms: exampleTerms, Source: stream}
-				if err := l.Gradient(grad, theta, c, order[from:from+size], step); err != nil {
+				step := SiloStep{Steps: steps, Divisor: size}
+				if err := l.Gradient(grad, theta, c, order[from:from+size], begin(b, step)); err != nil {
 					b.Fatal(err)
 				}
 				examples += size
@@ -76,15 +77,15 @@ func BenchmarkRotatedMNIST(b *testing.B) {
 		step SiloStep
 	}{
 		{"plain", SiloStep{}},
-		{"clipped", SiloStep{Clip: 1, Noise: 1, Divisor: 100, Terms: exampleTerms, Source: s}},
-		{"shifted", SiloStep{Clip: 1, Noise: 1, Divisor: 100, Terms: exampleTerms, Source: s, Shift: shift}},
-		{"exact", SiloStep{Clip: 1, Noise: 1, Divisor: 100, Terms: exampleTerms, Exact: mech.SystemEntropy()}},
+		{"clipped", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100}},
+		{"shifted", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100, Shift: shift}},
+		{"exact", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 100}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			pictures := 0
 			for b.Loop() {
 				for from := 0; from < len(order); from += 100 {
-					if err := l.Gradient(grad, theta, c, order[from:from+100], v.step); err != nil {
+					if err := l.Gradient(grad, theta, c, order[from:from+100], begin(b, v.step)); err != nil {
 						b.Fatal(err)
 					}
 					pictures += 100

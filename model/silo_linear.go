@@ -77,19 +77,19 @@ func (l *siloLinear) Gradient(dst, theta []float64, c *data.Client, batch []int,
 	n := len(batch)
 	l.slopes = l.scratch[:n]
 	l.rows, l.batch, l.shift = c.Rows, batch, s.Shift
-	if s.Clip == 0 {
+	if s.bound() == 0 {
 		l.plain(dst, theta)
 		return nil
 	}
 	scale := 1 / float64(s.Divisor)
-	if s.Exact != nil && s.Noise > 0 {
+	if s.exact() {
 		if err := l.exact(dst, theta, s); err != nil {
 			return err
 		}
 		kernel.Scale(dst, scale, dst)
 		return nil
 	}
-	sum, err := l.sum.floats(len(dst), 1, s.Clip)
+	sum, err := l.sum.floats(len(dst), 1, s.bound())
 	if err != nil {
 		return err
 	}
@@ -153,6 +153,9 @@ func (l *siloLinear) addWeighted(dst, factors []float64) {
 	w := dst[:l.Features]
 	var constant, shifts float64
 	for k, i := range l.batch {
+		if factors[k] == 0 {
+			continue // a slope that is not finite, times 0, would be no number
+		}
 		a := l.slopes[k] * factors[k]
 		kernel.Axpy(a, l.row(i), w)
 		constant += a

@@ -48,7 +48,7 @@ func (l *siloLinear) exact(dst, theta []float64, s SiloStep) error {
 		for j, value := range l.shift {
 			v[j] += value
 		}
-		clipped, err := mech.Clip(v, s.Clip)
+		clipped, err := mech.Clip(v, s.bound())
 		if err != nil {
 			return fmt.Errorf("silo step, row %d: %w", i, err)
 		}

@@ -65,12 +65,12 @@ func TestSiloNetworkSteps(t *testing.T) {
 		batch := []int{4, 49, 0, 17, 30, 8, 9}
 		for _, s := range [][]float64{nil, shift} {
 			for name, step := range map[string]SiloStep{
-				"floats": {},
+				"floats": {Clip: 0.4},
 				// Noise of 1e-9 clips leaves the sum to be seen.
-				"integers": {Noise: 1e-9, Terms: exampleTerms, Exact: mech.SystemEntropy()},
+				"integers": {Steps: paidSteps(t, 0.4, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()})},
 			} {
-				step.Clip, step.Divisor, step.Shift = 0.4, 5, s
-				if err := l.Gradient(got, theta, c, batch, step); err != nil {
+				step.Divisor, step.Shift = 5, s
+				if err := l.Gradient(got, theta, c, batch, begin(t, step)); err != nil {
 					t.Fatal(err)
 				}
 				for j, want := range oneByOne(t, l, theta, c, batch, 0.4, s) {

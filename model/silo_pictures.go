@@ -87,16 +87,16 @@ func (l *siloPictures) Gradient(dst, theta []float64, c *data.Client, batch []in
 }
 
 func (l *siloPictures) step(dst []float64, s SiloStep) error {
-	if s.Clip == 0 {
+	if s.bound() == 0 {
 		return l.plain(dst, s.Shift)
 	}
 	scale := 1 / float64(s.Divisor)
-	if s.Exact != nil && s.Noise > 0 {
+	if s.exact() {
 		err := l.exact(dst, s)
 		kernel.Scale(dst, scale, dst)
 		return err
 	}
-	sum, err := l.sum.floats(len(dst), lanes, s.Clip)
+	sum, err := l.sum.floats(len(dst), lanes, s.bound())
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,11 @@ func (l *siloPictures) shifted(sum *mech.LaneSum[float32], shift []float64) erro
 		for i, v := range l.vector {
 			l.grad[i] = float32(v)
 		}
-		err := sum.AddWeighted(0, norm[:], factor[:], func(dst, factors []float32) { kernel.Axpy(factors[0], l.grad, dst) })
+		err := sum.AddWeighted(0, norm[:], factor[:], func(dst, factors []float32) {
+			if factors[0] != 0 { // 0 times a gradient that is not finite is no number
+				kernel.Axpy(factors[0], l.grad, dst)
+			}
+		})
 		if err != nil {
 			return err
 		}
@@ -179,7 +183,7 @@ func (l *siloPictures) exact(dst []float64, s SiloStep) error {
 		if err := l.own(k, s.Shift); err != nil {
 			return err
 		}
-		clipped, err := mech.Clip(l.vector, s.Clip)
+		clipped, err := mech.Clip(l.vector, s.bound())
 		if err == nil {
 			err = sum.Add(clipped)
 		}

@@ -7,9 +7,39 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
+
+// paidSteps are steps that somebody has paid for, more than a test can take.
+func paidSteps(tb testing.TB, clip, noise float64, from mech.Randomness) *mech.Steps {
+	tb.Helper()
+	rule := mech.StepRule{Clip: clip, Noise: noise, Sampling: event.Poisson, Rate: 1}
+	paid, err := mech.NewPaid(event.Release{
+		Unit: exampleTerms.Unit, Relation: exampleTerms.Relation, Trust: exampleTerms.Trust, Claim: event.ClaimProved,
+		What: event.Repeated{Times: 1 << 40, Of: rule.Event(event.ClaimProved)},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := new(mech.Steps)
+	if err := s.Open(paid, rule, mech.SystemEntropy(), from); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// begin starts one of the steps, whose batch the test chooses itself.
+func begin(tb testing.TB, s SiloStep) SiloStep {
+	tb.Helper()
+	if s.Steps != nil {
+		if err := s.Steps.Blank(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return s
+}
 
 // siloRows are rows whose targets suit a loss.
 func siloRows(loss RowLoss, features, n int) *data.Client {
@@ -156,15 +186,15 @@ func TestSiloNoiseHasItsScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	family := rng.NewFamily(1, "exact silo noise")
-	for name, step := range map[string]SiloStep{
-		"simulated": {Source: stream("silo noise")},
+	for name, from := range map[string]mech.Randomness{
+		"simulated": {Keyed: stream("silo noise")},
 		"exact":     {Exact: mech.NewEntropy(family.Stream(0, 0))},
 	} {
-		step.Clip, step.Noise, step.Divisor, step.Terms = 0.5, 3, 8, exampleTerms
+		step := SiloStep{Steps: paidSteps(t, 0.5, 3, from), Divisor: 8}
 		const steps = 2000
 		var squares, sum float64
 		for range steps {
-			if err := l.Gradient(noisy, theta, c, batch, step); err != nil {
+			if err := l.Gradient(noisy, theta, c, batch, begin(t, step)); err != nil {
 				t.Fatal(err)
 			}
 			for j := range noisy {
@@ -200,8 +230,8 @@ func TestExactSiloSumsAreTheClippedOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Noise of 1e-9 clips leaves the sum to be seen.
-		step := SiloStep{Clip: 0.5, Noise: 1e-9, Divisor: 4, Shift: s, Terms: exampleTerms, Exact: mech.SystemEntropy()}
-		if err := l.Gradient(exact, theta, c, batch, step); err != nil {
+		step := SiloStep{Steps: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 4, Shift: s}
+		if err := l.Gradient(exact, theta, c, batch, begin(t, step)); err != nil {
 			t.Fatal(err)
 		}
 		for j := range floats {
@@ -216,23 +246,21 @@ func TestSiloStepsRefuse(t *testing.T) {
 	m := SiloLinear{Linear: Linear{Features: 2, Intercept: true}}
 	c := siloRows(HalfSquare, 2, 5)
 	l := m.Learner().(SiloLearner)
-	good := SiloStep{Clip: 1, Noise: 1, Divisor: 2, Terms: exampleTerms, Source: stream("x")}
+	good := SiloStep{Steps: paidSteps(t, 1, 1, mech.Randomness{Keyed: stream("x")}), Divisor: 2}
 	for name, change := range map[string]func(*SiloStep){
-		"a clip below 0":      func(s *SiloStep) { s.Clip = -1 },
-		"a clip of NaN":       func(s *SiloStep) { s.Clip = math.NaN() },
-		"infinite noise":      func(s *SiloStep) { s.Noise = math.Inf(1) },
-		"noise, no clip":      func(s *SiloStep) { s.Clip = 0 },
-		"divisor 0":           func(s *SiloStep) { s.Divisor = 0 },
-		"no source":           func(s *SiloStep) { s.Source = nil },
-		"a short shift":       func(s *SiloStep) { s.Shift = []float64{1} },
-		"an infinite shift":   func(s *SiloStep) { s.Shift = []float64{1, math.Inf(1), 0} },
-		"no terms":            func(s *SiloStep) { s.Terms = mech.Terms{} },
-		"exact, no terms":     func(s *SiloStep) { s.Terms, s.Exact = mech.Terms{}, mech.SystemEntropy() },
-		"exact, empty source": func(s *SiloStep) { s.Exact = mech.NewEntropy(strings.NewReader("")) },
+		"a clip below 0":    func(s *SiloStep) { s.Steps, s.Clip = nil, -1 },
+		"a clip of NaN":     func(s *SiloStep) { s.Steps, s.Clip = nil, math.NaN() },
+		"a second clip":     func(s *SiloStep) { s.Clip = 1 },
+		"divisor 0":         func(s *SiloStep) { s.Divisor = 0 },
+		"a short shift":     func(s *SiloStep) { s.Shift = []float64{1} },
+		"an infinite shift": func(s *SiloStep) { s.Shift = []float64{1, math.Inf(1), 0} },
+		"exact, empty source": func(s *SiloStep) {
+			s.Steps = paidSteps(t, 1, 1, mech.Randomness{Exact: mech.NewEntropy(strings.NewReader(""))})
+		},
 	} {
 		step := good
 		change(&step)
-		if err := l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{0, 1}, step); err == nil {
+		if err := l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{0, 1}, begin(t, step)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -240,7 +268,6 @@ func TestSiloStepsRefuse(t *testing.T) {
 		"a row that is not there": l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{5}, good),
 		"a short destination":     l.Gradient(make([]float64, 2), make([]float64, 3), c, []int{1}, good),
 		"a short model":           l.Gradient(make([]float64, 3), make([]float64, 2), c, []int{1}, good),
-		"parameters of NaN":       l.Gradient(make([]float64, 3), []float64{math.NaN(), 0, 0}, c, []int{1}, good),
 	} {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
@@ -276,9 +303,12 @@ func TestSiloStepsTakeNoMemory(t *testing.T) {
 	theta, grad := make([]float64, 29), make([]float64, 29)
 	batch := make([]int, 32)
 	for _, noise := range []float64{0, 2} {
-		step := SiloStep{Clip: 1, Noise: noise, Divisor: 32, Terms: exampleTerms, Source: stream("memory")}
+		step := SiloStep{Clip: 1, Divisor: 32}
+		if noise > 0 {
+			step = SiloStep{Steps: paidSteps(t, 1, noise, mech.Randomness{Keyed: stream("memory")}), Divisor: 32}
+		}
 		n := testing.AllocsPerRun(100, func() {
-			if err := l.Gradient(grad, theta, c, batch, step); err != nil {
+			if err := l.Gradient(grad, theta, c, batch, begin(t, step)); err != nil {
 				t.Fatal(err)
 			}
 			l.Judge(theta, c)
@@ -314,5 +344,68 @@ func TestNewSiloRefuses(t *testing.T) {
 		if _, err := NewSilo(c.m, c.loss, c.f); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, wanted %q", name, err, c.says)
 		}
+	}
+}
+
+// TestNotFiniteGradientsCountAsZero: a row or picture whose gradient overflows leaves
+// the sum as if it were not there, in floats and in integers; the others stay.
+func TestNotFiniteGradientsCountAsZero(t *testing.T) {
+	check := func(name string, l SiloLearner, theta []float64, c *data.Client, all, others []int, shift []float64) {
+		t.Helper()
+		n := len(theta)
+		with, without := make([]float64, n), make([]float64, n)
+		for kind, step := range map[string]SiloStep{
+			"floats":   {Clip: 0.5, Divisor: 3, Shift: shift},
+			"integers": {Steps: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 3, Shift: shift},
+		} {
+			if err := l.Gradient(with, theta, c, all, begin(t, step)); err != nil {
+				t.Fatalf("%s, %s: %v", name, kind, err)
+			}
+			if err := l.Gradient(without, theta, c, others, begin(t, step)); err != nil {
+				t.Fatal(err)
+			}
+			moved := 0.0
+			for j := range with {
+				if !(math.Abs(with[j]-without[j]) <= 1e-6) {
+					t.Fatalf("%s, %s, shift %v: coordinate %d is %v with the example and %v without", name, kind, shift != nil, j, with[j], without[j])
+				}
+				moved += math.Abs(without[j])
+			}
+			if len(others) > 0 && moved == 0 {
+				t.Errorf("%s, %s: the others are gone, too", name, kind)
+			}
+		}
+	}
+	m := SiloLinear{Linear: Linear{Features: 3, Intercept: true}}
+	c := siloRows(HalfSquare, 3, 4)
+	c.X[3*2] = 1e160 // row 2: its output times itself overflows
+	shift := []float64{0.1, -0.2, 0.3, 0}
+	for _, s := range [][]float64{nil, shift} {
+		check("rows", m.Learner().(SiloLearner), []float64{1e150, 0.5, 1, 0}, c, []int{0, 2, 3}, []int{0, 3}, s)
+	}
+	net, pictures := smallPictures(t, 3, 6)
+	theta := make([]float64, net.Parameters())
+	net.Initialise(theta, stream("start"))
+	for i := range 4 * 3 * 3 * 2 {
+		theta[i] = 1e38 // the convolution's weights: over bright pixels their sum is beyond single precision
+	}
+	clear(pictures.Images.Pixels)
+	size := len(pictures.Images.Pixels) / 6
+	bright := pictures.Images.Pixels[pictures.Index[2]*size:][:size]
+	for j := range bright {
+		bright[j] = 255
+	}
+	l := net.Learner().(SiloLearner)
+	own := make([]float64, len(theta))
+	if err := l.Gradient(own, theta, pictures, []int{2}, SiloStep{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mech.Norm(own); err == nil {
+		t.Fatal("the bright picture's gradient is finite: it shows nothing")
+	}
+	noShift := make([]float64, len(theta))
+	for _, s := range [][]float64{nil, noShift} {
+		check("pictures", l, theta, pictures, []int{0, 2, 3}, []int{0, 3}, s)
+		check("one picture", l, theta, pictures, []int{2}, nil, s)
 	}
 }

@@ -86,7 +86,7 @@ func NewSilos(run config.Run, folder *data.Folder) (*Silos, error) {
 	}
 	for i := range s.participants {
 		s.all = append(s.all, i)
-		s.participants[i] = fl.Participant{ID: i, Name: federation.Names[i], Data: &federation.Train[i]}
+		s.participants[i] = fl.Participant{ID: i, Name: federation.Names[i], Data: &federation.Train[i], Uncovered: federation.NotCovered}
 	}
 	s.pool.Each(k, func(_, i int) { s.errs[i] = algorithm.Prepare(&s.participants[i]) })
 	if err := s.firstError(); err != nil {
@@ -153,7 +153,7 @@ func (s *Silos) Step() (bool, error) {
 }
 
 func (s *Silos) respond(worker, i int) {
-	released, err := s.algorithm.Respond(&s.workers[worker], s.sent, &s.participants[i], s.round.Slot(i))
+	released, err := fl.RespondOpenly(s.algorithm, &s.workers[worker], s.sent, &s.participants[i], s.round.Slot(i))
 	switch {
 	case err != nil:
 	case released:

@@ -192,7 +192,7 @@ func (s *Simulation) Step() (bool, error) {
 
 func (s *Simulation) respond(worker, i int) {
 	p := &s.participants[s.round.Clients()[i]]
-	released, err := s.algorithm.Respond(&s.workers[worker], s.broadcast, p, s.round.Slot(i))
+	released, err := fl.RespondOpenly(s.algorithm, &s.workers[worker], s.broadcast, p, s.round.Slot(i))
 	switch {
 	case err != nil:
 	case released:

@@ -66,7 +66,7 @@ func (p *pivot) note(state *fl.State) (fl.Broadcast, error) {
 }
 
 func (p *pivot) respond(w *fl.Worker, b fl.Broadcast, round *fl.Round, i int) error {
-	released, err := p.algorithm.Respond(w, b, &p.silos[i], round.Slot(i))
+	released, err := fl.RespondOpenly(p.algorithm, w, b, &p.silos[i], round.Slot(i))
 	if err != nil {
 		return err
 	}

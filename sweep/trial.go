@@ -72,7 +72,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 	for _, sent := range pivot.sent[:len(pivot.sent)-1] {
 		// A trial whose training leaves the finite numbers is not reported: that would
 		// tell of the examples. It competes with the public model instead.
-		if _, err := algorithm.Respond(b.worker, sent, &one, b.out); err != nil {
+		if _, err := fl.RespondOpenly(algorithm, b.worker, sent, &one, b.out); err != nil {
 			finite = false
 			break
 		}

@@ -9,9 +9,10 @@ import (
 // Clipped is a vector that carries the bound on its norm. Only Clip and
 // OwnRadius make one, so no mechanism can be given a sensitivity by hand.
 type Clipped struct {
-	v      []float64
-	bound  float64
-	public bool
+	v        []float64
+	bound    float64
+	public   bool
+	replaced bool
 }
 
 // Bound is the largest norm that the vector can have.
@@ -20,43 +21,56 @@ func (c Clipped) Bound() float64 { return c.bound }
 // Public says whether the bound was fixed without looking at private data.
 func (c Clipped) Public() bool { return c.public }
 
+// Replaced says that the vector was not finite and zero stands in its place: for the
+// eyes of whoever holds the data, since it tells of them.
+func (c Clipped) Replaced() bool { return c.replaced }
+
 // Len is the number of coordinates.
 func (c Clipped) Len() int { return len(c.v) }
 
 // Clip scales v, in place, to norm at most bound. The caller gives v away. Zero
-// stays zero; NaN and infinities are refused.
+// stays zero, and a vector that is not finite becomes zero, by a rule of this vector
+// alone: a refusal would be an answer about the data that nobody pays for.
 func Clip(v []float64, bound float64) (Clipped, error) {
 	if !(bound > 0) || math.IsInf(bound, 0) {
 		return Clipped{}, fmt.Errorf("clip: bound %v must be positive and finite", bound)
 	}
-	norm, err := Norm(v)
-	if err != nil {
-		return Clipped{}, fmt.Errorf("clip: %w", err)
-	}
+	norm, replaced := normOrZero(v)
 	// Rounding may leave the scaled norm an ulp above the bound: shrink until it is not.
 	for factor := bound / norm; norm > bound; factor = math.Nextafter(bound/norm, 0) {
 		for i := range v {
 			v[i] *= factor
 		}
-		if norm, err = Norm(v); err != nil {
-			return Clipped{}, fmt.Errorf("clip: %w", err)
-		}
+		norm, _ = normOrZero(v)
 	}
-	return Clipped{v: v, bound: bound, public: true}, nil
+	return Clipped{v: v, bound: bound, public: true, replaced: replaced}, nil
 }
 
-// OwnRadius takes the vector's own norm as its bound, at least floor: Algorithm 2
-// of the papers. The bound then depends on private data, so what is built on it
-// is heuristic.
-func OwnRadius(v []float64, floor float64) (Clipped, error) {
-	if !(floor > 0) || math.IsInf(floor, 0) {
-		return Clipped{}, fmt.Errorf("own radius: floor %v must be positive and finite", floor)
+// OwnRadius takes the vector's own norm as its bound, but at least floor and at most
+// ceiling, to which a longer vector is clipped: Algorithm 2 of the papers. The bound
+// then depends on private data, so what is built on it is heuristic. A vector that is
+// not finite becomes zero, as in Clip.
+func OwnRadius(v []float64, floor, ceiling float64) (Clipped, error) {
+	if !(floor > 0) || math.IsInf(floor, 0) || !(ceiling >= floor) || math.IsInf(ceiling, 0) {
+		return Clipped{}, fmt.Errorf("own radius: floor %v must be positive and ceiling %v finite and at least the floor", floor, ceiling)
 	}
+	norm, replaced := normOrZero(v)
+	if norm > ceiling {
+		c, err := Clip(v, ceiling)
+		c.public = false
+		return c, err
+	}
+	return Clipped{v: v, bound: max(norm, floor), replaced: replaced}, nil
+}
+
+// normOrZero is the norm of v, which it sets to zero if there is no finite one.
+func normOrZero(v []float64) (norm float64, replaced bool) {
 	norm, err := Norm(v)
 	if err != nil {
-		return Clipped{}, fmt.Errorf("own radius: %w", err)
+		clear(v)
+		return 0, true
 	}
-	return Clipped{v: v, bound: max(norm, floor)}, nil
+	return norm, false
 }
 
 // Norm is the Euclidean norm; NaN, infinities and norms beyond float64 are refused.

@@ -2,6 +2,7 @@ package mech
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,13 +45,10 @@ func TestClipRefuses(t *testing.T) {
 		v     []float64
 		bound float64
 	}{
-		"NaN":            {[]float64{1, math.NaN()}, 1},
-		"infinity":       {[]float64{math.Inf(-1)}, 1},
 		"zero bound":     {[]float64{1}, 0},
 		"negative bound": {[]float64{1}, -1},
 		"NaN bound":      {[]float64{1}, math.NaN()},
 		"infinite bound": {[]float64{1}, math.Inf(1)},
-		"norm too large": {[]float64{math.MaxFloat64, math.MaxFloat64}, 1},
 	} {
 		if _, err := Clip(c.v, c.bound); err == nil {
 			t.Errorf("%s was accepted", name)
@@ -58,18 +56,65 @@ func TestClipRefuses(t *testing.T) {
 	}
 }
 
+// TestNotFiniteBecomesFixed: what leaves the finite numbers takes a fixed value in the
+// clip set, by every way of clipping; a refusal would tell of the data.
+func TestNotFiniteBecomesFixed(t *testing.T) {
+	sector, err := NewSector([]float64{3, 4}, 0.5, 2, 0.3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range [][]float64{
+		{1, math.NaN()}, {math.Inf(-1), 0}, {math.Inf(1), math.Inf(-1)}, {math.MaxFloat64, math.MaxFloat64},
+	} {
+		c, err := Clip(slices.Clone(v), 1)
+		if err != nil || !c.Replaced() || !slices.Equal(c.v, []float64{0, 0}) || c.Bound() != 1 || !c.Public() {
+			t.Errorf("%v is clipped to %+v (%v)", v, c, err)
+		}
+		own, err := OwnRadius(slices.Clone(v), 1e-6, 10)
+		if err != nil || !own.Replaced() || !slices.Equal(own.v, []float64{0, 0}) || own.Bound() != 1e-6 {
+			t.Errorf("%v has its own radius as %+v (%v)", v, own, err)
+		}
+		on, err := sector.Clip(slices.Clone(v))
+		if err != nil || math.Abs(on.v[0]-0.3) > 1e-12 || math.Abs(on.v[1]-0.4) > 1e-12 {
+			t.Errorf("%v lies in the sector at %v (%v), not on its axis at the lower bound", v, on.v, err)
+		}
+	}
+	if c, _ := Clip([]float64{3, 4}, 1); c.Replaced() {
+		t.Error("a finite vector counts as replaced")
+	}
+}
+
+// TestFactorsOfNotFiniteNorms: such an example is left out, and the others stay.
+func TestFactorsOfNotFiniteNorms(t *testing.T) {
+	s, err := NewLaneSum[float64](1, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norms := []float64{1, math.NaN(), 4, math.Inf(1)}
+	var got []float64
+	if err := s.AddWeighted(0, norms, make([]float64, 4), func(_, factors []float64) { got = slices.Clone(factors) }); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, []float64{1, 0, 0.5, 0}) {
+		t.Errorf("factors %v of norms %v", got, norms)
+	}
+}
+
 func TestOwnRadius(t *testing.T) {
-	c, err := OwnRadius([]float64{3, 4}, 1e-6)
+	c, err := OwnRadius([]float64{3, 4}, 1e-6, 10)
 	if err != nil || c.Bound() != 5 || c.Public() {
 		t.Errorf("bound %v, public %v, %v", c.Bound(), c.Public(), err)
 	}
-	if c, err = OwnRadius([]float64{0, 0}, 1e-6); err != nil || c.Bound() != 1e-6 {
+	if c, err = OwnRadius([]float64{0, 0}, 1e-6, 10); err != nil || c.Bound() != 1e-6 {
 		t.Errorf("an update of length 0 has the radius %v, want the floor (%v)", c.Bound(), err)
 	}
-	if _, err = OwnRadius([]float64{math.NaN()}, 1e-6); err == nil {
-		t.Error("NaN was accepted")
+	if c, err = OwnRadius([]float64{3, 4}, 1e-6, 2); err != nil || c.Bound() != 2 || c.Public() || math.Abs(c.v[0]-1.2) > 1e-12 {
+		t.Errorf("above the ceiling: %+v (%v)", c, err)
 	}
-	if _, err = OwnRadius([]float64{1}, 0); err == nil {
+	if _, err = OwnRadius([]float64{1}, 2, 1); err == nil {
+		t.Error("a ceiling below the floor was accepted")
+	}
+	if _, err = OwnRadius([]float64{1}, 0, 1); err == nil {
 		t.Error("a floor of 0 was accepted: an update of 0 would go out without noise")
 	}
 }

@@ -40,18 +40,21 @@ func (s *LaneSum[F]) Bound() float64 { return s.bound }
 
 // AddWeighted adds a batch of vectors to a lane: from their norms it derives the
 // factors that clip them, into factors, and addTo must add the vectors, times
-// these factors, to dst.
+// these factors, to dst. A vector whose norm is not finite gets the factor 0, by a
+// rule of this vector alone: addTo must leave it out, not multiply, for 0 times
+// infinity is not a number.
 func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo func(dst, factors []F)) error {
 	if s.used {
 		return fmt.Errorf("lane sum: it was released; Reset it first")
 	}
 	for i, norm := range norms {
-		if !(norm >= 0) || math.IsInf(norm, 0) {
-			return fmt.Errorf("lane sum: an example's gradient has norm %v; a smaller step or checked data would keep it finite", norm)
-		}
-		factors[i] = 1
-		if norm > s.bound {
+		switch {
+		case !(norm >= 0) || math.IsInf(norm, 0):
+			factors[i] = 0
+		case norm > s.bound:
 			factors[i] = F(s.bound / norm)
+		default:
+			factors[i] = 1
 		}
 	}
 	s.dirty[lane] = true

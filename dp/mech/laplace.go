@@ -91,7 +91,8 @@ func normAndDirection(dst []float64, eps float64, src rand.Source) {
 }
 
 // OnLattice sets dst to base + c + exact noise, all in steps of the lattice: the
-// form that may be released. c is truncated toward zero, so its bound survives.
+// form that may be released. c is truncated toward zero and held against its bound
+// in integers, so that the bound survives.
 func (l Laplace) OnLattice(dst, base []int64, c Clipped, lattice Lattice, from *Entropy) (event.MetricLaplace, error) {
 	if err := l.check(len(dst), len(base), c); err != nil {
 		return event.MetricLaplace{}, err
@@ -100,12 +101,23 @@ func (l Laplace) OnLattice(dst, base []int64, c Clipped, lattice Lattice, from *
 	if err := from.LatticeLaplace(dst, e.Epsilon(), lattice); err != nil {
 		return event.MetricLaplace{}, err
 	}
-	for i, x := range c.v {
-		steps := x / lattice.Step // exact: the step is a power of two
-		if !(math.Abs(steps)+math.Abs(float64(base[i]))+math.Abs(float64(dst[i])) < 1<<62) {
+	update := make([]int64, len(c.v))
+	if err := lattice.Truncate(update, c.v); err != nil {
+		return event.MetricLaplace{}, fmt.Errorf("laplace: %w", err)
+	}
+	lattice.shrink(update, c.bound)
+	for i, x := range update {
+		if !(math.Abs(float64(x))+math.Abs(float64(base[i]))+math.Abs(float64(dst[i])) < 1<<62) {
 			return event.MetricLaplace{}, fmt.Errorf("laplace: coordinate %d does not fit the lattice of step %v", i, lattice.Step)
 		}
-		dst[i] += base[i] + int64(steps)
+		dst[i] += base[i] + x
 	}
 	return e, nil
+}
+
+// MostRadius is the largest bound that OnLattice takes on a lattice for n coordinates:
+// wider noise would leave exact integers. It is public, as the lattice is.
+func (l Laplace) MostRadius(n int, lattice Lattice) float64 {
+	wide := float64(n) * lattice.Step * MaxSigma / (l.Multiplier * (math.Sqrt(float64(n)) + 256))
+	return min(wide, lattice.Step*MaxCoordinate) / 2
 }

@@ -137,7 +137,7 @@ func TestLaplaceFormsAgree(t *testing.T) {
 func TestLaplaceNamesItsEvent(t *testing.T) {
 	l := Laplace{Multiplier: 5}
 	public, _ := Clip([]float64{0.1, 0}, 0.3)
-	own, _ := OwnRadius([]float64{3, 4}, 1e-6)
+	own, _ := OwnRadius([]float64{3, 4}, 1e-6, 10)
 	if r := l.Release(public); r.Claim != event.ClaimMetric || r.What != (event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3}) {
 		t.Errorf("public radius: %+v", r)
 	}

@@ -92,6 +92,21 @@ func (l Lattice) Within(q []int64, bound float64) bool {
 	return hi < boundHi || hi == boundHi && lo <= boundLo
 }
 
+// shrink brings q to norm at most bound. Clip rounds in floats; if that left an
+// excess, integers show it, and one step toward zero everywhere removes it.
+func (l Lattice) shrink(q []int64, bound float64) {
+	for !l.Within(q, bound) {
+		for i, x := range q {
+			switch {
+			case x > 0:
+				q[i] = x - 1
+			case x < 0:
+				q[i] = x + 1
+			}
+		}
+	}
+}
+
 // squareFloor returns floor(x*x) for x > 0 in 128 bits, saturated.
 func squareFloor(x float64) (hi, lo uint64) {
 	frac, exp := math.Frexp(x)

@@ -62,15 +62,12 @@ type SectorClipped struct {
 
 // Clip moves v, in place, into the sector: first its direction toward the axis,
 // then its norm. Vectors without a nearest direction, zero (below 2^-900) and
-// opposite to the axis, take the axis's own.
+// opposite to the axis, take the axis's own, and so do those that are not finite.
 func (s *Sector) Clip(v []float64) (SectorClipped, error) {
 	if len(v) != len(s.axis) {
 		return SectorClipped{}, fmt.Errorf("sector: %d coordinates, but the axis has %d", len(v), len(s.axis))
 	}
-	norm, err := Norm(v)
-	if err != nil {
-		return SectorClipped{}, fmt.Errorf("sector: %w", err)
-	}
+	norm, _ := normOrZero(v)
 	target := min(max(norm, s.lower), s.upper)
 	if norm < tinyNorm {
 		for i, a := range s.axis {

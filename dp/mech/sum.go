@@ -76,18 +76,7 @@ func (s *ClippedSum) Add(c Clipped) error {
 	if err := s.truncate(c.v); err != nil {
 		return err
 	}
-	// Clip rounds in floats; if that left an excess, integers show it, and one
-	// step toward zero everywhere removes it.
-	for !s.lattice.Within(s.term, s.bound) {
-		for i, x := range s.term {
-			switch {
-			case x > 0:
-				s.term[i] = x - 1
-			case x < 0:
-				s.term[i] = x + 1
-			}
-		}
-	}
+	s.lattice.shrink(s.term, s.bound)
 	s.addTerm()
 	return nil
 }

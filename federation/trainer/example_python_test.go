@@ -104,8 +104,8 @@ func TestPythonProtected(t *testing.T) {
 	}
 }
 
-// TestFailureReachesTheMethod: a trainer that fails makes the method refuse, before it
-// pays, and the reason is kept.
+// TestFailureReachesTheMethod: a trainer that fails makes the method release a fixed
+// update, paid and noised, and the reason is kept.
 func TestFailureReachesTheMethod(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
 	run := config.Default("group-private", "sound")
@@ -120,7 +120,7 @@ func TestFailureReachesTheMethod(t *testing.T) {
 	}
 	p, out := &purse{}, make([]float64, 2)
 	released, err := g.Respond(new(fl.Worker), b, &fl.Participant{Data: tr.Client(), Purse: p}, out)
-	if released || err == nil || p.paid != 0 || out[0] != 0 {
+	if !released || err != nil || p.paid != 1 || out[0] == 0 {
 		t.Errorf("released %v (%v), paid %d, %v", released, out, p.paid, err)
 	}
 	if f := tr.Failure(); f == nil || !strings.Contains(f.Error(), "follows squared-error, not rmse") {

@@ -71,7 +71,8 @@ func (t *Trainer) exchange(q request, values, dst []float64, limit time.Duration
 		}
 		wrote <- err
 	}()
-	a, err := readFrame(c.out, q.ID, dst, c.piece)
+	ofExamples := q.Op == "gradients" || q.Op == "losses"
+	a, err := readFrame(c.out, q.ID, dst, !ofExamples, c.piece)
 	if err != nil {
 		c.allow(time.Now())
 	}

@@ -84,7 +84,9 @@ var (
 
 // readFrame reads a frame whose values fill dst exactly, unless the header reports
 // an error or the size is wrong. What is not expected is refused before it is read.
-func readFrame(r io.Reader, id uint64, dst []float64, piece []byte) (answer, error) {
+// Values that are not finite are refused, unless they are of single examples, whose
+// fault must not show in what becomes of the others.
+func readFrame(r io.Reader, id uint64, dst []float64, finite bool, piece []byte) (answer, error) {
 	a, size, err := readHeader(r, id)
 	switch {
 	case err != nil:
@@ -94,7 +96,7 @@ func readFrame(r io.Reader, id uint64, dst []float64, piece []byte) (answer, err
 	case size != 4*uint64(len(dst)):
 		return a, fmt.Errorf("it announced %d bytes of values, expected are %d (%d float32)", size, 4*len(dst), len(dst))
 	}
-	return a, readValues(r, dst, piece)
+	return a, readValues(r, dst, finite, piece)
 }
 
 func readHeader(r io.Reader, id uint64) (a answer, size uint64, err error) {
@@ -130,7 +132,7 @@ func readHeader(r io.Reader, id uint64) (a answer, size uint64, err error) {
 	return a, binary.LittleEndian.Uint64(prefix[8:]), nil
 }
 
-func readValues(r io.Reader, dst []float64, piece []byte) error {
+func readValues(r io.Reader, dst []float64, finite bool, piece []byte) error {
 	for done := 0; done < len(dst); {
 		some := piece[:4*min(len(dst)-done, pieceSize/4)]
 		if _, err := io.ReadFull(r, some); err != nil {
@@ -138,7 +140,7 @@ func readValues(r io.Reader, dst []float64, piece []byte) error {
 		}
 		for ; len(some) > 0; some = some[4:] {
 			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(some)))
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if finite && (math.IsNaN(v) || math.IsInf(v, 0)) {
 				return fmt.Errorf("value %d is %v; allowed: finite numbers", done, v)
 			}
 			dst[done] = v

@@ -32,7 +32,7 @@ func FuzzReadFrame(f *testing.F) {
 	piece := make([]byte, pieceSize)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dst := make([]float64, 2)
-		a, err := readFrame(bytes.NewReader(data), 7, dst, piece)
+		a, err := readFrame(bytes.NewReader(data), 7, dst, true, piece)
 		if err != nil {
 			return
 		}
@@ -58,7 +58,7 @@ func TestReadingTakesBoundedMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readFrame(bytes.NewReader(data), 7, dst, piece)
+		_, err := readFrame(bytes.NewReader(data), 7, dst, true, piece)
 		runtime.ReadMemStats(&after)
 		if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 20*maxHeader {
 			t.Errorf("%s: %d bytes allocated, error %v", name, used, err)
@@ -80,7 +80,7 @@ func TestFramesRoundTrip(t *testing.T) {
 	}
 	text := bytes.Replace(b.Bytes(), []byte(`{"op":"","id":7}`), []byte(`{"id":7}        `), 1)
 	got := make([]float64, len(values))
-	if _, err := readFrame(bytes.NewReader(text), 7, got, piece); err != nil {
+	if _, err := readFrame(bytes.NewReader(text), 7, got, true, piece); err != nil {
 		t.Fatal(err)
 	}
 	for i := range got {

@@ -3,7 +3,6 @@ package trainer
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
@@ -19,14 +18,16 @@ type Purse interface {
 // Half is the participant's half of a round with one model, protected by the
 // participant's own settings: modes update, per-example and attested.
 type Half struct {
-	trainer *Trainer
-	spec    Spec
-	descent model.Descent
-	release event.Release
-	entropy *mech.Entropy
-	theta   []float64
-	sum     *mech.ClippedSum
-	noised  []int64
+	trainer  *Trainer
+	spec     Spec
+	descent  model.Descent
+	release  event.Release
+	entropy  *mech.Entropy
+	steps    mech.Steps
+	theta    []float64
+	sum      *mech.ClippedSum
+	noised   []int64
+	diverged error // why a model went back as it came, since Failure was called last
 }
 
 // NewHalf prepares the half of a trainer whose mode is not method. Descent is what
@@ -47,9 +48,7 @@ func NewHalf(t *Trainer, d model.Descent) (*Half, error) {
 	case ModePerExample:
 		h.release = event.Release{
 			Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Trust: event.TrustLocal,
-			What: event.Repeated{Times: int64(s.Steps), Of: event.Sampled{
-				Sampling: event.Poisson, Rate: s.Rate, Of: gaussian.Event(),
-			}},
+			What: event.Repeated{Times: int64(s.Steps), Of: h.rule().Event(event.ClaimProved)},
 		}
 	case ModeAttested:
 		r, err := s.attested()
@@ -88,14 +87,24 @@ func (h *Half) NotCovered() []string {
 		return []string{
 			"the trainer's own network, files and timing",
 			"a gradient that depends on other examples than its own (batch statistics, caches): only a few are checked",
+			"a trainer that fails on account of a single example: the round's release then says nothing of the others",
 		}
 	}
 	return []string{"everything: clipping and noise are the trainer's, and nothing here checks them"}
 }
 
+// Failure is what went wrong at the trainer since the last call, if anything: for the
+// participant's own eyes.
+func (h *Half) Failure() error {
+	err := errors.Join(h.trainer.Failure(), h.diverged)
+	h.diverged = nil
+	return err
+}
+
 // Respond trains from the round's one model and writes the release to out. The
-// purse is asked before any noise is drawn; if it refuses, its error is returned, and
-// nothing was released.
+// purse is asked first; if it refuses, its error is returned, and nothing was
+// released. A trainer that crashes, hangs or fails its probe leaves a fixed update, with
+// the noise that was paid for: a missing answer would tell of the data. Failure says so.
 func (h *Half) Respond(round int, base []float64, purse Purse, out []float64) error {
 	n := h.trainer.parameters
 	if len(base) != n || len(out) != n {
@@ -104,119 +113,131 @@ func (h *Half) Respond(round int, base []float64, purse Purse, out []float64) er
 	if purse == nil {
 		return errors.New("trainer: nobody pays for the release; nothing is released")
 	}
+	if err := purse.Reserve(round, h.release); err != nil {
+		return err
+	}
+	paid, err := mech.NewPaid(h.release)
+	if err != nil {
+		return fmt.Errorf("trainer: %w", err)
+	}
 	copy(h.theta, base)
-	var err error
 	switch h.spec.mode() {
 	case ModeUpdate:
-		err = h.update(round, purse)
+		err = h.update(paid)
 	case ModePerExample:
-		err = h.perExample(round, purse)
+		err = h.perExample(paid)
 	default:
-		err = h.attest(round, purse)
+		h.attest()
 	}
-	if err == nil {
-		copy(out, h.theta)
+	if err != nil {
+		return fmt.Errorf("round %d: %w", round+1, err)
 	}
-	return err
+	if _, err := mech.Norm(h.theta); err != nil {
+		h.diverged = fmt.Errorf("trainer: the model of round %d left the finite numbers: %w", round+1, err)
+		copy(h.theta, base)
+	}
+	copy(out, h.theta)
+	return nil
 }
 
 // update is the Gaussian mechanism on one vector: under replace-one its
 // sensitivity is twice the clip, which the accountant applies.
-func (h *Half) update(round int, purse Purse) error {
+func (h *Half) update(paid *mech.Paid) error {
 	delta, err := h.trainer.train(h.descent, h.theta)
-	if err != nil {
-		return err
+	if err != nil { // the trainer keeps the reason
+		delta = make([]float64, len(h.theta))
 	}
 	clipped, err := mech.Clip(delta, h.spec.Clip)
 	if err != nil {
-		return fmt.Errorf("trainer: the update of round %d: %w", round+1, err)
+		return fmt.Errorf("trainer: %w", err)
 	}
 	h.sum.Reset()
 	if err := h.sum.Add(clipped); err != nil {
-		return fmt.Errorf("trainer: the update of round %d: %w", round+1, err)
+		return fmt.Errorf("trainer: %w", err)
 	}
-	if err := purse.Reserve(round, h.release); err != nil {
-		return err
+	if err := paid.Release(mech.Gaussian{Multiplier: h.spec.Noise}, h.noised, h.sum, h.entropy); err != nil {
+		return fmt.Errorf("trainer: %w", err)
 	}
-	return h.addNoised(1, h.terms())
+	h.addNoised(1)
+	return nil
+}
+
+// rule is how steps on single examples are drawn and priced.
+func (h *Half) rule() mech.StepRule {
+	return mech.StepRule{Clip: h.spec.Clip, Noise: h.spec.Noise, Sampling: event.Poisson, Rate: h.spec.Rate}
 }
 
 // perExample takes private steps: clip every gradient, sum, noise, divide by a
-// public number. Without clipping before the sum no example would be protected.
-func (h *Half) perExample(round int, purse Purse) error {
-	draw, err := newPoisson(h.spec.Rate)
-	if err != nil {
-		return err
+// public number. Without clipping before the sum no example would be protected. After
+// a failure all steps are noise alone.
+func (h *Half) perExample(paid *mech.Paid) error {
+	if err := h.steps.Open(paid, h.rule(), h.entropy, mech.Randomness{Exact: h.entropy}); err != nil {
+		return fmt.Errorf("trainer: %w", err)
 	}
-	if err := h.trainer.ready(); err != nil {
-		return err // only now it is known how many examples there are
-	}
-	terms := h.terms()
+	failed := h.trainer.ready() != nil // only now it is known how many examples there are
 	var checked bool
 	for step := range h.spec.Steps {
-		batch := draw.batch(h.trainer.Examples())
-		var probe probe
-		if !checked && len(batch) > 1 {
-			checked, probe = true, draw.probe(len(batch))
+		batch, err := h.batch(failed)
+		if err != nil {
+			return fmt.Errorf("trainer: step %d: %w", step+1, err)
 		}
 		h.sum.Reset()
-		err := h.trainer.gradients(h.theta, batch, func(k int, gradient []float64) error {
-			probe.see(k, gradient)
-			clipped, err := mech.Clip(gradient, h.spec.Clip)
-			if err != nil {
-				return err
-			}
-			return h.sum.Add(clipped)
-		})
-		if err == nil {
-			err = probe.alone(h.trainer, h.theta, batch)
+		if !failed && h.sumGradients(batch, &checked) != nil { // the trainer keeps the reason
+			failed = true
+			h.sum.Reset()
 		}
-		if err == nil && step == 0 { // the first noise of all the steps comes next
-			err = purse.Reserve(round, h.release)
+		if err := h.steps.Release(h.noised, h.sum); err != nil {
+			return fmt.Errorf("trainer: step %d: %w", step+1, err)
 		}
-		if err == nil {
-			err = h.addNoised(-h.spec.Step/float64(h.spec.Batch), terms)
-		}
-		if err != nil {
-			return fmt.Errorf("round %d, step %d: %w", round+1, step+1, err)
-		}
+		h.addNoised(-h.spec.Step / float64(h.spec.Batch))
 	}
 	return nil
 }
 
-func (h *Half) terms() mech.Terms {
-	return mech.Terms{Unit: h.release.Unit, Relation: h.release.Relation, Trust: h.release.Trust}
+// batch draws a step's examples: none, once the trainer has failed.
+func (h *Half) batch(failed bool) ([]int, error) {
+	if failed {
+		return nil, h.steps.Blank()
+	}
+	return h.steps.Batch(h.trainer.Examples())
 }
 
-// addNoised releases the sum and adds it to theta, scaled by a public number.
-func (h *Half) addNoised(scale float64, terms mech.Terms) error {
-	if _, err := (mech.Gaussian{Multiplier: h.spec.Noise}).Release(h.noised, h.sum, terms, h.entropy); err != nil {
-		return fmt.Errorf("trainer: %w", err)
+// sumGradients adds the clipped gradients of a step's batch up.
+func (h *Half) sumGradients(batch []int, checked *bool) error {
+	var check probe
+	if !*checked && len(batch) > 1 {
+		*checked, check = true, newProbe(len(batch))
 	}
+	err := h.trainer.gradients(h.theta, batch, func(k int, gradient []float64) error {
+		check.see(k, gradient)
+		clipped, err := mech.Clip(gradient, h.spec.Clip)
+		if err != nil {
+			return err
+		}
+		return h.sum.Add(clipped)
+	})
+	if err != nil {
+		return err
+	}
+	return check.alone(h.trainer, h.theta, batch)
+}
+
+// addNoised adds the noised sum to theta, scaled by a public number.
+func (h *Half) addNoised(scale float64) {
 	step := h.sum.Lattice().Step
 	for i, q := range h.noised {
 		h.theta[i] += scale * step * float64(q)
-		if math.IsInf(h.theta[i], 0) {
-			return fmt.Errorf("trainer: parameter %d grew beyond float64", i)
-		}
 	}
-	return nil
 }
 
-// attest pays first: the trainer draws its noise while it trains.
-func (h *Half) attest(round int, purse Purse) error {
-	if err := h.trainer.ready(); err != nil {
-		return err
-	}
-	if err := purse.Reserve(round, h.release); err != nil {
-		return err
-	}
+// attest has the trainer draw its noise while it trains; if it fails, the round's
+// model goes back as it came.
+func (h *Half) attest() {
 	delta, err := h.trainer.train(h.descent, h.theta)
 	if err != nil {
-		return err
+		return // the trainer keeps the reason
 	}
 	for i, d := range delta {
 		h.theta[i] += d
 	}
-	return nil
 }

@@ -46,7 +46,7 @@ func (l *learner) Loss(theta []float64, _ *data.Client) float64 {
 }
 
 // Train adds the trainer's update to theta. If the trainer fails, theta is not a
-// number: every method refuses that before it pays or releases anything.
+// number, and every method releases a fixed update in its place.
 func (l *learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) {
 	var delta []float64
 	err := errPending

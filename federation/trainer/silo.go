@@ -13,57 +13,38 @@ import (
 // gradientSum is what a learner's private steps reuse.
 type gradientSum struct {
 	sum    *mech.ClippedSum
-	noise  mech.Gaussian // that the sum's lattice is for
 	noised []int64
 }
 
 // Gradient asks for every example's gradient, and clips, sums and noises here: methods
 // that protect single examples work with a trainer as with a model. Noise must be
-// exact.
+// exact. If the trainer fails, the gradient is noise alone, and Failure says so.
 func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s model.SiloStep) error {
 	t := l.trainer
 	switch {
-	case t.hasFailed():
-		return errPending
 	case len(dst) != t.parameters || len(theta) != t.parameters:
 		return fmt.Errorf("trainer: %d values and %d parameters for a model of %d", len(dst), len(theta), t.parameters)
 	case s.Shift != nil && len(s.Shift) != t.parameters:
 		return fmt.Errorf("trainer: a shift of %d values for %d parameters", len(s.Shift), t.parameters)
-	case s.Clip == 0 && s.Noise == 0:
-		return l.plain(dst, theta, batch)
-	case !(s.Clip > 0) || !(s.Noise > 0) || s.Exact == nil || s.Divisor < 1:
-		return fmt.Errorf("trainer: clip %v, noise %v, divisor %d; a trainer's gradients are protected with exact noise (privacy.noise) or not at all", s.Clip, s.Noise, s.Divisor)
-	}
-	if err := l.prepare(s); err != nil {
-		return err
-	}
-	draw, err := newPoisson(1)
-	if err != nil {
-		return err
-	}
-	var check probe
-	if !l.checked && len(batch) > 1 {
-		l.checked, check = true, draw.probe(len(batch))
+	case s.Steps == nil && s.Clip == 0:
+		l.plain(dst, theta, batch)
+		return nil
+	case s.Steps == nil || !s.Steps.Exact() || s.Divisor < 1:
+		return fmt.Errorf("trainer: divisor %d; a trainer's gradients are protected with exact noise (privacy.noise) or not at all", s.Divisor)
 	}
 	x := &l.steps
-	err = t.gradients(theta, batch, func(k int, gradient []float64) error {
-		check.see(k, gradient)
-		for i, v := range s.Shift {
-			gradient[i] += v
-		}
-		clipped, err := mech.Clip(gradient, s.Clip)
+	if !s.Steps.Fits(x.sum, t.parameters) {
+		sum, err := s.Steps.NewSum(t.parameters)
 		if err != nil {
-			return err
+			return fmt.Errorf("trainer: %w", err)
 		}
-		return x.sum.Add(clipped)
-	})
-	if err == nil {
-		err = check.alone(t, theta, batch)
+		x.sum, x.noised = sum, make([]int64, t.parameters)
 	}
-	if err != nil {
-		return err
+	x.sum.Reset()
+	if err := l.sumGradients(theta, batch, s); err != nil {
+		x.sum.Reset() // the trainer keeps the reason
 	}
-	if _, err := x.noise.Release(x.noised, x.sum, s.Terms, s.Exact); err != nil {
+	if err := s.Steps.Release(x.noised, x.sum); err != nil {
 		return fmt.Errorf("trainer: %w", err)
 	}
 	x.sum.Lattice().Float(dst, x.noised)
@@ -73,36 +54,51 @@ func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s 
 	return nil
 }
 
-// prepare empties the sum for a step.
-func (l *learner) prepare(s model.SiloStep) error {
-	x, noise := &l.steps, mech.Gaussian{Multiplier: s.Noise}
-	if x.sum == nil || x.sum.Bound() != s.Clip || x.noise != noise {
-		lattice, err := noise.Lattice(s.Clip)
-		if err != nil {
-			return fmt.Errorf("trainer: %w", err)
-		}
-		if x.sum, err = mech.NewClippedSum(l.trainer.parameters, s.Clip, lattice); err != nil {
-			return fmt.Errorf("trainer: %w", err)
-		}
-		x.noise, x.noised = noise, make([]int64, l.trainer.parameters)
+// sumGradients adds a batch's clipped gradients up.
+func (l *learner) sumGradients(theta []float64, batch []int, s model.SiloStep) error {
+	if l.trainer.hasFailed() {
+		return errPending
 	}
-	x.sum.Reset()
-	return nil
+	var check probe
+	if !l.checked && len(batch) > 1 {
+		l.checked, check = true, newProbe(len(batch))
+	}
+	err := l.trainer.gradients(theta, batch, func(k int, gradient []float64) error {
+		check.see(k, gradient)
+		for i, v := range s.Shift {
+			gradient[i] += v
+		}
+		clipped, err := mech.Clip(gradient, s.Steps.Clip())
+		if err != nil {
+			return err
+		}
+		return l.steps.sum.Add(clipped)
+	})
+	if err != nil {
+		return err
+	}
+	return check.alone(l.trainer, theta, batch)
 }
 
-// plain is the mean gradient, without protection.
-func (l *learner) plain(dst, theta []float64, batch []int) error {
+// plain is the mean gradient, without protection; none, if the trainer fails.
+func (l *learner) plain(dst, theta []float64, batch []int) {
 	clear(dst)
-	return l.trainer.gradients(theta, batch, func(_ int, gradient []float64) error {
-		for i, g := range gradient {
-			dst[i] += g / float64(len(batch))
-		}
-		return nil
-	})
+	err := errPending
+	if !l.trainer.hasFailed() {
+		err = l.trainer.gradients(theta, batch, func(_ int, gradient []float64) error {
+			for i, g := range gradient {
+				dst[i] += g / float64(len(batch))
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		clear(dst)
+	}
 }
 
 // Judge is the trainer's loss and its number of wrong answers. If the trainer fails
-// it is 0, and the next Gradient or Train fails.
+// it is 0, and what the round releases is noise alone.
 func (l *learner) Judge(theta []float64, _ *data.Client) (loss float64, wrong int) {
 	if l.trainer.hasFailed() {
 		return 0, 0

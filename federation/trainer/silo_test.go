@@ -13,6 +13,26 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
+// oneStep is one paid step that has begun, with exact noise.
+func oneStep(t *testing.T, clip, noise float64, e *mech.Entropy) *mech.Steps {
+	t.Helper()
+	rule := mech.StepRule{Clip: clip, Noise: noise, Sampling: event.Poisson, Rate: 1}
+	paid, err := mech.NewPaid(event.Release{
+		Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Trust: event.TrustLocal, What: rule.Event(event.ClaimProved),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(mech.Steps)
+	if err := s.Open(paid, rule, mech.SystemEntropy(), mech.Randomness{Exact: e}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Blank(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestGradientsAsTheModelHasThem: the trainer's protected gradient is that of the
 // linear model in Go on the same rows, with the same noise.
 func TestGradientsAsTheModelHasThem(t *testing.T) {
@@ -23,8 +43,7 @@ func TestGradientsAsTheModelHasThem(t *testing.T) {
 		family := rng.NewFamily(5, "test")
 		step := model.SiloStep{Divisor: 10}
 		if clip > 0 { // so small that all are clipped: the example's loss is twice as steep
-			step.Clip, step.Noise, step.Exact = clip, 2, mech.NewEntropy(family.Stream(1, 1))
-			step.Terms = mech.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Trust: event.TrustLocal}
+			step.Steps = oneStep(t, clip, 2, mech.NewEntropy(family.Stream(1, 1)))
 			step.Shift = []float64{0, 0}
 		}
 		dst := make([]float64, 2)

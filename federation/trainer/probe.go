@@ -1,49 +1,21 @@
 package trainer
 
 import (
-	crypto "crypto/rand"
 	"fmt"
 	"math"
 	"math/rand/v2"
 )
 
-// poisson draws batches in which every example is with one probability,
-// independently. Who is in a batch must stay secret, so it is system entropy.
-type poisson struct {
-	source *rand.ChaCha8
-	below  uint64 // an example is in if a word is below
-	always bool
-}
-
-func newPoisson(rate float64) (*poisson, error) {
-	var seed [32]byte
-	if _, err := crypto.Read(seed[:]); err != nil {
-		return nil, fmt.Errorf("trainer: no entropy to draw batches: %w", err)
-	}
-	// Rounded down: the true rate is never above the one that is accounted.
-	return &poisson{source: rand.NewChaCha8(seed), below: uint64(math.Min(rate, 1-0x1p-53) * 0x1p64), always: rate >= 1}, nil
-}
-
-func (p *poisson) batch(examples int) []int {
-	var batch []int
-	for i := range examples {
-		if p.always || p.source.Uint64() < p.below {
-			batch = append(batch, i)
-		}
-	}
-	return batch
-}
-
 // probe remembers two gradients of a batch, to ask for them again, alone: a trainer
-// that mixes examples is caught before anything is noised.
+// that mixes examples is caught, and what it says does not count. The owner is told;
+// the server is not.
 type probe struct {
 	at   []int
 	seen [][]float64
 }
 
-func (p *poisson) probe(batch int) probe {
-	r := rand.New(p.source)
-	return probe{at: []int{r.IntN(batch), r.IntN(batch)}, seen: make([][]float64, 2)}
+func newProbe(batch int) probe {
+	return probe{at: []int{rand.IntN(batch), rand.IntN(batch)}, seen: make([][]float64, 2)}
 }
 
 func (p *probe) see(k int, gradient []float64) {

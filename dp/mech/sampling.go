@@ -1,0 +1,160 @@
+package mech
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Sampler draws batches of examples as a sampling says, from entropy that must be
+// as secret as the noise: amplification holds only against those who do not know
+// who is in a batch. It is not safe for concurrent use.
+type Sampler struct {
+	sampling event.Sampling
+	left     uint64 // Poisson: see gap
+	always   bool   // Poisson of rate 1
+	batch    int
+	entropy  *Entropy
+	index    []int
+	used     int // shuffle: examples of this epoch that were given out
+}
+
+// gapSteps is how finely -ln(1-rate) is cut: 2^58 steps keep every rate above 1e-15
+// to better than a hundredth, and the sums of gap within 128 bits.
+const (
+	gapBits  = 58
+	gapSteps = 1 << gapBits
+)
+
+// Open starts drawing. Rate serves Poisson, batch the other samplings.
+func (s *Sampler) Open(sampling event.Sampling, rate float64, batch int, e *Entropy) error {
+	switch sampling {
+	case event.Poisson:
+		if !(rate >= 0 && rate <= 1) {
+			return fmt.Errorf("sampler: a rate of %v; allowed: 0 to 1", rate)
+		}
+		s.always = rate == 1
+		// Rounded down, so that no example is in a batch more often than is accounted.
+		s.left = uint64(-math.Log1p(-min(rate, 1-0x1p-53)) * (1 - 0x1p-50) * gapSteps)
+	case event.WithoutReplacement, event.Shuffle:
+		if batch < 1 {
+			return fmt.Errorf("sampler: batches of %d; allowed: 1 or more", batch)
+		}
+	default:
+		return fmt.Errorf("sampler: sampling %q; allowed: %s, %s, %s", sampling, event.Poisson, event.WithoutReplacement, event.Shuffle)
+	}
+	if e == nil {
+		return fmt.Errorf("sampler: no entropy to draw batches from")
+	}
+	s.sampling, s.batch, s.entropy, s.used = sampling, batch, e, math.MaxInt
+	return nil
+}
+
+// Batch draws from size examples. The result is valid until the next call. A Poisson
+// batch may be empty and takes time in proportion to itself, not to size.
+func (s *Sampler) Batch(size int) ([]int, error) {
+	if s.sampling != event.Poisson && size < s.batch {
+		return nil, fmt.Errorf("sampler: batches of %d from %d examples", s.batch, size)
+	}
+	switch s.sampling {
+	case event.Poisson:
+		return s.poisson(size)
+	case event.WithoutReplacement:
+		s.inOrder(size)
+		for i := range s.batch {
+			j, err := s.entropy.uniform(uint64(size - i))
+			if err != nil {
+				return nil, err
+			}
+			s.swap(i, i+int(j))
+		}
+		return s.index[:s.batch], nil
+	case event.Shuffle:
+		if s.used > size-s.batch { // what is left of an epoch is dropped
+			if err := s.shuffle(size); err != nil {
+				return nil, err
+			}
+		}
+		s.used += s.batch
+		return s.index[s.used-s.batch : s.used], nil
+	}
+	return nil, fmt.Errorf("sampler: it was not opened")
+}
+
+func (s *Sampler) swap(i, j int) { s.index[i], s.index[j] = s.index[j], s.index[i] }
+
+func (s *Sampler) inOrder(size int) {
+	s.index = s.index[:0]
+	for i := range size {
+		s.index = append(s.index, i)
+	}
+}
+
+func (s *Sampler) shuffle(size int) error {
+	s.inOrder(size)
+	for i := size - 1; i > 0; i-- {
+		j, err := s.entropy.uniform(uint64(i + 1))
+		if err != nil {
+			return err
+		}
+		s.swap(i, int(j))
+	}
+	s.used = 0
+	return nil
+}
+
+// poisson takes every example independently by jumping over those that it leaves.
+func (s *Sampler) poisson(size int) ([]int, error) {
+	if s.always {
+		s.inOrder(size)
+		return s.index, nil
+	}
+	s.index = s.index[:0]
+	for next := uint64(0); ; next++ {
+		gap, err := s.gap()
+		if err != nil {
+			return nil, err
+		}
+		if gap >= uint64(size)-next {
+			return s.index, nil
+		}
+		next += gap
+		s.index = append(s.index, int(next))
+	}
+}
+
+// gap is how many examples are left out before the next one: at least k with
+// probability exp(-k*left/gapSteps), exactly. An integer x with P(x) ~ exp(-x/gapSteps)
+// is drawn as a remainder and a number of wraps (Canonne, Kamath and Steinke 2020,
+// algorithm 2) and divided by left.
+func (s *Sampler) gap() (uint64, error) {
+	if s.left == 0 {
+		return math.MaxUint64, nil
+	}
+	e := s.entropy
+	for range maxTries {
+		x, err := e.uniform(gapSteps)
+		if err != nil {
+			return 0, err
+		}
+		if ok, err := e.bernoulliExp(exponent{num: x, den: gapSteps, fixed: x >> (gapBits - exponentBits)}); err != nil {
+			return 0, err
+		} else if !ok {
+			continue
+		}
+		wraps, err := e.geometric()
+		if err != nil {
+			return 0, err
+		}
+		hi, lo := bits.Mul64(wraps, gapSteps)
+		lo, carry := bits.Add64(lo, x, 0)
+		if hi += carry; hi >= s.left {
+			return math.MaxUint64, nil // beyond every dataset
+		}
+		gap, _ := bits.Div64(hi, lo, s.left)
+		return gap, nil
+	}
+	return 0, errBrokenSource
+}

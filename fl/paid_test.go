@@ -1,0 +1,187 @@
+package fl
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// drawingRuns are all methods for silos that draw noise at the silo, in both modes.
+func drawingRuns() map[string]config.Run {
+	out := map[string]config.Run{}
+	for _, kind := range config.SiloMethods {
+		if kind == "dp-fedavg" {
+			continue
+		}
+		run := siloRun(kind)
+		if kind == "ifca" {
+			run.Algorithm.Hypotheses = 2
+		}
+		out[kind+", paper"] = run
+		run.Algorithm.Mode, run.Algorithm.Weights, run.Privacy.Relation, run.Data.Standardise = "sound", "equal", "replace-one", "none"
+		out[kind+", replace-one"] = run
+		run.Privacy.Relation, run.Privacy.PublicSize = "add-remove", 30
+		out[kind+", add-remove"] = run
+		run.Privacy.Noise = "exact"
+		out[kind+", exact"] = run
+	}
+	for _, relation := range bothRelations {
+		out["paid moments, "+relation] = paidRun("mr-mtl", relation, 3)
+	}
+	return out
+}
+
+// TestEveryRoundDrawsWhatItPaysFor: exactly as many steps, choices and moments as the
+// purse was charged for, in every round of every method. (One more is refused when it
+// is drawn.)
+func TestEveryRoundDrawsWhatItPaysFor(t *testing.T) {
+	train, _ := testSilos(2, 40, testFeatures, 0.2)
+	for name, run := range drawingRuns() {
+		s := newTestSilo(t, run, 2)
+		purse := &purseStub{}
+		p := &Participant{Data: &train[0], Purse: purse}
+		if err := s.Prepare(p); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		st, w, out := s.Start(), new(Worker), make([]float64, s.ReleaseLength())
+		for round := range 4 {
+			b, err := s.Broadcast(st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if released, err := s.Respond(w, b, p, out); err != nil || !released {
+				t.Fatalf("%s, round %d: %v, %v", name, round+1, released, err)
+			}
+			if left := w.silo.paid.Left(); left != 0 || len(purse.asked) != round+1 {
+				t.Errorf("%s, round %d: %d draws were paid for and not made; paid %d times", name, round+1, left, len(purse.asked))
+			}
+			st.Round++
+		}
+	}
+}
+
+// TestBlankAnswersSayNothing: with the same randomness, what a silo releases without
+// counting its examples is the same for any examples, it costs as much as any other
+// release, and it is of the same length.
+func TestBlankAnswersSayNothing(t *testing.T) {
+	train, _ := testSilos(2, 40, testFeatures, 5)
+	for name, run := range drawingRuns() {
+		if run.Privacy.Noise == "exact" {
+			run.Privacy.Noise = NoiseSeeded
+		}
+		var outs [2][]float64
+		var prices [2]string
+		for i := range 2 {
+			s := newTestSilo(t, run, 2)
+			purse := &purseStub{}
+			p := &Participant{Data: &train[i], Purse: purse, Blank: true}
+			if err := s.Prepare(p); err != nil {
+				t.Fatal(err)
+			}
+			b, err := s.Broadcast(s.Start())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := new(Worker)
+			outs[i] = make([]float64, s.ReleaseLength())
+			if released, err := s.Respond(w, b, p, outs[i]); err != nil || !released || w.silo.paid.Left() != 0 {
+				t.Fatalf("%s: %v, %v, %d left", name, released, err, w.silo.paid.Left())
+			}
+			prices[i] = fmt.Sprint(purse.asked)
+			full := &Participant{Data: &train[i], Purse: &purseStub{}}
+			if err := s.Prepare(full); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Respond(new(Worker), b, full, make([]float64, s.ReleaseLength())); err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(full.Purse.(*purseStub).asked) != prices[i] {
+				t.Errorf("%s: another price", name)
+			}
+		}
+		if !slices.Equal(outs[0], outs[1]) || prices[0] != prices[1] {
+			t.Errorf("%s: %v and %v at %s and %s", name, outs[0], outs[1], prices[0], prices[1])
+		}
+	}
+}
+
+// TestUncoveredRowsAreNotProved: what is done to rows before the mechanism sees them,
+// and is not paid for, withholds the claim, in sound mode and beside paper mode's.
+func TestUncoveredRowsAreNotProved(t *testing.T) {
+	train, _ := testSilos(1, 40, testFeatures, 0.2)
+	for name, run := range drawingRuns() {
+		for _, uncovered := range [][]string{nil, {"standardisation"}} {
+			s := newTestSilo(t, run, 1)
+			purse := &purseStub{}
+			p := &Participant{Data: &train[0], Purse: purse, Uncovered: uncovered}
+			if err := s.Prepare(p); err != nil {
+				t.Fatal(err)
+			}
+			b, err := s.Broadcast(s.Start())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Respond(new(Worker), b, p, make([]float64, s.ReleaseLength())); err != nil {
+				t.Fatal(err)
+			}
+			spent, proved, err := p.Plan.Spend(p.Paid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			any := spent.Claim == event.ClaimProved || proved != nil || purse.asked[0].Claim == event.ClaimProved
+			if any != (uncovered == nil) {
+				t.Errorf("%s, uncovered %v: claim %s, paid as %s, proved beside it: %v", name, uncovered, spent.Claim, purse.asked[0].Claim, proved != nil)
+			}
+		}
+	}
+}
+
+// TestNonFiniteRowsCountAsZeroInASilo: a row that overflows at the broadcast's model
+// changes nothing but itself: with the same randomness the release is that of the
+// silo whose row says nothing.
+func TestNonFiniteRowsCountAsZeroInASilo(t *testing.T) {
+	run := siloRun("fedavg")
+	run.Algorithm.Mode, run.Algorithm.Weights, run.Privacy.Relation, run.Privacy.PublicSize = "sound", "equal", "add-remove", 30
+	run.Data.Standardise, run.Privacy.Noise, run.Algorithm.Local.Batch = "none", NoiseSeeded, 30 // every row in every batch
+	train, _ := testSilos(1, 30, testFeatures, 0.2)
+	release := func(x float64) []float64 {
+		rows := train[0].Rows
+		rows.X = slices.Clone(rows.X)
+		for j := range testFeatures {
+			rows.X[7*testFeatures+j] = x
+		}
+		s := newTestSilo(t, run, 1)
+		p := &Participant{Data: &data.Client{Rows: rows}, Purse: &purseStub{}}
+		if err := s.Prepare(p); err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Broadcast(s.Start())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range b.Hypotheses {
+			b.Hypotheses[j] = 1e9
+		}
+		out := make([]float64, s.ReleaseLength())
+		released, err := s.Respond(new(Worker), b, p, out)
+		if !released || err != nil || p.Mishap != nil {
+			t.Fatalf("x of %v: released %v, %v, %v", x, released, err, p.Mishap)
+		}
+		return out
+	}
+	// The output at 1e305 is infinite; at 0 only the intercept has a gradient.
+	huge, zero := release(1e305), release(0)
+	apart := 0.0
+	for j := range huge {
+		apart += (huge[j] - zero[j]) * (huge[j] - zero[j])
+	}
+	most := run.Algorithm.Local.Step * run.Privacy.Clip / 30
+	if apart = math.Sqrt(apart); !(apart <= most*(1+1e-6)) || apart == 0 {
+		t.Errorf("one row moves a step by %v; the clip allows %v", apart, most)
+	}
+}
