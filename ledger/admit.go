@@ -3,8 +3,6 @@ package ledger
 import (
 	"bytes"
 	"fmt"
-
-	"github.com/coterie-fl/coterie/dp/account"
 )
 
 // admit says why a record cannot follow, if it cannot. Budgets are not asked:
@@ -46,19 +44,23 @@ func (s *state) entry(slot Slot) (*Entry, error) {
 }
 
 func (s *state) admitCeiling(r record) error {
-	if err := r.Ceiling.Validate(); err != nil {
+	if err := r.Ceiling.wellFormed(); err != nil {
 		return err
 	}
 	terms := r.Ceiling.Terms()
-	if b, known := s.budgets[terms]; known && s.released(terms) > 0 && r.Reason == "" {
-		return fmt.Errorf("%w: %s: epsilon %v, delta %v is recorded, not epsilon %v, delta %v", ErrPolicy, describe(terms),
-			b.ceiling.Epsilon, b.ceiling.Delta, r.Ceiling.Epsilon, r.Ceiling.Delta)
+	b, known := s.budgets[terms]
+	if !known || s.released(terms) == 0 || r.Reason != "" {
+		return nil
 	}
-	return nil
+	how := "coterie ledger amend changes it, with a reason"
+	if s.tallies[scope{terms: terms}].metric.open > 0 {
+		how += "; releases under it were recorded without the spread of their hypotheses and count as unbounded unless an assumed spread is given"
+	}
+	return fmt.Errorf("%w: %s: %v is recorded, not %v: %s", ErrPolicy, describe(terms), b.ceiling, *r.Ceiling, how)
 }
 
 // released is how often something was released on these terms.
-func (s *state) released(t account.Terms) int {
+func (s *state) released(t Terms) int {
 	if all, ok := s.tallies[scope{terms: t}]; ok {
 		return all.releases
 	}
@@ -81,15 +83,15 @@ func (s *state) admitReserve(c Charge) error {
 	if _, known := s.members[c.Slot.Federation]; !known {
 		return fmt.Errorf("%w: federation %q", ErrStranger, c.Slot.Federation)
 	}
-	_, err := s.budget(account.TermsOf(c.Release))
+	_, err := s.budget(termsOf(c.Release))
 	return err
 }
 
 // budget is the one that a release would be paid from.
-func (s *state) budget(t account.Terms) (*budget, error) {
+func (s *state) budget(t Terms) (*budget, error) {
 	b, ok := s.budgets[t]
 	if !ok {
-		return nil, fmt.Errorf("%w: the policy has no ceiling for %s", ErrRefused, describe(t))
+		return nil, uncovered(t)
 	}
 	return b, nil
 }

@@ -38,7 +38,7 @@ const (
 
 // crashPolicy has room for three releases of 1/2.
 var (
-	crashPolicy  = Policy{Ceilings: []Ceiling{{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: crashCeiling}}}
+	crashPolicy  = Policy{Ceilings: []Ceiling{{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: crashCeiling, EpsilonSwitch: 1000}}}
 	crashRelease = metricRelease(4)
 )
 

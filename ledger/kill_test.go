@@ -27,7 +27,7 @@ const (
 const childRounds = 40 // of which the budget allows childFits
 const childFits = 30
 
-var childPolicy = Policy{Ceilings: []Ceiling{{Unit: metricCeiling.Unit, Relation: metricCeiling.Relation, Claim: metricCeiling.Claim, Epsilon: 0.4 * childFits}}}
+var childPolicy = Policy{Ceilings: []Ceiling{{Unit: metricCeiling.Unit, Relation: metricCeiling.Relation, Claim: metricCeiling.Claim, Epsilon: 0.4 * childFits, EpsilonSwitch: 1000}}}
 
 // message is what the child sends to the witness.
 type message struct {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
@@ -56,8 +55,8 @@ type Ledger struct {
 	broken  error // why nothing can be released any more
 	now     func() time.Time
 	state   state
-	allowed map[account.Terms]bool // by the policy of this Open
-	known   map[string]bool        // federations reconciled since Open
+	allowed map[Terms]bool  // by the policy of this Open
+	known   map[string]bool // federations reconciled since Open
 }
 
 // Check says whether releases would still fit together, and records nothing: a plan

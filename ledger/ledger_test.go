@@ -17,7 +17,7 @@ var soak = flag.Bool("soak", false, "run the long versions of the tests")
 // What the tests release, and on which terms.
 var (
 	exampleCeiling = Ceiling{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 3, Delta: 1e-5}
-	metricCeiling  = Ceiling{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4}
+	metricCeiling  = Ceiling{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4, EpsilonSwitch: 1000}
 	testPolicy     = Policy{Ceilings: []Ceiling{exampleCeiling, metricCeiling}}
 
 	testKey    = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

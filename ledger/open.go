@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/coterie-fl/coterie/dp/account"
 )
 
 // What is in a ledger's folder.
@@ -36,6 +34,9 @@ func Open(dir string, p Policy) (*Ledger, error) {
 func Amend(dir string, c Ceiling, reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return fmt.Errorf("amend a ceiling: say why; the reason is recorded")
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("amend a ceiling: %w", err)
 	}
 	l, err := open(systemDisk{}, dir, func() time.Time { return time.Now() }, func(l *Ledger) ([]record, error) {
 		if l.state.records == 0 {
@@ -183,11 +184,12 @@ func (l *Ledger) adopt(p Policy) ([]record, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	l.allowed = map[account.Terms]bool{}
+	l.allowed = map[Terms]bool{}
 	var more []record
 	for _, c := range p.Ceilings {
 		l.allowed[c.Terms()] = true
-		if b, known := l.state.budgets[c.Terms()]; known && c.sameAs(b.ceiling) {
+		b, known := l.state.budgets[c.Terms()]
+		if known && c.sameAs(b.ceiling) && (!b.implied || l.state.released(c.Terms()) > 0) {
 			continue
 		}
 		resolved, err := c.resolve()

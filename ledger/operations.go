@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
@@ -64,8 +63,8 @@ func again(e *Entry, wanted []byte) error {
 
 // permits asks the policy that the ledger was opened with.
 func (l *Ledger) permits(r event.Release) error {
-	if t := account.TermsOf(r); !l.allowed[t] {
-		return fmt.Errorf("%w: the policy has no ceiling for %s", ErrRefused, describe(t))
+	if t := termsOf(r); !l.allowed[t] {
+		return uncovered(t)
 	}
 	return nil
 }

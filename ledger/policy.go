@@ -22,6 +22,9 @@ type Ceiling struct {
 	Unit     event.Unit     `json:"unit"`
 	Relation event.Relation `json:"relation"`
 	Claim    event.Claim    `json:"claim"`
+	// Trust says who adds the noise; empty: the participant. Ledgers of before have
+	// ceilings that do not say it and held for everybody's noise: see setCeiling.
+	Trust event.Trust `json:"trust,omitempty"`
 	// Epsilon is the most that may be lost. Under the relation "metric" it bounds
 	// the sum of the losses at each release's radius. The claim "none" wants
 	// infinity: without noise there is no bound.
@@ -32,6 +35,13 @@ type Ceiling struct {
 	// far apart to Epsilon as well: otherwise a plan with a tiny radius would buy
 	// little privacy at the price of much. 0: not bounded.
 	Distance event.Number `json:"distance,omitempty"`
+	// EpsilonSwitch, required of the claim "metric" and of no other, bounds the sum of
+	// the losses between any two data sets: see event.MetricLaplace.Switch. Epsilon and
+	// Distance do not hold a server that chooses radius and hypotheses; this does.
+	EpsilonSwitch event.Number `json:"epsilon_switch,omitempty"`
+	// AssumedSpread is for releases that were recorded without their spread: the owner
+	// states how far apart the hypotheses were at most. nil: they count as unbounded.
+	AssumedSpread *event.Number `json:"assumed_spread,omitempty"`
 	// Filter is FilterRenyi (the default) or FilterZCDP.
 	Filter string `json:"filter,omitempty"`
 	// Orders are the Rényi filter's, delta being shared out among them. Without them
@@ -46,14 +56,21 @@ const (
 )
 
 // Terms are what the ceiling's releases share.
-func (c Ceiling) Terms() account.Terms {
-	return account.Terms{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim}
+func (c Ceiling) Terms() Terms {
+	t := Terms{account.Terms{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim}, c.Trust}
+	switch {
+	case c.Claim == event.ClaimNone:
+		t.Trust = event.TrustNobody
+	case c.Trust == "":
+		t.Trust = event.TrustLocal
+	}
+	return t
 }
 
 // Validate lists everything that is wrong with the policy.
 func (p Policy) Validate() error {
 	var faults []error
-	seen := map[account.Terms]bool{}
+	seen := map[Terms]bool{}
 	for i, c := range p.Ceilings {
 		if err := c.Validate(); err != nil {
 			faults = append(faults, fmt.Errorf("ceilings[%d]: %w", i, err))
@@ -68,7 +85,21 @@ func (p Policy) Validate() error {
 
 // Validate says what is wrong with the ceiling, if anything.
 func (c Ceiling) Validate() error {
-	blank := event.Release{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim, Trust: event.TrustLocal, What: event.Unprotected{}}
+	if err := c.wellFormed(); err != nil {
+		return err
+	}
+	switch change := float64(c.EpsilonSwitch); {
+	case c.Claim == event.ClaimMetric && change == 0:
+		return fmt.Errorf("epsilon_switch is missing: it bounds what any two data sets may lose, epsilon*(2*radius + spread) summed over all releases, and epsilon alone does not hold a server that chooses radius and hypotheses")
+	case c.Claim == event.ClaimHeuristic && c.Distance > 0:
+		return fmt.Errorf("the distance is %v, but the claim %q has a private radius: a refusal for the distance's sake would tell it; leave the distance out", c.Distance, c.Claim)
+	}
+	return nil
+}
+
+// wellFormed is Validate for ceilings of any age.
+func (c Ceiling) wellFormed() error {
+	blank := event.Release{Unit: c.Unit, Relation: c.Relation, Claim: c.Claim, Trust: c.Terms().Trust, What: event.Unprotected{}}
 	if err := blank.Validate(); err != nil {
 		return err
 	}
@@ -79,6 +110,12 @@ func (c Ceiling) Validate() error {
 	}
 	if c.Claim != event.ClaimNone && c.Claim != event.ClaimHeuristic && metric != (c.Claim == event.ClaimMetric) {
 		return fmt.Errorf("the claim %q does not go with the relation %q", c.Claim, c.Relation)
+	}
+	if none := c.Claim == event.ClaimNone; c.Trust != "" && none != (c.Trust == event.TrustNobody) {
+		return fmt.Errorf("the trust %q does not go with the claim %q", c.Trust, c.Claim)
+	}
+	if err := c.checkSwitch(); err != nil {
+		return err
 	}
 	if (metric || c.Claim == event.ClaimNone) && (c.Filter != "" || len(c.Orders) > 0) {
 		return fmt.Errorf("a filter has no meaning for %s", describe(c.Terms()))
@@ -102,8 +139,27 @@ func (c Ceiling) Validate() error {
 	return err
 }
 
+// checkSwitch looks at what bounds the loss between any two data sets.
+func (c Ceiling) checkSwitch() error {
+	change := float64(c.EpsilonSwitch)
+	switch {
+	case !(change >= 0) || math.IsInf(change, 1):
+		return fmt.Errorf("epsilon_switch is %v; want a finite number > 0", change)
+	case change > 0 && c.Claim != event.ClaimMetric:
+		return fmt.Errorf("epsilon_switch has no meaning for the claim %q: no public radius bounds its releases", c.Claim)
+	case c.AssumedSpread == nil:
+		return nil
+	case change == 0:
+		return fmt.Errorf("an assumed spread has no meaning without epsilon_switch")
+	case !(*c.AssumedSpread >= 0) || math.IsInf(float64(*c.AssumedSpread), 1):
+		return fmt.Errorf("the assumed spread is %v; want a finite number, at least 0", *c.AssumedSpread)
+	}
+	return nil
+}
+
 // resolve fills in what the ceiling leaves open, so that it is fixed for ever.
 func (c Ceiling) resolve() (Ceiling, error) {
+	c.Trust = c.Terms().Trust
 	if c.Relation == event.Metric || c.Claim == event.ClaimNone {
 		return c, nil
 	}
@@ -139,12 +195,23 @@ func (gaussianShape) RDP(order float64) float64 { return order }
 // sameAs compares a ceiling with a resolved one; what it leaves open fits anything.
 func (c Ceiling) sameAs(recorded Ceiling) bool {
 	return c.Terms() == recorded.Terms() && c.Epsilon == recorded.Epsilon && c.Delta == recorded.Delta &&
-		c.Distance == recorded.Distance &&
+		c.Distance == recorded.Distance && c.EpsilonSwitch == recorded.EpsilonSwitch &&
+		(c.AssumedSpread == nil || recorded.AssumedSpread != nil && *c.AssumedSpread == *recorded.AssumedSpread) &&
 		(c.Filter == "" || c.Filter == recorded.Filter) &&
 		(len(c.Orders) == 0 || slices.Equal(c.Orders, recorded.Orders))
 }
 
-// describe names terms to people.
-func describe(t account.Terms) string {
-	return fmt.Sprintf("unit %q, relation %q, claim %q", t.Unit, t.Relation, t.Claim)
+// String says the ceiling's numbers.
+func (c Ceiling) String() string {
+	text := fmt.Sprintf("epsilon %v, delta %v", c.Epsilon, c.Delta)
+	if c.Distance > 0 {
+		text += fmt.Sprintf(", distance %v", c.Distance)
+	}
+	if c.EpsilonSwitch > 0 {
+		text += fmt.Sprintf(", epsilon_switch %v", c.EpsilonSwitch)
+	}
+	if c.AssumedSpread != nil {
+		text += fmt.Sprintf(", assumed spread %v", *c.AssumedSpread)
+	}
+	return text
 }

@@ -21,7 +21,7 @@ func TestUnnamedTermsAreRefused(t *testing.T) {
 	mustFail(t, l.Reserve(charge(0, bare)), ErrRefused)
 	// A claim does not become proved by calling it so.
 	lie := bare
-	lie.Unit, lie.Relation, lie.Claim = event.UnitExample, event.AddRemove, event.ClaimProved
+	lie.Unit, lie.Relation, lie.Claim, lie.Trust = event.UnitExample, event.AddRemove, event.ClaimProved, event.TrustLocal
 	mustFail(t, l.Reserve(charge(0, lie)), ErrRefused)
 	lie.Unit, lie.Relation, lie.Claim = event.UnitNeighbourhood, event.Metric, event.ClaimMetric
 	mustFail(t, l.Reserve(charge(0, lie)), ErrRefused)
@@ -96,6 +96,16 @@ func TestBadPolicies(t *testing.T) {
 		"none with a ceiling": {Unit: event.UnitClient, Relation: event.ReplaceOne, Claim: event.ClaimNone, Epsilon: 5},
 		"unknown filter":      {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, Filter: "pld"},
 		"order below 1":       {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, Orders: []float64{0.5}},
+		"no switch":           {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, Distance: 1},
+		"infinite switch":     {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, EpsilonSwitch: inf},
+		"negative switch":     {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, EpsilonSwitch: -1},
+		"switch of no number": {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, EpsilonSwitch: event.Number(math.NaN())},
+		"switch elsewhere":    {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, EpsilonSwitch: 1},
+		"heuristic switch":    {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Epsilon: 1, EpsilonSwitch: 1},
+		"heuristic distance":  {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Epsilon: 1, Distance: 1},
+		"assumed infinity":    {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, EpsilonSwitch: 1, AssumedSpread: &inf},
+		"unknown trust":       {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, Trust: "server"},
+		"nobody's proof":      {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, Trust: event.TrustNobody},
 		"distance elsewhere":  {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1, Delta: 1e-5, Distance: 1},
 	} {
 		if err := (Policy{Ceilings: []Ceiling{c}}).Validate(); err == nil {

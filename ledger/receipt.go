@@ -211,24 +211,9 @@ func withhold(r event.Release) (event.Release, bool) {
 	if r.Relation != event.Metric || r.Claim != event.ClaimHeuristic {
 		return r, false
 	}
-	r.What = withoutRadius(r.What)
-	return r, true
-}
-
-func withoutRadius(e event.Event) event.Event {
-	switch e := e.(type) {
-	case event.MetricLaplace:
+	r.What = eachLaplace(r.What, func(e event.MetricLaplace) event.MetricLaplace {
 		e.Radius, e.Slack = 1, 0
 		return e
-	case event.Repeated:
-		e.Of = withoutRadius(e.Of)
-		return e
-	case event.Composed:
-		parts := make([]event.Event, len(e.Parts))
-		for i, part := range e.Parts {
-			parts[i] = withoutRadius(part)
-		}
-		return event.Composed{Parts: parts}
-	}
-	return e
+	})
+	return r, true
 }

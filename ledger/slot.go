@@ -107,5 +107,6 @@ type Entry struct {
 	Receipt *SignedReceipt `json:"receipt,omitempty"` // since it was committed
 	Reason  string         `json:"reason,omitempty"`  // why it was abandoned
 
-	draft *Receipt // what the server is asked to sign
+	draft   *Receipt      // what the server is asked to sign
+	counted event.Release // the release, as its budget counts it: see spreadUnrecorded
 }

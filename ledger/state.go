@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
@@ -17,7 +16,7 @@ type state struct {
 	records  int
 	identity Hash
 	founded  time.Time
-	budgets  map[account.Terms]*budget
+	budgets  map[Terms]*budget
 	members  map[string]Membership
 	entries  map[Slot]*Entry
 	order    []*Entry // as they were reserved
@@ -35,7 +34,7 @@ type Note struct {
 
 func newState() state {
 	return state{
-		head: origin(), budgets: map[account.Terms]*budget{}, members: map[string]Membership{},
+		head: origin(), budgets: map[Terms]*budget{}, members: map[string]Membership{},
 		entries: map[Slot]*Entry{}, tallies: map[scope]*tally{}, counters: map[string]int64{}, waiting: map[Hash]int{},
 	}
 }
@@ -80,22 +79,41 @@ func (s *state) apply(r record, at Hash) error {
 	return nil
 }
 
+// setCeiling puts a ceiling in the place of the one before. Ceilings that were
+// recorded before trust was one of the terms held for everybody's noise: such a one
+// becomes a ceiling for each trust, and releases count by the trust that they name.
+// Whether a trust may be used at all the policy of every Open says anew.
 func (s *state) setCeiling(r record) error {
-	b, err := newBudget(*r.Ceiling)
+	c := *r.Ceiling
+	if c.Trust != "" || c.Claim == event.ClaimNone {
+		return s.setBudget(c, r, false)
+	}
+	for _, trust := range []event.Trust{event.TrustLocal, event.TrustServer, event.TrustNobody} {
+		c.Trust = trust
+		if err := s.setBudget(c, r, trust != event.TrustLocal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) setBudget(c Ceiling, r record, implied bool) error {
+	b, err := newBudget(c)
 	if err != nil {
 		return err
 	}
-	terms := r.Ceiling.Terms()
+	b.implied = implied
+	terms := c.Terms()
 	if before, known := s.budgets[terms]; known && s.released(terms) > 0 {
 		b.amended = true
-		s.notes = append(s.notes, Note{r.At, fmt.Sprintf("the ceiling for %s was changed after releases, from epsilon %v, delta %v to epsilon %v, delta %v: %s",
-			describe(terms), before.ceiling.Epsilon, before.ceiling.Delta, r.Ceiling.Epsilon, r.Ceiling.Delta, r.Reason)})
+		s.notes = append(s.notes, Note{r.At, fmt.Sprintf("the ceiling for %s was changed after releases, from %v to %v: %s",
+			describe(terms), before.ceiling, c, r.Reason)})
 	}
 	for _, e := range s.order {
-		if account.TermsOf(e.Release) != terms {
+		if termsOf(e.Release) != terms {
 			continue
 		}
-		if err := b.spend(e.Release); err != nil {
+		if err := b.spend(e.counted); err != nil {
 			return err
 		}
 	}
@@ -105,11 +123,15 @@ func (s *state) setCeiling(r record) error {
 
 func (s *state) spend(r record) error {
 	c := *r.Charge
-	b, err := s.budget(account.TermsOf(c.Release))
+	b, err := s.budget(termsOf(c.Release))
 	if err != nil {
 		return err
 	}
-	if err := b.spend(c.Release); err != nil {
+	counted := c.Release
+	if c.Release.Claim == event.ClaimMetric && b.ceiling.EpsilonSwitch == 0 { // written before spreads were recorded
+		counted = spreadUnrecorded(c.Release)
+	}
+	if err := b.spend(counted); err != nil {
 		return err
 	}
 	for _, where := range scopes(&c) {
@@ -120,7 +142,7 @@ func (s *state) spend(r record) error {
 			}
 			s.tallies[where] = t
 		}
-		release := c.Release
+		release := counted
 		if where.run == "" && where.federation != "" { // receipts are made from it
 			release, _ = withhold(release)
 		}
@@ -128,7 +150,7 @@ func (s *state) spend(r record) error {
 			return err
 		}
 	}
-	e := &Entry{Charge: c, Status: Reserved, ReservedAt: r.At}
+	e := &Entry{Charge: c, Status: Reserved, ReservedAt: r.At, counted: counted}
 	s.entries[c.Slot] = e
 	s.order = append(s.order, e)
 	return nil
@@ -160,22 +182,22 @@ func (s *state) release(e *Entry) {
 
 // spentSoFar is what the federation's releases on the charge's terms cost.
 func (s *state) spentSoFar(c Charge) (event.Statement, error) {
-	terms := account.TermsOf(c.Release)
+	terms := termsOf(c.Release)
 	b, err := s.budget(terms)
 	if err != nil {
 		return event.Statement{}, err
 	}
-	return s.tallies[scope{terms, c.Slot.Federation, ""}].statement(float64(b.ceiling.Delta))
+	return s.tallies[scope{terms, c.Slot.Federation, ""}].statement(b.ceiling)
 }
 
 // check says whether releases fit together; it changes nothing.
 func (s *state) check(releases ...event.Release) error {
-	together := map[account.Terms]event.Release{}
+	together := map[Terms]event.Release{}
 	for _, r := range releases {
 		if err := r.Validate(); err != nil {
 			return err
 		}
-		terms := account.TermsOf(r)
+		terms := termsOf(r)
 		if before, ok := together[terms]; ok {
 			r.What = event.Composed{Parts: []event.Event{before.What, r.What}}
 		}

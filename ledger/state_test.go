@@ -103,6 +103,10 @@ func TestCeilingsHold(t *testing.T) {
 	zcdp.Filter = FilterZCDP
 	far := metricCeiling
 	far.Distance = 2 // four radii: at most two releases of 0.4*4
+	apart := metricCeiling
+	apart.EpsilonSwitch = 30 // 0.8*(2*0.5 + 9) = 8 a release
+	wide := metricRelease(5)
+	wide.What = event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.5, Spread: 9}
 	for name, c := range map[string]struct {
 		ceiling Ceiling
 		one     event.Release
@@ -110,6 +114,7 @@ func TestCeilingsHold(t *testing.T) {
 	}{
 		"metric":             {metricCeiling, metricRelease(5), 10},
 		"metric at distance": {far, metricRelease(5), 2},
+		"metric at a switch": {apart, wide, 3},
 		"renyi":              {exampleCeiling, gaussian(8), -1},
 		"zcdp":               {zcdp, gaussian(8), -1},
 	} {
@@ -273,7 +278,7 @@ func TestConcurrentReserves(t *testing.T) {
 // TestSpentAgreesWithAccountants holds the summary against a fresh accountant.
 func TestSpentAgreesWithAccountants(t *testing.T) {
 	l := openTest(t, t.TempDir())
-	rdp, err := account.NewRDP(exampleCeiling.Terms())
+	rdp, err := account.NewRDP(exampleCeiling.Terms().Terms)
 	must(t, err)
 	for i := range 4 {
 		r := gaussian(8)

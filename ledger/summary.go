@@ -53,9 +53,11 @@ type BudgetSpend struct {
 	event.Statement
 	Counts
 	Ceiling event.Number `json:"ceiling"`
-	Used    float64      `json:"used"` // share of the ceiling, by the filter that keeps it
-	Filter  string       `json:"filter"`
-	Amended bool         `json:"amended"`
+	// CeilingSwitch bounds epsilon_switch; 0 where the claim is not metric.
+	CeilingSwitch event.Number `json:"ceiling_switch"`
+	Used          float64      `json:"used"` // share of the ceiling, by the filter that keeps it
+	Filter        string       `json:"filter"`
+	Amended       bool         `json:"amended"`
 	// Distance and what two points that far apart lose; 0 if no distance is bounded.
 	Distance          event.Number `json:"distance"`
 	EpsilonAtDistance event.Number `json:"epsilon_at_distance"`
@@ -89,6 +91,9 @@ func (s *state) summary() (Summary, error) {
 		}
 	}
 	for terms, b := range s.budgets {
+		if b.implied && s.released(terms) == 0 {
+			continue // nobody has asked for it
+		}
 		one, err := b.summary(s.tallies[scope{terms: terms}])
 		if err != nil {
 			return Summary{}, err
@@ -102,7 +107,7 @@ func (s *state) summary() (Summary, error) {
 		if where.run == "" {
 			continue
 		}
-		statement, err := t.statement(float64(s.budgets[where.terms].ceiling.Delta))
+		statement, err := t.statement(s.budgets[where.terms].ceiling)
 		if err != nil {
 			return Summary{}, fmt.Errorf("run %q: %w", where.run, err)
 		}
@@ -120,13 +125,13 @@ func (s *state) summary() (Summary, error) {
 }
 
 func compareTerms(a, b event.Statement) int {
-	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Claim, b.Claim))
+	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.Trust, b.Trust))
 }
 
 // summary says what is spent of a ceiling; t is nil if nothing is.
 func (b *budget) summary(t *tally) (BudgetSpend, error) {
 	c := b.ceiling
-	one := BudgetSpend{Ceiling: c.Epsilon, Used: b.used(), Filter: c.Filter, Amended: b.amended, Distance: c.Distance}
+	one := BudgetSpend{Ceiling: c.Epsilon, CeilingSwitch: c.EpsilonSwitch, Used: b.used(), Filter: c.Filter, Amended: b.amended, Distance: c.Distance}
 	if t == nil {
 		var err error
 		if t, err = newTally(c.Terms()); err != nil {
@@ -134,7 +139,7 @@ func (b *budget) summary(t *tally) (BudgetSpend, error) {
 		}
 	}
 	var err error
-	if one.Statement, err = t.statement(float64(c.Delta)); err != nil {
+	if one.Statement, err = t.statement(c); err != nil {
 		return BudgetSpend{}, fmt.Errorf("%s: %w", describe(c.Terms()), err)
 	}
 	if c.Distance > 0 {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -11,50 +12,47 @@ import (
 // scope is what a tally covers. Without a run it is the whole federation, without a
 // federation the whole ledger.
 type scope struct {
-	terms           account.Terms
+	terms           Terms
 	federation, run string
 }
 
 // scopes are those that a charge counts in.
 func scopes(c *Charge) [3]scope {
-	t := account.TermsOf(c.Release)
+	t := termsOf(c.Release)
 	return [3]scope{{terms: t}, {t, c.Slot.Federation, ""}, {t, c.Slot.Federation, c.Slot.Run}}
 }
 
 // tally adds up releases on one set of terms, to say what they cost.
 type tally struct {
-	terms    account.Terms
+	terms    Terms
 	releases int
 	bare     bool // the claim is none
 	renyi    *account.RDP
-	metric   account.Metric
+	metric   metricSpend
 	radius   float64 // of all d-private releases; 0 if they differ
-	trust    event.Trust
 }
 
-func newTally(t account.Terms) (*tally, error) {
+func newTally(t Terms) (*tally, error) {
 	one := &tally{terms: t, bare: t.Claim == event.ClaimNone}
 	if one.bare || t.Relation == event.Metric {
 		return one, nil
 	}
 	var err error
-	one.renyi, err = account.NewRDP(t)
+	one.renyi, err = account.NewRDP(t.Terms)
 	return one, err
 }
 
 func (t *tally) add(r event.Release) error {
 	switch {
 	case t.bare:
-		t.trust = r.Trust
 	case t.renyi != nil:
 		if err := t.renyi.Compose(r); err != nil {
 			return err
 		}
 	default:
-		if err := addMetric(&t.metric, r.What, 1); err != nil {
+		if err := t.metric.add(r.What, 1); err != nil {
 			return err
 		}
-		t.trust = r.Trust
 		radius := radiusOf(r.What)
 		if t.releases > 0 && radius != t.radius {
 			radius = 0
@@ -87,19 +85,23 @@ func radiusOf(e event.Event) float64 {
 // apart is not covered by any number of the ledger.
 const apart = "releases on other terms, which are counted apart"
 
-// statement says what the releases cost at delta.
-func (t *tally) statement(delta float64) (event.Statement, error) {
+// statement says what the releases cost, at the ceiling's delta.
+func (t *tally) statement(c Ceiling) (event.Statement, error) {
 	if t.renyi != nil {
-		g, err := t.renyi.Guarantee(delta)
+		g, err := t.renyi.Guarantee(float64(c.Delta))
 		if err != nil {
 			return event.Statement{}, err
 		}
 		s := g.Statement()
+		s.Trust = t.terms.Trust
+		if s.Trust == event.TrustServer {
+			s.NotCovered = append(s.NotCovered, "everything, against the server: it is sent the update itself and trusted to add the noise")
+		}
 		s.NotCovered = append(s.NotCovered, apart)
 		return s, nil
 	}
 	s := event.Statement{
-		Claim: t.terms.Claim, Unit: t.terms.Unit, Relation: t.terms.Relation, Trust: t.trust, Sampling: string(event.FullBatch),
+		Claim: t.terms.Claim, Unit: t.terms.Unit, Relation: t.terms.Relation, Trust: t.terms.Trust, Sampling: string(event.FullBatch),
 	}
 	switch {
 	case t.bare:
@@ -109,17 +111,32 @@ func (t *tally) statement(delta float64) (event.Statement, error) {
 		}
 	default:
 		s.Epsilon = event.Number(t.metric.Epsilon())
-		s.NotCovered = []string{
-			"points further apart than the radius, which lose in proportion to their distance",
-			"group membership: the choice of hypothesis uses private data",
-		}
-		if t.terms.Claim == event.ClaimHeuristic {
-			s.NotCovered = []string{"everything: the claim is heuristic"}
-		} else if t.radius != 0 {
-			radius := event.Number(t.radius)
-			s.Radius = &radius
-		}
+		t.stateMetric(&s, c)
 	}
 	s.NotCovered = append(slices.Clip(s.NotCovered), "participation: the server sees who releases and when", apart)
 	return s, nil
+}
+
+// stateMetric says what epsilon leaves open, and what bounds it.
+func (t *tally) stateMetric(s *event.Statement, c Ceiling) {
+	if t.terms.Claim == event.ClaimHeuristic {
+		s.NotCovered = []string{"everything: the claim is heuristic, and nothing is promised against a server that chooses the plan and the hypotheses"}
+		return
+	}
+	s.NotCovered = []string{
+		"points further apart than the radius, which lose in proportion to their distance (epsilon_switch bounds it)",
+		"group membership: the choice of hypothesis uses private data (epsilon_switch bounds it)",
+	}
+	if t.radius != 0 {
+		radius := event.Number(t.radius)
+		s.Radius = &radius
+	}
+	change := event.Number(t.metric.switchLoss(c.AssumedSpread))
+	s.EpsilonSwitch = &change
+	switch {
+	case t.metric.open > 0 && c.AssumedSpread == nil:
+		s.NotCovered = append(s.NotCovered, "early releases, which were recorded without the spread of their hypotheses: what they lose between any two data sets is not known")
+	case t.metric.open > 0:
+		s.NotCovered = append(s.NotCovered, fmt.Sprintf("hypotheses further apart than %v in early releases, whose spread was not recorded: epsilon_switch takes the owner's word for it", *c.AssumedSpread))
+	}
 }

@@ -93,6 +93,9 @@ type MetricLaplace struct {
 	Radius          float64 `json:"radius"`
 	// Slack is what rounding to the lattice of exact noise adds to the loss.
 	Slack float64 `json:"slack,omitempty"`
+	// Spread is the largest distance between two points that the noise may have been
+	// added around: the hypotheses of the broadcast. Which of them it was is private.
+	Spread float64 `json:"spread,omitempty"`
 }
 
 // Epsilon is the loss per unit of distance.
@@ -102,6 +105,14 @@ func (e MetricLaplace) Epsilon() float64 {
 
 // Leak is the loss between two points at distance Radius.
 func (e MetricLaplace) Leak() float64 { return float64(e.Dimension) / e.NoiseMultiplier }
+
+// Switch is the loss between any two data sets, whatever they make of the update and
+// of the choice of hypothesis: both centres lie within Radius of a hypothesis, and
+// these at most Spread apart. Whoever chooses radius and hypotheses cannot make a
+// release lose more.
+func (e MetricLaplace) Switch() float64 {
+	return e.Epsilon()*(2*e.Radius+e.Spread) + e.Slack
+}
 
 // Selection is the private choice of one of several candidates.
 type Selection struct {

@@ -116,8 +116,10 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 		return readLeaf[DiscreteGaussian](data, fields, "sigma", "bound")
 	case MetricLaplace{}.kind():
 		keys := []string{"dimension", "noise_multiplier", "radius"}
-		if _, ok := fields["slack"]; ok {
-			keys = append(keys, "slack")
+		for _, optional := range []string{"slack", "spread"} {
+			if _, ok := fields[optional]; ok {
+				keys = append(keys, optional)
+			}
 		}
 		return readLeaf[MetricLaplace](data, fields, keys...)
 	case Selection{}.kind():

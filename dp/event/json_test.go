@@ -26,7 +26,7 @@ func drawEvent(t *rapid.T, depth int) Event {
 	case 2:
 		return DiscreteGaussian{scale.Draw(t, "sigma"), rapid.Int64Range(1, 1<<40).Draw(t, "bound")}
 	case 3:
-		return MetricLaplace{rapid.IntRange(1, 1<<30).Draw(t, "dimension"), scale.Draw(t, "noise"), scale.Draw(t, "radius"), rapid.SampledFrom([]float64{0, 1e-9, 0.5}).Draw(t, "slack")}
+		return MetricLaplace{rapid.IntRange(1, 1<<30).Draw(t, "dimension"), scale.Draw(t, "noise"), scale.Draw(t, "radius"), rapid.SampledFrom([]float64{0, 1e-9, 0.5}).Draw(t, "slack"), rapid.SampledFrom([]float64{0, 3, 1e300}).Draw(t, "spread")}
 	case 4:
 		mechanism := rapid.SampledFrom([]string{Exponential, PermuteAndFlip, NoisyMax}).Draw(t, "mechanism")
 		return Selection{mechanism, scale.Draw(t, "epsilon")}
@@ -213,13 +213,36 @@ func TestReleaseRefusesAndKeepsItsValue(t *testing.T) {
 func TestMarshalRefusesWhatValidateRefuses(t *testing.T) {
 	for _, e := range []Event{
 		nil, Gaussian{math.NaN()}, Gaussian{math.Inf(1)}, Laplace{0}, Composed{}, Composed{[]Event{nil}},
-		Repeated{1, nil}, DiscreteGaussian{1, 0}, MetricLaplace{0, 1, 1, 0}, MetricLaplace{1, 1, 1, -1}, MetricLaplace{1, 1, 1, math.NaN()}, Selection{"best", 1},
+		Repeated{1, nil}, DiscreteGaussian{1, 0}, MetricLaplace{0, 1, 1, 0, 0}, MetricLaplace{1, 1, 1, -1, 0}, MetricLaplace{1, 1, 1, math.NaN(), 0},
+		MetricLaplace{1, 1, 1, 0, -1}, MetricLaplace{1, 1, 1, 0, math.NaN()}, MetricLaplace{1, 1, 1, 0, math.Inf(1)}, Selection{"best", 1},
 		NodeGaussian{10, 11, 1, 1, Theorem}, NodeGaussian{1 << 40, 1 << 30, 1 << 30, 1, Theorem}, Tuning{Distribution: "geometric", Of: Gaussian{1}},
 		Sampled{Sampling: FullBatch, Rate: 0.5, Of: Gaussian{1}},
 	} {
 		if data, err := Marshal(e); !errors.Is(err, ErrRange) {
 			t.Errorf("%#v: wrote %s, %v", e, data, err)
 		}
+	}
+}
+
+// TestSwitchIsTheLossBetweenAnyTwoDataSets works it out by hand, and holds it against
+// the density itself on a line: centres at the far ends of two hypotheses' reach.
+func TestSwitchIsTheLossBetweenAnyTwoDataSets(t *testing.T) {
+	e := MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3, Slack: 0.01, Spread: 12}
+	if got, want := e.Switch(), 2/(5*0.3)*(0.6+12)+0.01; math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	tiny := MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1e-6, Spread: 1000}
+	if tiny.Leak() != 0.4 || tiny.Switch() < 1e8 {
+		t.Errorf("at the radius %v, at a switch %v", tiny.Leak(), tiny.Switch())
+	}
+	one := MetricLaplace{Dimension: 1, NoiseMultiplier: 0.5, Radius: 0.25, Spread: 3}
+	density := func(x, centre float64) float64 { return -one.Epsilon() * math.Abs(x-centre) }
+	worst := 0.0
+	for x := -10.0; x <= 10; x += 0.125 {
+		worst = max(worst, density(x, -0.25)-density(x, 3.25))
+	}
+	if math.Abs(worst-one.Switch()) > 1e-9 {
+		t.Errorf("the densities differ by %v, Switch says %v", worst, one.Switch())
 	}
 }
 

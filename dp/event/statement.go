@@ -19,6 +19,10 @@ type Statement struct {
 	Sampling   string   `json:"sampling"`
 	Radius     *Number  `json:"radius"` // null: no public radius
 	NotCovered []string `json:"not_covered"`
+	// EpsilonSwitch is the loss between any two data sets, where a ledger says it of
+	// d-private releases at a public radius: what is promised against a server that
+	// chooses the radius and the hypotheses as it likes.
+	EpsilonSwitch *Number `json:"epsilon_switch,omitempty"`
 }
 
 // Number is a float64 whose infinity is written "inf". NaN cannot be written.

@@ -70,6 +70,7 @@ func validateKind(e Event, depth int) error {
 			positive("noise_multiplier", e.NoiseMultiplier),
 			positive("radius", e.Radius),
 			within("slack", e.Slack, 0, math.MaxFloat64),
+			within("spread", e.Spread, 0, math.MaxFloat64),
 		)
 	case Selection:
 		return errors.Join(
