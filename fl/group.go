@@ -80,7 +80,7 @@ func (g *Group) sound() bool { return g.cfg.Mode == "sound" }
 func (g *Group) Broadcast(s *State) (Broadcast, error) {
 	b := Broadcast{Round: s.Round, Hypotheses: s.Hypotheses}
 	if g.sound() {
-		b.Radius = g.privacy.Radius * math.Pow(g.privacy.RadiusDecay, float64(s.Round))
+		b.Radius = g.radius(s.Round)
 	}
 	if g.exact() {
 		if err := g.ontoLattice(b.Hypotheses, b.Radius); err != nil {
@@ -134,7 +134,7 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 	if err != nil || !paid {
 		return false, err
 	}
-	g.charge(p, b, e) // before any noise is drawn
+	g.charge(p, e) // before any noise is drawn
 	if err := g.release(w, b, p, out, base); err != nil {
 		return false, err
 	}
@@ -168,10 +168,7 @@ func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out, base []
 		p.Mishap = g.diverged(b, p, err)
 		copy(w.theta, base)
 	}
-	paid, err := p.pay(b.Round, event.Release{
-		Unit: event.UnitClient, Relation: event.ReplaceOne, Claim: event.ClaimNone, Trust: event.TrustNobody,
-		What: event.Unprotected{},
-	})
+	paid, err := p.pay(b.Round, bareRelease)
 	if err != nil || paid == nil {
 		return false, err
 	}
@@ -180,10 +177,10 @@ func (g *Group) respondBare(w *Worker, b Broadcast, p *Participant, out, base []
 	return true, nil
 }
 
-func (g *Group) charge(p *Participant, b Broadcast, e event.MetricLaplace) {
+func (g *Group) charge(p *Participant, e event.MetricLaplace) {
 	p.Account.Add(e)
 	if g.sound() {
-		p.Switch += e.Epsilon()*(2*e.Radius+b.Spread) + e.Slack
+		p.Switch += e.Switch()
 	}
 }
 

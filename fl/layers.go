@@ -60,7 +60,6 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 	if w.bounded == nil {
 		w.bounded = make([]bounded, len(g.layers))
 	}
-	exact := g.exact()
 	for i := range g.layers {
 		l, part := &g.layers[i], &w.bounded[i]
 		var err error
@@ -70,11 +69,8 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 		if part.update.Replaced() {
 			p.Mishap = g.diverged(b, p, errNotFinite)
 		}
-		part.event = g.laplace.Event(part.update)
-		if exact {
-			if part.event.Slack, err = g.slack(l, part.event, b); err != nil {
-				return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
-			}
+		if part.event, err = g.priced(l, g.laplace.Event(part.update), b); err != nil {
+			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
 		}
 	}
 	return nil
@@ -105,19 +101,22 @@ func (g *Group) bound(part *layer, delta []float64, radius float64) (mech.Clippe
 // joint is what one release of all layers costs. They are noised independently, so
 // two updates with layers d_l apart lose sum epsilon_l*d_l: n/nu if every layer lies
 // at its own radius, and at most sqrt(sum epsilon_l^2) per unit of the distance in
-// all (Cauchy-Schwarz). Its radius is the distance at which the latter reaches n/nu.
+// all (Cauchy-Schwarz). Its radius is the distance at which the latter reaches n/nu,
+// and its spread the one at which it loses to a switch what the layers lose together.
 func joint(parts []bounded) event.MetricLaplace {
 	if len(parts) == 1 {
 		return parts[0].event
 	}
 	all := event.MetricLaplace{NoiseMultiplier: parts[0].event.NoiseMultiplier}
-	var squares float64
+	var squares, apart float64
 	for _, part := range parts {
 		all.Dimension += part.event.Dimension
 		all.Slack += part.event.Slack
 		squares += part.event.Epsilon() * part.event.Epsilon()
+		apart += part.event.Epsilon() * part.event.Spread
 	}
 	all.Radius = float64(all.Dimension) / (all.NoiseMultiplier * math.Sqrt(squares))
+	all.Spread = apart / math.Sqrt(squares)
 	return all
 }
 
@@ -126,22 +125,11 @@ func (g *Group) pay(p *Participant, round int, parts []bounded) (bool, error) {
 	if p.Purse == nil {
 		return true, nil // and nothing is put on the heap
 	}
-	r := event.Release{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal,
+	all := make([]event.Event, len(parts))
+	for i, part := range parts {
+		all[i] = part.event
 	}
-	if g.sound() {
-		r.Claim = event.ClaimMetric
-	}
-	if len(parts) == 1 {
-		r.What = parts[0].event
-	} else {
-		all := make([]event.Event, len(parts))
-		for i, part := range parts {
-			all[i] = part.event
-		}
-		r.What = event.Composed{Parts: all}
-	}
-	paid, err := p.pay(round, r)
+	paid, err := p.pay(round, g.releaseOf(all))
 	return paid != nil, err
 }
 
