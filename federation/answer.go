@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -122,12 +121,16 @@ func (s *session) expects(b fl.Broadcast, round int) error {
 
 // respond makes the release and keeps it, noised, before anything is sent.
 func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (bool, error) {
+	if err := p.affords(s, slot, b); err != nil {
+		return false, err
+	}
 	me, err := s.recall(slot.Round)
 	if err != nil {
 		return false, err
 	}
 	pay := &purse{
 		ledger: p.o.Ledger, policy: p.o.Policy, slot: slot, plan: ledger.Hash(s.sum), enforcement: s.half.Enforcement,
+		log: p.o.Log,
 	}
 	me.Purse = pay
 	me.Keep = func(me *fl.Participant) error { // what the round draws for all later ones, as if it had held before it
@@ -196,51 +199,4 @@ func (p *Participant) decline(ctx context.Context, s *session, round int64, whol
 	if err != nil {
 		p.o.Log.Warn("the server could not be told that this participant declines", "error", err)
 	}
-}
-
-// planned is what can be told before the first round: what one round will cost, or,
-// of a silo, which answers every round, what all rounds to come will cost.
-func (p *Participant) planned(s *session) (r event.Release, known bool, err error) {
-	if s.half.Planned != nil {
-		return *s.half.Planned, true, nil
-	}
-	if silo, ok := s.half.Algorithm.(*fl.Silo); ok {
-		next := p.nextRound(s)
-		if next == s.run.Algorithm.Rounds {
-			return r, false, nil
-		}
-		r, err = silo.Price(&s.first, next)
-		return r, true, err
-	}
-	r, known = plannedRelease(s)
-	return r, known, nil
-}
-
-// nextRound is the round after the last one that the ledger knows: rounds that were
-// missed before it do not come again.
-func (p *Participant) nextRound(s *session) int {
-	next := 0
-	for r := range s.run.Algorithm.Rounds {
-		if _, known := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}); known {
-			next = r + 1
-		}
-	}
-	return next
-}
-
-// plannedRelease is what a round of a group-private plan will cost.
-func plannedRelease(s *session) (event.Release, bool) {
-	nu := s.run.Privacy.NoiseMultiplier
-	if nu == 0 || s.run.Algorithm.Kind != "group-private" {
-		return event.Release{}, false
-	}
-	r := event.Release{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal,
-		What: event.MetricLaplace{Dimension: s.half.Algorithm.ReleaseLength(), NoiseMultiplier: nu, Radius: 1},
-	}
-	if s.run.Algorithm.Mode == "sound" {
-		r.Claim = event.ClaimMetric
-		r.What = event.MetricLaplace{Dimension: s.half.Algorithm.ReleaseLength(), NoiseMultiplier: nu, Radius: s.run.Privacy.Radius}
-	}
-	return r, true
 }

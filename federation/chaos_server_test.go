@@ -73,7 +73,7 @@ func (d *doomed) join(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	policy, err := LoadPolicy([]byte("ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 1000}\n"))
+	policy, err := LoadPolicy([]byte("ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 1000, epsilon_switch: 100000}\n"))
 	if err != nil {
 		return "", err
 	}

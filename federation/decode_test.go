@@ -245,9 +245,9 @@ func TestFilesTellTheirFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "ceilings: names nothing",
 		"ceilings: [{unit: example}]": "all needed",
-		"ceilings: [{unit: example, relation: add-remove, claim: proved, epsilon: 1}]":                    "delta",
-		"ceilings: [{unit: client, relation: replace-one, claim: none}]":                                  "unlimited",
-		"ceilings: [{unit: neighbourhood, relation: metric, claim: metric, epsilon: 1, unlimited: true}]": "unlimited",
+		"ceilings: [{unit: example, relation: add-remove, claim: proved, epsilon: 1}]":                                            "delta",
+		"ceilings: [{unit: client, relation: replace-one, claim: none}]":                                                          "unlimited",
+		"ceilings: [{unit: neighbourhood, relation: metric, claim: metric, epsilon: 1, epsilon_switch: 100000, unlimited: true}]": "unlimited",
 	} {
 		if _, err := LoadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)

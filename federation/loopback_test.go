@@ -29,7 +29,7 @@ privacy: {noise_multiplier: 5, radius: 0.3, noise: exact-seeded}
 `
 
 const testPolicy = `ceilings:
-  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}
+  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}
 `
 
 func (l *loopback) write(name, text string) {

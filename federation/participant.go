@@ -242,20 +242,7 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	if err := a.Prepare(&s.first); err != nil {
 		return err
 	}
-	planned, known, err := p.planned(s)
-	if err != nil || !known || p.owes(s) {
-		return err
-	}
-	if err := p.o.Policy.AllowsRelease(planned); err != nil {
-		return err
-	}
-	if err := p.o.Ledger.Check(planned); err != nil {
-		if errors.Is(err, ledger.ErrRefused) {
-			return fmt.Errorf("%w: %w", fl.ErrRefused, err)
-		}
-		return err
-	}
-	return nil
+	return p.fits(s)
 }
 
 // owes says whether something that is paid for may still have to be sent: then the

@@ -15,7 +15,7 @@ import (
 // Policy is what a participant allows, whatever a server asks. Ceilings hold for
 // its dataset, over all runs and federations.
 type Policy struct {
-	Ceilings []Ceiling `yaml:"ceilings" jsonschema_description:"what all releases together may lose, by unit, relation and claim; what is not named is refused"`
+	Ceilings []Ceiling `yaml:"ceilings" jsonschema_description:"what all releases together may lose, by unit, relation, claim and trust; what is not named is refused"`
 	Methods  []string  `yaml:"methods" jsonschema_description:"algorithm.kind that may be run; empty: any"`
 	// MinimumNoise and MaximumLeak bound one release: its noise multiplier, and its
 	// loss at the radius.
@@ -28,14 +28,18 @@ type Policy struct {
 
 // Ceiling is one line of a policy; the ledger keeps it.
 type Ceiling struct {
-	Unit      string  `yaml:"unit" jsonschema:"enum=example,enum=client,enum=node,enum=neighbourhood" jsonschema_description:"what is protected"`
-	Relation  string  `yaml:"relation" jsonschema:"enum=add-remove,enum=replace-one,enum=metric" jsonschema_description:"which datasets are neighbours"`
-	Claim     string  `yaml:"claim" jsonschema:"enum=proved,enum=metric,enum=heuristic,enum=none" jsonschema_description:"how far the number can be trusted; heuristic and none are refused unless named here"`
-	Epsilon   float64 `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"most that may be lost in all"`
-	Delta     float64 `yaml:"delta" jsonschema:"minimum=0,maximum=1" jsonschema_description:"fixed in advance; 0 for the relation metric"`
-	Distance  float64 `yaml:"distance" jsonschema:"minimum=0" jsonschema_description:"relation metric: the loss between points this far apart is held to epsilon too; 0: not bounded"`
-	Unlimited bool    `yaml:"unlimited" jsonschema_description:"claim none: releases without noise are allowed"`
-	Filter    string  `yaml:"filter" jsonschema:"enum=renyi,enum=zcdp" jsonschema_description:"how releases are added up: renyi (default) or zcdp"`
+	Unit     string  `yaml:"unit" jsonschema:"enum=example,enum=client,enum=node,enum=neighbourhood" jsonschema_description:"what is protected"`
+	Relation string  `yaml:"relation" jsonschema:"enum=add-remove,enum=replace-one,enum=metric" jsonschema_description:"which datasets are neighbours"`
+	Claim    string  `yaml:"claim" jsonschema:"enum=proved,enum=metric,enum=heuristic,enum=none" jsonschema_description:"how far the number can be trusted; heuristic and none are refused unless named here"`
+	Trust    string  `yaml:"trust" jsonschema:"enum=participant,enum=server" jsonschema_description:"who adds the noise: participant (default), or server, which then is sent the update itself; a server's noise is refused unless named here"`
+	Epsilon  float64 `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"most that may be lost in all"`
+	Delta    float64 `yaml:"delta" jsonschema:"minimum=0,maximum=1" jsonschema_description:"fixed in advance; 0 for the relation metric"`
+	Distance float64 `yaml:"distance" jsonschema:"minimum=0" jsonschema_description:"claim metric: the loss between points this far apart is held to epsilon too; 0: not bounded"`
+	// EpsilonSwitch is what is promised against a server that chooses radius and
+	// hypotheses; Epsilon and Distance are not.
+	EpsilonSwitch float64 `yaml:"epsilon_switch" jsonschema:"minimum=0" jsonschema_description:"claim metric, required: most that any two data sets may lose in all, the sum of epsilon*(2*radius + spread of the hypotheses) over all releases"`
+	Unlimited     bool    `yaml:"unlimited" jsonschema_description:"claim none: releases without noise are allowed"`
+	Filter        string  `yaml:"filter" jsonschema:"enum=renyi,enum=zcdp" jsonschema_description:"how releases are added up: renyi (default) or zcdp"`
 }
 
 // LoadPolicy reads a policy file.
@@ -48,7 +52,10 @@ func LoadPolicy(text []byte) (Policy, error) {
 			path := fmt.Sprintf("ceilings.%d", i)
 			c.Require(one.Unlimited == (one.Claim == string(event.ClaimNone)), path, "unlimited: true belongs to the claim none, and to no other")
 			if one.Unit != "" && one.Relation != "" && one.Claim != "" {
-				err := one.ledger().Validate()
+				kept, err := one.ledger()
+				if err == nil {
+					err = kept.Validate()
+				}
 				c.Require(err == nil, path, "%v", err)
 			} else {
 				c.Require(false, path, "unit, relation and claim are all needed")
@@ -66,20 +73,30 @@ func LoadPolicy(text []byte) (Policy, error) {
 func (p Policy) Budget() ledger.Policy {
 	var out ledger.Policy
 	for _, c := range p.Ceilings {
-		out.Ceilings = append(out.Ceilings, c.ledger())
+		kept, err := c.ledger()
+		if err != nil {
+			kept.Trust = event.Trust(c.Trust) // the ledger refuses what it does not know
+		}
+		out.Ceilings = append(out.Ceilings, kept)
 	}
 	return out
 }
 
-func (c Ceiling) ledger() ledger.Ceiling {
+func (c Ceiling) ledger() (ledger.Ceiling, error) {
 	out := ledger.Ceiling{
 		Unit: event.Unit(c.Unit), Relation: event.Relation(c.Relation), Claim: event.Claim(c.Claim),
-		Epsilon: event.Number(c.Epsilon), Delta: event.Number(c.Delta), Distance: event.Number(c.Distance), Filter: c.Filter,
+		Epsilon: event.Number(c.Epsilon), Delta: event.Number(c.Delta), Distance: event.Number(c.Distance),
+		EpsilonSwitch: event.Number(c.EpsilonSwitch), Filter: c.Filter,
 	}
 	if c.Unlimited {
 		out.Epsilon = event.Number(math.Inf(1))
 	}
-	return out
+	if c.Trust == "" {
+		return out, nil
+	}
+	var err error
+	out.Trust, err = ledger.TrustNamed(c.Trust)
+	return out, err
 }
 
 // Allows says whether a plan breaks the policy, and how. What it would cost is the

@@ -3,6 +3,7 @@ package federation
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
@@ -29,6 +30,7 @@ type purse struct {
 	slot        ledger.Slot
 	plan        ledger.Hash
 	enforcement ledger.Enforcement
+	log         *slog.Logger // nil: nothing is said
 	paid        bool
 	refused     error // why the ledger would not pay
 }
@@ -51,5 +53,8 @@ func (p *purse) Reserve(round int, r event.Release) error {
 		return fmt.Errorf("%w: %w", errPersist, err) // fail closed
 	}
 	p.paid = err == nil
+	if p.paid && p.log != nil {
+		p.log.Info("paid for a release", append([]any{"round", round + 1}, spelled(r)...)...)
+	}
 	return err
 }

@@ -168,7 +168,7 @@ func (c *clinics) join(name string, flags ...string) *process {
 }
 
 const clinicsPolicy = `ceilings:
-  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}
+  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}
   - {unit: neighbourhood, relation: metric, claim: heuristic, epsilon: 20}
 `
 
@@ -275,13 +275,13 @@ data: {kind: synthetic, users: 3, samples: 30}
 algorithm: {kind: group-private, mode: sound, hypotheses: 1, rounds: 6, clients_per_round: 3}
 privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 `
-	c := newClinics(t, run, "minimum: 2\n", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}\n", "a", "b", "c")
+	c := newClinics(t, run, "minimum: 2\n", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}\n", "a", "b", "c")
 	server := c.serve()
 	c.enrol("a")
 	c.enrol("b")
 	c.enrol("c")
 	// Every release loses 2/2 = 1 and a little for its lattice: three of them fit.
-	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 3.5}\n")
+	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 3.5, epsilon_switch: 100000}\n")
 	c.write("a/join.yaml", "policy: ../poor.yaml\n")
 	poor, b, d := c.join("a"), c.join("b"), c.join("c")
 	if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 {

@@ -25,8 +25,8 @@ func TestTrainersTakePart(t *testing.T) {
 		"method": {
 			run: data + "algorithm: {kind: group-private, mode: sound, hypotheses: 2, rounds: 3, clients_per_round: 2}\n" +
 				"privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}\n",
-			policy: "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}\n",
-			other:  "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20}\n",
+			policy: "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}\n",
+			other:  "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}\n",
 			spent:  `"unit":"neighbourhood"`,
 		},
 		"update": {
