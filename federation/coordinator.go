@@ -31,6 +31,7 @@ type Coordinator struct {
 	start     int // participants that must be present before the first round
 	model     model.Model
 	algorithm fl.Algorithm
+	bounds    []fl.Bound // of a release's values
 	sampler   *fl.Sampler
 	store     store.Store
 	signer    ed25519.PrivateKey
@@ -111,7 +112,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	a := run.Algorithm
 	c := &Coordinator{
 		plan: t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
-		model: m, algorithm: algorithm, store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log,
+		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log,
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		metrics:  newMetrics(),
@@ -126,6 +127,12 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 			return nil, fmt.Errorf("participant %q is named twice", name)
 		}
 		c.index[name] = i
+	}
+	// A radius that falls has ever finer lattices.
+	end := algorithm.Start()
+	end.Round = a.Rounds
+	if err := c.checkOpens(end); err != nil {
+		return nil, fmt.Errorf("%w: the last of %d rounds could not begin even with the models of the first one; set a larger privacy.radius or privacy.radius_decay, or fewer algorithm.rounds: %w", config.ErrInvalid, a.Rounds, err)
 	}
 	return c, c.restore(ctx)
 }

@@ -90,15 +90,3 @@ func firstNotFinite(values []float64) int {
 	}
 	return -1
 }
-
-// notFinite finds a value that is no finite number in encoded values, by its
-// exponent: all bits set. A value that is cut is none.
-func notFinite(raw []byte) bool {
-	const exponent = 0x7ff0
-	for ; len(raw) >= 8; raw = raw[8:] {
-		if binary.LittleEndian.Uint16(raw[6:])&exponent == exponent {
-			return true
-		}
-	}
-	return len(raw) > 0
-}

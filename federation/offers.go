@@ -183,8 +183,9 @@ func (r *Receiving) Write(offset int64, part []byte) error {
 		return refuse(ReasonMalformed, "a part at offset %d where %d was due", offset, at)
 	case len(part)%8 != 0 || at+int64(len(part)) > r.offer.update.Size:
 		return refuse(ReasonMalformed, "a part of %d bytes at offset %d of %d", len(part), at, r.offer.update.Size)
-	case notFinite(part):
-		return refuse(ReasonMalformed, "a value between bytes %d and %d is not a finite number", at, at+int64(len(part)))
+	}
+	if err := checkBounds(part, at, r.c.bounds); err != nil {
+		return err
 	}
 	r.c.metrics.received(len(part))
 	_, err := r.upload.Write(part)

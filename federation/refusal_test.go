@@ -27,6 +27,7 @@ type bench struct {
 	store   store.Store
 	ledgers map[string]*ledger.Ledger
 	stop    func()
+	log     *slog.Logger
 }
 
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -45,7 +46,7 @@ func newBench(t *testing.T, change func(*Plan)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, signer: signer, dir: t.TempDir(), ledgers: map[string]*ledger.Ledger{}, plan: Plan{
+	b := &bench{t: t, signer: signer, dir: t.TempDir(), log: quietLog(), ledgers: map[string]*ledger.Ledger{}, plan: Plan{
 		Version: planVersion, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: Shape{Features: 2},
 		Quorum: 3, Minimum: 2, DeadlineSeconds: 60,
 	}}
@@ -65,7 +66,7 @@ func (b *bench) begin() {
 	b.t.Helper()
 	var err error
 	if b.c, err = NewCoordinator(b.t.Context(), Terms{
-		Plan: b.plan, Names: testNames, Store: b.store, Signer: b.signer, Log: quietLog(),
+		Plan: b.plan, Names: testNames, Store: b.store, Signer: b.signer, Log: b.log,
 	}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -9,6 +9,10 @@ import (
 	"github.com/coterie-fl/coterie/federation/store"
 )
 
+// ErrStuck means that the store's last state cannot begin another round: to start the
+// server again does not help.
+var ErrStuck = errors.New("the run cannot go on from what the store holds")
+
 // restore takes up the run where the store says it is.
 func (c *Coordinator) restore(ctx context.Context) error {
 	err := c.store.CreateRun(ctx, store.Run{
@@ -55,6 +59,11 @@ func (c *Coordinator) restore(ctx context.Context) error {
 	c.state.Round = last.Number // abandoned rounds leave no state behind, but they count
 	if last.Status != store.RoundOpen {
 		c.state.Round++
+	}
+	if err := c.checkOpens(c.state); err != nil {
+		return fmt.Errorf("%w: run %s, round %d: %w: a version before releases were bounded took a release that was out of range, and what it replaced is gone; begin the run again with --new, which leaves this one's receipts in the store", ErrStuck, c.plan.Run, c.state.Round+1, err)
+	}
+	if last.Status != store.RoundOpen {
 		return nil
 	}
 	return c.resume(ctx, last)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -165,10 +164,7 @@ func (c *Coordinator) deadline() time.Time {
 // beginning is what the round begins with. The state before is kept: a round that is
 // abandoned leaves no trace in it.
 func (c *Coordinator) beginning() (fl.Broadcast, error) {
-	before := *c.state
-	before.Hypotheses, before.Memory = slices.Clone(before.Hypotheses), slices.Clone(before.Memory)
-	before.Idle = slices.Clone(before.Idle)
-	c.before = &before
+	c.before = cloneState(c.state)
 	return c.algorithm.Broadcast(c.state)
 }
 
@@ -251,8 +247,20 @@ func (c *Coordinator) collect(ctx context.Context) error {
 	}
 }
 
+// abandon gives a round up: nothing of it is left in the models.
+func (c *Coordinator) abandon(ctx context.Context, r *openRound, reason string) error {
+	if err := c.store.AbandonRound(ctx, c.plan.Run, r.number, reason, time.Now()); err != nil {
+		return err
+	}
+	c.state = c.before // opening the round may have rounded the models
+	c.state.Round++
+	c.metrics.closed(true)
+	return nil
+}
+
 // close aggregates what was released, or gives the round up. The new state and the
-// end of the round are recorded together.
+// end of the round are recorded together. A state that cannot begin another round is
+// never recorded: a server started again would fail with it for ever.
 func (c *Coordinator) close(ctx context.Context) error {
 	c.gate.Lock() // from here on answers are late
 	r := c.round
@@ -273,16 +281,14 @@ func (c *Coordinator) close(ctx context.Context) error {
 	if released < c.plan.Minimum {
 		reason := fmt.Sprintf("%d of %d participants released; the minimum is %d", released, len(r.clients), c.plan.Minimum)
 		c.log.Warn("round abandoned", "round", r.number+1, "reason", reason)
-		if err := c.store.AbandonRound(ctx, c.plan.Run, r.number, reason, time.Now()); err != nil {
-			return err
-		}
-		c.state = c.before // opening the round may have rounded the models
-		c.state.Round++
-		c.metrics.closed(true)
-		return nil
+		return c.abandon(ctx, r, reason)
 	}
 	if err := c.aggregate(ctx, r, answers, released); err != nil {
 		return err
+	}
+	if err := c.checkOpens(c.state); err != nil {
+		c.log.Error("round abandoned: with its releases no further round could begin; they are not used", "round", r.number+1, "released", released, "error", err)
+		return c.abandon(ctx, r, fmt.Sprintf("its releases were not used: the next round could not begin with them: %v", err))
 	}
 	state, err := encodeGob(c.state)
 	if err != nil {

@@ -19,6 +19,9 @@ type Algorithm interface {
 	Start() *State
 	// ReleaseLength is how many values a release has.
 	ReleaseLength() int
+	// ReleaseBounds is what the values of a release may be, in ascending order: a
+	// server refuses others, for it could not go on with them.
+	ReleaseBounds() []Bound
 	// Prepare settles what follows from a participant's own size and target. It is
 	// called before the participant's first round.
 	Prepare(p *Participant) error

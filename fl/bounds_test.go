@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/model"
 )
 
 func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
@@ -32,6 +33,39 @@ func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
 	} {
 		if got := LargestValue(c.run); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestReleaseBoundsFitEveryBroadcast: hypotheses at the bounds can be sent in every
+// round and after the last one, and nothing larger can be sent in the end.
+func TestReleaseBoundsFitEveryBroadcast(t *testing.T) {
+	run := config.Default("group-private", "sound")
+	run.Privacy.Noise, run.Privacy.RadiusDecay, run.Algorithm.Rounds = "exact", 0.9, 60
+	paper := config.Default("group-private", "paper")
+	paper.Privacy.Noise = "exact"
+	for name, run := range map[string]config.Run{"sound": run, "paper": paper} {
+		g, err := NewGroup(run, model.Linear{Features: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(round int, factor float64) error {
+			s := &State{Round: round, Hypotheses: make([]float64, 2*7)}
+			for _, b := range g.ReleaseBounds() {
+				for i := b.From; i < b.To; i++ {
+					s.Hypotheses[i], s.Hypotheses[7+i] = factor*b.Most, -factor*b.Most
+				}
+			}
+			_, err := g.Broadcast(s)
+			return err
+		}
+		for round := range run.Algorithm.Rounds + 1 {
+			if err := at(round, 1); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if at(run.Algorithm.Rounds, 1.01) == nil {
+			t.Errorf("%s: more than the bounds can be sent after the last round: they are too small", name)
 		}
 	}
 }

@@ -78,10 +78,7 @@ func (g *Group) sound() bool { return g.cfg.Mode == "sound" }
 
 // Broadcast is lines 2 and 3 of Algorithm 1.
 func (g *Group) Broadcast(s *State) (Broadcast, error) {
-	b := Broadcast{Round: s.Round, Hypotheses: s.Hypotheses}
-	if g.sound() {
-		b.Radius = g.radius(s.Round)
-	}
+	b := Broadcast{Round: s.Round, Hypotheses: s.Hypotheses, Radius: g.radius(s.Round)}
 	if g.exact() {
 		if err := g.ontoLattice(b.Hypotheses, b.Radius); err != nil {
 			return Broadcast{}, fmt.Errorf("round %d: %w", s.Round+1, err)

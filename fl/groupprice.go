@@ -14,8 +14,11 @@ var bareRelease = event.Release{
 	What: event.Unprotected{},
 }
 
-// radius is the public radius of a round, in sound mode.
+// radius is the public one of a round; paper mode has none.
 func (g *Group) radius(round int) float64 {
+	if !g.sound() {
+		return 0
+	}
 	return g.privacy.Radius * math.Pow(g.privacy.RadiusDecay, float64(round))
 }
 

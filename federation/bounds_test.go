@@ -1,0 +1,140 @@
+package federation
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+func TestBoundsHoldWhereverAPartBegins(t *testing.T) {
+	bounds := []fl.Bound{{From: 0, To: 2, Most: 10}, {From: 2, To: 4, Least: 0.5, Most: math.MaxFloat64}}
+	good := []float64{-10, 0, -0.5, math.MaxFloat64}
+	for place := range good {
+		for from := range good {
+			try := func(v float64) error {
+				values := append([]float64(nil), good...)
+				values[place] = v
+				return checkBounds(appendVector(nil, values[from:]), int64(8*from), bounds)
+			}
+			if err := try(good[place]); err != nil {
+				t.Errorf("from %d: %v", from, err)
+			}
+			bad := []float64{math.NaN(), -math.NaN(), math.Inf(1), math.Inf(-1)}
+			if place < 2 {
+				bad = append(bad, math.Nextafter(10, 11), -math.Nextafter(10, 11), 1e300, -1e300)
+			} else {
+				bad = append(bad, 0.49, -0.49, math.SmallestNonzeroFloat64)
+			}
+			for _, v := range bad {
+				if err := try(v); (err != nil) != (place >= from) {
+					t.Errorf("%v at %d of a part that begins at %d: %v", v, place, from, err)
+				}
+			}
+		}
+	}
+}
+
+// TestReleasesOutOfRangeAreRefused: one release of 1e300 was accepted and ended the
+// server, at every start again. The bound is the run's finest lattice.
+func TestReleasesOutOfRangeAreRefused(t *testing.T) {
+	b := newBench(t, nil)
+	b.work("north")
+	most := b.c.bounds[0].Most
+	if most != math.Ldexp(1, 33) { // 5*0.3*sqrt(3)/2 = 1.3: a step of 2^-20, times 2^53
+		t.Errorf("releases are bounded by %v", most)
+	}
+	for _, v := range []float64{1e300, -1e300, math.Nextafter(most, math.Inf(1))} {
+		_, err := b.send("north", 0, 1, v)
+		b.wantReason(err, ReasonMalformed)
+	}
+	b.mustSend("north", 0, most, -most)
+	b.mustSend("south", 0, most, most)
+	b.mustSend("west", 0, -most, most)
+	if w := b.work("south"); w.Round != 1 {
+		t.Errorf("after releases at the bound comes round %d, want 2", w.Round+1)
+	}
+	if r, err := b.store.Round(t.Context(), b.plan.Run, 0); err != nil || r.Status != store.RoundClosed {
+		t.Errorf("round 1 is %q (%v)", r.Status, err)
+	}
+}
+
+// TestStateThatCannotOpenIsNotCommitted: whatever the releases did to it, the server
+// goes on with the models from before, and says so.
+func TestStateThatCannotOpenIsNotCommitted(t *testing.T) {
+	var words bytes.Buffer
+	b := newBench(t, func(p *Plan) { p.DeadlineSeconds = 600 })
+	b.stop()
+	b.log = slog.New(slog.NewTextHandler(&words, nil))
+	b.begin()
+	b.work("north")
+	b.c.bounds = nil // as a version before did, or a method whose bounds are wrong
+	before := cloneState(b.c.before)
+	b.mustSend("north", 0, 1e300, 1)
+	b.mustSend("south", 0, 1, 2)
+	b.mustSend("west", 0, 2, 1)
+	if w := b.work("south"); w.Round != 1 {
+		t.Fatalf("after the release of 1e300 comes round %d, want 2", w.Round+1)
+	}
+	r, err := b.store.Round(t.Context(), b.plan.Run, 0)
+	if err != nil || r.Status != store.RoundAbandoned || !strings.Contains(r.Reason, "not used") {
+		t.Errorf("round 1 is %q, %q (%v); want abandoned", r.Status, r.Reason, err)
+	}
+	for i, v := range b.c.before.Hypotheses {
+		if v != before.Hypotheses[i] {
+			t.Errorf("value %d of the models changed from %v to %v", i, before.Hypotheses[i], v)
+		}
+	}
+	b.mustSend("north", 1, 1, 1)
+	b.mustSend("south", 1, 1, 2)
+	b.mustSend("west", 1, 2, 1)
+	b.work("south")
+	b.stop()
+	if !strings.Contains(words.String(), "level=ERROR") {
+		t.Errorf("nothing loud is said:\n%s", words.String())
+	}
+	b.begin() // and the store can be opened
+	b.work("south")
+}
+
+// TestPoisonedStoreIsExplained: a store that an earlier version left with such a state
+// is not tried again and again without a word.
+func TestPoisonedStoreIsExplained(t *testing.T) {
+	b := newBench(t, nil)
+	b.work("north")
+	b.stop()
+	poisoned := cloneState(b.c.state)
+	poisoned.Round = 1
+	poisoned.Hypotheses[0] = 1e300
+	state, err := encodeGob(poisoned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.CloseRound(t.Context(), b.plan.Run, 0, state, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewCoordinator(t.Context(), Terms{Plan: b.plan, Names: testNames, Store: b.store, Signer: b.signer, Log: quietLog()})
+	if !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), "--new") || !strings.Contains(err.Error(), "1e+300") {
+		t.Errorf("the store's state is 1e300, and the server says %v; want why it cannot go on, and what to do", err)
+	}
+}
+
+// TestRunThatCannotEndIsNotBegun: a radius that falls to nothing has no lattice.
+func TestRunThatCannotEndIsNotBegun(t *testing.T) {
+	b := newBench(t, nil)
+	b.stop()
+	plan := b.plan
+	plan.Run = "falling"
+	plan.RunFile = strings.Replace(testRun, "radius: 0.3", "radius: 0.3, radius_decay: 1e-9", 1)
+	_, err := NewCoordinator(t.Context(), Terms{Plan: plan, Names: testNames, Store: b.store, Signer: b.signer, Log: quietLog()})
+	if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "radius_decay") {
+		t.Errorf("a radius of 0.3*1e-45 in the end: %v; want a word on radius_decay", err)
+	}
+}
