@@ -37,6 +37,7 @@ type Coordinator struct {
 	signer    ed25519.PrivateKey
 	scratch   string
 	log       *slog.Logger
+	seldom    *seldom // for lines that others can cause at will
 	metrics   *metrics
 	tracer    trace.Tracer
 	span      trace.Span // of the open round
@@ -112,7 +113,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	a := run.Algorithm
 	c := &Coordinator{
 		plan: t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
-		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log,
+		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		metrics:  newMetrics(),

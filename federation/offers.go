@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/coterie-fl/coterie/federation/store"
@@ -175,6 +176,13 @@ type Receiving struct {
 	upload store.Upload
 }
 
+// time is how long the rest may take to come in: the time of a part for every part
+// that is left, and for the end.
+func (r *Receiving) time() time.Duration {
+	left := r.offer.update.Size - r.upload.Offset()
+	return partTime * time.Duration(1+(left+PartBytes-1)/PartBytes)
+}
+
 // Write takes the part at an offset.
 func (r *Receiving) Write(offset int64, part []byte) error {
 	at := r.upload.Offset()
@@ -245,7 +253,7 @@ func (c *Coordinator) Decline(ctx context.Context, name string, s SlotName, whol
 	}
 	if whole {
 		c.presence.leaves(i)
-		c.log.Info("a participant declines the rest of the run", "participant", name, "code", code)
+		c.seldom.write(slog.LevelInfo, name, "a participant declines the rest of the run", "participant", name, "code", code)
 		c.metrics.answered("left")
 		c.progress.ring()
 	}

@@ -2,7 +2,6 @@ package federation
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/wire"
@@ -22,7 +20,7 @@ import (
 
 // Limits bound what a server takes on at once.
 type Limits struct {
-	Connections   int     `yaml:"connections" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"connections at once; others wait"`
+	Connections   int     `yaml:"connections" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"connections of participants at once; others are turned away and try again"`
 	Uploads       int     `yaml:"uploads" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"releases on their way in at once; others wait"`
 	Megabytes     int     `yaml:"megabytes" jsonschema:"minimum=64,maximum=1000000000" jsonschema_description:"memory that the server tries to stay within, without mapped files"`
 	UploadSeconds float64 `yaml:"upload_seconds" jsonschema:"exclusiveMinimum=0" jsonschema_description:"how long one release may take to come in"`
@@ -58,18 +56,22 @@ type connectionKey struct{}
 // Handler is everything that the server answers, over TLS. What no admitted
 // participant asks for is refused, unless it is enrolment or a health check.
 func (s *Server) Handler() http.Handler {
-	h := &handlers{c: s.coordinator, authority: s.authority, uploads: make(chan struct{}, s.limits.Uploads)}
+	h := newHandlers(s.coordinator, s.authority, s.limits.Uploads)
 	path, service := wire.NewFederationHandler(h,
 		connect.WithCodec(partCodec{}),
 		connect.WithReadMaxBytes(PartBytes+overhead),
 		connect.WithCompression("gzip", nil, nil), // a small message must not grow when it is opened
 		connect.WithRecover(s.recovered),
+		connect.WithInterceptors(h.shares),
 	)
 	mux := http.NewServeMux()
 	mux.Handle(path, s.timed(service))
 	s.health(mux)
 	guarded := identity.Guard(s.authority, mux, wire.FederationEnrolProcedure, "/healthz", "/readyz")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wearsOut(r.Context()) {
+			return // its connection is closed
+		}
 		guarded.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connectionKey{}, r.TLS)))
 	})
 }
@@ -93,10 +95,28 @@ func (s *Server) timed(next http.Handler) http.Handler {
 		_ = control.SetWriteDeadline(end)
 		ctx, cancel := context.WithDeadline(r.Context(), end)
 		defer cancel()
+		ctx = context.WithValue(ctx, hurryKey{}, func(most time.Duration) {
+			at := time.Now().Add(most)
+			if at.After(end) {
+				at = end
+			}
+			_ = control.SetReadDeadline(at)
+		})
 		ctx, span := s.coordinator.tracer.Start(ctx, r.URL.Path)
 		defer span.End()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// hurryKey finds what gives the rest of a request less time.
+type hurryKey struct{}
+
+// hurry gives up reading a request's body after some time, if its server can. Until
+// then the deadline may be moved, within the call's own.
+func hurry(ctx context.Context, most time.Duration) {
+	if set, ok := ctx.Value(hurryKey{}).(func(time.Duration)); ok {
+		set(most)
+	}
 }
 
 func (s *Server) health(mux *http.ServeMux) {
@@ -134,7 +154,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := s.httpServer()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- srv.Serve(tls.NewListener(netutil.LimitListener(l, s.limits.Connections), srv.TLSConfig))
+		failed <- srv.Serve(newDoor(l, srv.TLSConfig, s.authority.Admit, s.limits.Connections, s.coordinator.seldom))
 	}()
 	select {
 	case err := <-failed:
@@ -161,7 +181,7 @@ func (s *Server) httpServer() *http.Server {
 	config := s.authority.ServerTLS()
 	config.NextProtos = []string{"h2"}
 	return &http.Server{
-		Handler: s.Handler(), TLSConfig: config, Protocols: &only,
+		Handler: s.Handler(), TLSConfig: config, Protocols: &only, ConnContext: withGuest,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 16, MaxReadFrameSize: PartBytes,

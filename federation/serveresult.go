@@ -99,7 +99,7 @@ func (c *Coordinator) account(ctx context.Context) ([]ServeParticipant, error) {
 		return nil, err
 	}
 	for _, e := range doubles {
-		out[e.Participant].Equivocations++
+		out[e.Participant].Equivocations += 1 + e.Further
 	}
 	receipts, err := c.store.Receipts(ctx, c.plan.Run)
 	if err != nil {

@@ -189,7 +189,7 @@ func (w *world) serveOnce(ctx, life context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, handler := wire.NewFederationHandler(&handlers{c: c, uploads: make(chan struct{}, 8)},
+	_, handler := wire.NewFederationHandler(newHandlers(c, nil, 8),
 		connect.WithReadMaxBytes(PartBytes+overhead), connect.WithCompression("gzip", nil, nil))
 	server := &simulatedServer{handler: handler, life: life}
 	w.net.mu.Lock()

@@ -31,14 +31,34 @@ func (s *sqlStore) judge(ctx context.Context, tx *sql.Tx, u Update) (verdict, er
 	case a.Kind == Released && a.SHA256 == u.SHA256 && a.Size == u.Size:
 		return repetition, nil
 	case a.Kind == Released:
-		_, err := tx.ExecContext(ctx, `INSERT INTO equivocations (run, round, participant, sha256, size, at)
-			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-			u.Run, u.Round, u.Participant, u.SHA256[:], u.Size, fromTime(u.At))
-		return equivocation, err
+		return equivocation, s.addEquivocation(ctx, tx, u)
 	case status != RoundOpen:
 		return 0, fmt.Errorf("%w: it is %s", ErrRoundClosed, status)
 	}
 	return fresh, nil
+}
+
+// MostEquivocations is how many attempts of a participant to replace its updates are
+// kept in a run. Some prove as much as many, and a disk is not filled with them.
+const MostEquivocations = 16
+
+// addEquivocation keeps one of a participant's first attempts, and counts the others.
+func (s *sqlStore) addEquivocation(ctx context.Context, tx *sql.Tx, u Update) error {
+	var kept int
+	err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM equivocations WHERE run = $1 AND participant = $2", u.Run, u.Participant).Scan(&kept)
+	if err != nil {
+		return err
+	}
+	if kept >= MostEquivocations {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.further[slot{run: u.Run, participant: u.Participant}]++
+		return nil
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO equivocations (run, round, participant, sha256, size, at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		u.Run, u.Round, u.Participant, u.SHA256[:], u.Size, fromTime(u.At))
+	return err
 }
 
 // assignment locks a slot and returns it with its round's status.
@@ -131,13 +151,23 @@ func (s *sqlStore) OpenUpdate(ctx context.Context, run string, round, participan
 }
 
 func (s *sqlStore) Equivocations(ctx context.Context, run string) ([]Equivocation, error) {
-	return list(ctx, s.db, func(r *sql.Rows) (e Equivocation, err error) {
+	all, err := list(ctx, s.db, func(r *sql.Rows) (e Equivocation, err error) {
 		var sum []byte
 		var at int64
 		err = r.Scan(&e.Run, &e.Round, &e.Participant, &sum, &e.Size, &at)
 		e.SHA256, e.At = toSum(sum), toTime(at)
 		return e, err
 	}, "SELECT run, round, participant, sha256, size, at FROM equivocations WHERE run = $1 ORDER BY round, participant, at, sha256", run)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := map[int]int{}
+	for i, e := range all {
+		last[e.Participant] = i
+	}
+	for participant, i := range last {
+		all[i].Further = s.further[slot{run: run, participant: participant}]
+	}
+	return all, err
 }
 
 const receiptColumns = "SELECT run, round, participant, counter, head, signed FROM receipts"

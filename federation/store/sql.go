@@ -21,9 +21,10 @@ type sqlStore struct {
 	release  func() error // of the lock against a second server
 	scratch  string       // folder that ends with the store
 
-	mu     sync.Mutex
-	active map[slot]bool           // uploads on their way
-	seen   map[[2]string]time.Time // what Seen last recorded, by run and name
+	mu      sync.Mutex
+	active  map[slot]bool           // uploads on their way
+	seen    map[[2]string]time.Time // what Seen last recorded, by run and name
+	further map[slot]int            // equivocations that were counted only, by run and participant
 }
 
 // change runs edit as one transaction, and only while this server holds the store.

@@ -100,7 +100,8 @@ type Store interface {
 	Answers(ctx context.Context, run string, round int) ([]Answer, error)
 	// OpenUpdate reads the bytes of an accepted update of an open round.
 	OpenUpdate(ctx context.Context, run string, round, participant int) (Blob, error)
-	// Equivocations are the refused attempts of a run to replace an update.
+	// Equivocations are the refused attempts of a run to replace an update, the first
+	// MostEquivocations of every participant.
 	Equivocations(ctx context.Context, run string) ([]Equivocation, error)
 
 	// LatestReceipt is the participant's receipt with the highest counter, over all

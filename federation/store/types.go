@@ -84,7 +84,8 @@ type Answer struct {
 	At          time.Time // zero while waiting
 }
 
-// Equivocation is a refused attempt to send other bytes for a slot that is taken.
+// Equivocation is a refused attempt to send other bytes for a slot that is taken. Of
+// one participant MostEquivocations are kept in a run.
 type Equivocation struct {
 	Run         string
 	Round       int
@@ -92,6 +93,9 @@ type Equivocation struct {
 	SHA256      [32]byte
 	Size        int64
 	At          time.Time
+	// Further is how many more the participant has tried in the run since the server
+	// was started; only its last one says so.
+	Further int
 }
 
 // Receipt is the server's signed word on a release: with it, a participant's

@@ -119,7 +119,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		}
 		found, err := s.Equivocations(ctx, "r")
 		check(t, err)
-		equal(t, found, []Equivocation{{"r", 1, 0, sha256.Sum256(others), int64(len(others)), noon}})
+		equal(t, found, []Equivocation{{"r", 1, 0, sha256.Sum256(others), int64(len(others)), noon, 0}})
 		wantError(t, s.Decline(ctx, "r", 1, 0, "late", noon), ErrAnswered)
 
 		check(t, s.Decline(ctx, "r", 1, 2, "budget", later))
@@ -237,5 +237,33 @@ func TestManyAtOnce(t *testing.T) {
 		found, err := s.Equivocations(ctx, "r")
 		check(t, err)
 		equal(t, len(found), people)
+	})
+}
+
+// TestEquivocationsAreKeptUpToANumber: a participant that sends other bytes without end
+// fills no disk, and hides nobody else's.
+func TestEquivocationsAreKeptUpToANumber(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		s, ctx := started(t, b), t.Context()
+		for _, participant := range []int{0, 2} {
+			_, err := send(ctx, s, updateOf(participant, []byte("bytes")), []byte("bytes"), nil)
+			check(t, err)
+		}
+		for i := range 3 * MostEquivocations {
+			_, err := s.Upload(ctx, updateOf(0, []byte{byte(i)}))
+			wantError(t, err, ErrEquivocation)
+		}
+		_, err := s.Upload(ctx, updateOf(2, []byte("others")))
+		wantError(t, err, ErrEquivocation)
+		found, err := s.Equivocations(ctx, "r")
+		check(t, err)
+		equal(t, len(found), MostEquivocations+1)
+		kept, further := map[int]int{}, map[int]int{}
+		for _, e := range found {
+			kept[e.Participant]++
+			further[e.Participant] += e.Further
+		}
+		equal(t, kept, map[int]int{0: MostEquivocations, 2: 1})
+		equal(t, further, map[int]int{0: 2 * MostEquivocations, 2: 0})
 	})
 }
