@@ -48,34 +48,31 @@ func (s *shares) change(name string, edit func(*share)) {
 	edit(s.of[name])
 }
 
+// refusalPause keeps a participant that does not heed refusals from asking on and on.
+const refusalPause = 250 * time.Millisecond
+
 // request begins a request: it waits while the participant asks too often, and is
 // refused if too many of them wait.
 func (s *shares) request(ctx context.Context, name string) (end func(), err error) {
-	var wait time.Duration
+	var late time.Duration
 	s.change(name, func(sh *share) {
 		if sh.requests >= mostRequests {
 			err = refuse(ReasonBusy, "%d requests of %s are under way, which is the most; wait for their answers", sh.requests, name)
 			return
 		}
 		sh.requests++
-		wait = sh.asked.take(requestPace, time.Now())
+		late = sh.asked.take(requestPace, time.Now())
 	})
 	if err != nil {
+		_ = wait(ctx, nil, refusalPause)
 		return nil, err
 	}
 	end = func() { s.change(name, func(sh *share) { sh.requests-- }) }
-	if wait <= 0 {
-		return end, nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return end, nil
-	case <-ctx.Done():
+	if late > 0 && wait(ctx, nil, late) != nil {
 		end()
 		return nil, ctx.Err()
 	}
+	return end, nil
 }
 
 // upload begins an upload.

@@ -1,0 +1,462 @@
+package federation
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// besieged is a real server on this machine with two honest participants, north and
+// south, and west, who has a valid certificate and follows no rule.
+type besieged struct {
+	*loopback
+	ctx       context.Context
+	assault   context.Context // ends when the honest ones are through
+	relent    func()
+	authority *identity.Authority
+	words     *safeBuffer
+	ended     chan servedEnd
+	west      *hostile
+}
+
+type servedEnd struct {
+	res ServeResult
+	err error
+}
+
+// safeBuffer is a log that many write to.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// besiege starts the server and enrols north and west. Two releases close a round, so
+// that it does not have to wait for west.
+func besiege(t *testing.T) *besieged {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	b := &besieged{loopback: newLoopback(t), ctx: ctx, words: new(safeBuffer), ended: make(chan servedEnd, 1)}
+	b.assault, b.relent = context.WithCancel(ctx)
+	var err error
+	if b.authority, err = identity.Init(filepath.Join(b.dir, "ca"), identity.Options{Server: "127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	f := b.serveFile()
+	f.Start, f.Quorum, f.Minimum, f.LingerSeconds = 1, 2, 2, 2
+	f.Limits.Connections = 20
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		res, err := Serve(ctx, ServeOptions{
+			File: f, Seeded: true, Log: slog.New(slog.NewTextHandler(b.words, nil)), Listening: func(address string) { b.address <- address },
+		})
+		b.ended <- servedEnd{res, err}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	select {
+	case b.server = <-b.address:
+	case e := <-b.ended:
+		t.Fatal(e.err)
+	}
+	b.enrol(ctx, b.authority, "north")
+	b.enrol(ctx, b.authority, "west")
+	b.newHostile("north") // two must be there before a round begins
+	b.west = b.newHostile("west")
+	return b
+}
+
+// goodTime is how long five rounds of two honest participants may take while they are
+// attacked, enrolment included. Alone they take a second.
+const goodTime = 25 * time.Second
+
+// holdsOut lets south enrol and both honest participants take part, while an attack
+// goes on, and returns what the server ends with.
+func (b *besieged) holdsOut() ServeResult {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, goodTime)
+	defer cancel()
+	b.enrol(ctx, b.authority, "south")
+	results := make(chan JoinResult, 2)
+	for _, name := range []string{"north", "south"} {
+		go func() {
+			res, err := b.join(ctx, name)
+			if err != nil {
+				b.t.Errorf("%s, under attack: %v", name, err)
+			}
+			results <- res
+		}()
+	}
+	for range 2 {
+		if res := <-results; res.Released == 0 {
+			b.t.Errorf("%s has made no release", res.Participant)
+		}
+	}
+	if b.t.Failed() {
+		b.t.Fatalf("the server says: %.4000s", b.words.String())
+	}
+	b.relent()
+	e := <-b.ended
+	if e.err != nil {
+		b.t.Fatal(e.err)
+	}
+	for _, p := range e.res.Participants[:2] { // west may have closed a round with one of them
+		if p.Released < e.res.Rounds-1 || e.res.Abandoned > 0 {
+			b.t.Errorf("%s released %d times in %d rounds, of which %d were abandoned", p.Name, p.Released, e.res.Rounds, e.res.Abandoned)
+		}
+	}
+	return e.res
+}
+
+// hostile is a participant with a valid certificate, and no conscience.
+type hostile struct {
+	t      testing.TB
+	ctx    context.Context
+	member *identity.Member
+	client wire.FederationClient
+	server string
+	plan   Plan
+	sum    [32]byte
+	offset int64 // that the server gave for the last offer
+}
+
+func (b *besieged) newHostile(name string) *hostile {
+	b.t.Helper()
+	m, err := identity.OpenMember(filepath.Join(b.dir, name, "identity"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	h := &hostile{t: b.t, ctx: b.assault, member: m, server: b.server}
+	h.client = h.connect()
+	reply, err := h.client.Join(h.ctx, &wire.JoinRequest{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if h.plan, _, err = ParsePlan(reply.GetPlan()); err != nil {
+		b.t.Fatal(err)
+	}
+	h.sum = sha256.Sum256(reply.GetPlan())
+	return h
+}
+
+// connect is a client with connections of its own.
+func (h *hostile) connect() wire.FederationClient {
+	h.t.Helper()
+	config, err := h.member.ClientTLS()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	client, transport := NewClient(h.server, config, nil)
+	h.t.Cleanup(transport.CloseIdleConnections)
+	return client
+}
+
+// next waits for work; nil: the run has ended.
+func (h *hostile) next() *wire.Work {
+	h.t.Helper()
+	for {
+		reply, err := h.client.Next(h.ctx, &wire.NextRequest{Run: h.plan.Run, PlanSha256: h.sum[:], WaitMilliseconds: 5000})
+		if err != nil {
+			h.t.Error(err)
+			return nil
+		}
+		if reply.GetFinished() != nil || reply.GetWork() != nil {
+			return reply.GetWork()
+		}
+	}
+}
+
+func (h *hostile) slot(round int64) *wire.Slot {
+	return &wire.Slot{Run: h.plan.Run, PlanSha256: h.sum[:], Round: round}
+}
+
+// offer announces bytes with a made-up receipt; both can be made worse.
+func (h *hostile) offer(round int64, body []byte, counter int64, worse func(*wire.OfferRequest), lie func(*ledger.Receipt)) error {
+	r := event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Trust: event.TrustLocal,
+		What: event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3},
+	}
+	sum := sha256.Sum256(body)
+	receipt := ledger.Receipt{
+		Version: 1, Participant: h.member.Name(), Slot: ledger.Slot{Federation: h.plan.Federation, Run: h.plan.Run, Round: int(round)},
+		Plan: ledger.Hash(h.sum), Content: ledger.Hash(sum), Size: int64(len(body)), Release: r, Enforcement: ledger.Enforced, Counter: counter,
+	}
+	receipt.Spent.Unit, receipt.Spent.Relation, receipt.Spent.Claim = r.Unit, r.Relation, r.Claim
+	_, _ = rand.Read(receipt.Head[:]) // never fails
+	if lie != nil {
+		lie(&receipt)
+	}
+	statement, err := json.Marshal(receipt)
+	if err != nil {
+		h.t.Error(err)
+		return nil
+	}
+	q := &wire.OfferRequest{Slot: h.slot(round), Content: &wire.Content{Size: int64(len(body)), Sha256: sum[:]}, Statement: statement}
+	if worse != nil {
+		worse(q)
+	}
+	reply, err := h.client.Offer(h.ctx, q)
+	if err == nil {
+		h.offset = reply.GetOffset()
+	}
+	return fromWire(err)
+}
+
+func (h *hostile) upload(round int64, parts ...*wire.Part) error {
+	s, err := h.client.Upload(h.ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if s.Send(&wire.UploadPart{Slot: h.slot(round), Part: p}) != nil {
+			break // the reply says why
+		}
+	}
+	_, err = s.CloseAndReceive()
+	return err
+}
+
+func vector(values ...float64) []byte { return appendVector(nil, values) }
+
+// TestHostileValues: what no lattice holds is refused wherever it stands, and the run
+// ends with models that a participant can use.
+func TestHostileValues(t *testing.T) {
+	b := besiege(t)
+	tried := make(chan int, 1)
+	go func() {
+		n := 0
+		for w := b.west.next(); w != nil; w = b.west.next() {
+			round := w.GetSlot().GetRound()
+			for _, v := range []float64{1e300, -1e300, 1e13, -math.MaxFloat64, math.Inf(1), math.NaN()} {
+				body := vector(0, v)
+				// The round may have ended without west.
+				if err := b.west.offer(round, body, 100+round, nil, nil); err != nil {
+					continue
+				}
+				n++
+				if err := b.west.upload(round, newPart(0, body)); err == nil {
+					t.Errorf("%v was accepted in round %d", v, round+1)
+				}
+			}
+			if _, err := b.west.client.Next(b.ctx, &wire.NextRequest{Run: b.west.plan.Run, PlanSha256: b.west.sum[:]}); err != nil {
+				break // it has ended
+			}
+		}
+		tried <- n
+	}()
+	b.holdsOut()
+	if n := <-tried; n == 0 {
+		t.Error("no value was tried")
+	}
+}
+
+// TestHostileOffers: what is wrong with an offer or an upload is refused, with a
+// reason, and what is right is still taken from the same participant.
+func TestHostileOffers(t *testing.T) {
+	b := besiege(t)
+	h := b.west
+	round := h.next().GetSlot().GetRound()
+	good := vector(1, 2)
+	deep := append([]byte(`{"release":{"what":`), strings.Repeat(`{"of":`, 100_000)...)
+	worse := func(edit func(*wire.OfferRequest)) error { return h.offer(round, good, 1, edit, nil) }
+	for what, err := range map[string]error{
+		"too small":          h.offer(round, good[:8], 1, nil, nil),
+		"too large":          h.offer(round, make([]byte, 1<<20), 1, nil, nil),
+		"a short hash":       worse(func(q *wire.OfferRequest) { q.Content.Sha256 = q.Content.Sha256[:5] }),
+		"a size below 0":     worse(func(q *wire.OfferRequest) { q.Content.Size = -8 }),
+		"another's name":     h.offer(round, good, 1, nil, func(r *ledger.Receipt) { r.Participant = "north" }),
+		"the next round":     h.offer(round+1, good, 1, nil, nil),
+		"round 0":            h.offer(-1, good, 1, nil, nil),
+		"the last round":     h.offer(math.MaxInt64, good, 1, nil, nil),
+		"a path for a run":   worse(func(q *wire.OfferRequest) { q.Slot.Run = "../../../etc/x" }),
+		"half a statement":   worse(func(q *wire.OfferRequest) { q.Statement = []byte("{") }),
+		"a long statement":   worse(func(q *wire.OfferRequest) { q.Statement = make([]byte, 900<<10) }),
+		"a deep statement":   worse(func(q *wire.OfferRequest) { q.Statement = deep }),
+		"8 MB":               worse(func(q *wire.OfferRequest) { q.Statement = make([]byte, 8<<20) }),
+		"nothing":            worse(func(q *wire.OfferRequest) { *q = wire.OfferRequest{} }),
+		"an unoffered part":  h.upload(round, newPart(0, good)),
+		"an injected reason": decline(h, round, "x\n{\"level\":\"ERROR\"}"),
+	} {
+		if err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	if err := h.offer(round, good, 1, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for what, parts := range map[string][]*wire.Part{
+		"a gap": {newPart(8, good[8:])}, "an offset below 0": {newPart(-8, good)}, "a wrong sum": {{Data: good, Crc32C: 1}},
+		"other bytes": {newPart(0, vector(1, 3))}, "too much": {newPart(0, good), newPart(16, good)},
+		"4 MB": {newPart(0, make([]byte, 4<<20))}, "no part": {}, "an empty part": {nil},
+	} {
+		if h.upload(round, parts...) == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+	if err := h.offer(round, good, 1, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.upload(round, newPart(h.offset, good[h.offset:])); err != nil {
+		t.Errorf("after bad ones, a good release is refused: %v", err)
+	}
+	if res := b.holdsOut(); res.Participants[2].Released != 1 {
+		t.Errorf("west has released %d times, want once", res.Participants[2].Released)
+	}
+}
+
+func decline(h *hostile, round int64, code string) error {
+	_, err := h.client.Decline(h.ctx, &wire.DeclineRequest{Slot: h.slot(round), Code: code})
+	return err
+}
+
+// TestHostileStreams: sixteen uploads without a part took every token for ten minutes.
+// Now they take none, whether they are empty or stop after their first part.
+func TestHostileStreams(t *testing.T) {
+	for name, first := range map[string]*wire.Part{"empty": nil, "stalled": newPart(0, vector(1, 2))} {
+		t.Run(name, func(t *testing.T) {
+			b := besiege(t)
+			h := b.west
+			round := h.next().GetSlot().GetRound()
+			if err := h.offer(round, vector(1, 2), 1, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			for range 6 { // connections with 10 streams each
+				client := h.connect()
+				for range 10 {
+					s, err := client.Upload(b.assault)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var what *wire.UploadPart // nil: the headers alone
+					if first != nil {
+						what = &wire.UploadPart{Slot: h.slot(round), Part: first}
+					}
+					_ = s.Send(what) // the server may have closed it
+				}
+			}
+			b.holdsOut()
+		})
+	}
+}
+
+// TestHostileRenewals: certificates without end would fill the authority's register.
+func TestHostileRenewals(t *testing.T) {
+	b := besiege(t)
+	request, err := b.west.member.Request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tries = 400
+	granted := make(chan bool, tries)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range tries / 8 {
+				_, err := b.west.client.Renew(b.assault, &wire.RenewRequest{SigningRequest: request})
+				granted <- err == nil
+			}
+		})
+	}
+	b.holdsOut()
+	wg.Wait()
+	close(granted)
+	n := 0
+	for ok := range granted {
+		if ok {
+			n++
+		}
+	}
+	if n == 0 || n > 12 { // five at once, then one in ten seconds
+		t.Errorf("%d of %d renewals were granted; want some, and no more than a dozen", n, tries)
+	}
+}
+
+// TestHostileEquivocations: other bytes for a slot are kept up to a number, counted
+// beyond it, and do not keep the store from others.
+func TestHostileEquivocations(t *testing.T) {
+	b := besiege(t)
+	h := b.west
+	round := h.next().GetSlot().GetRound()
+	body := vector(1, 1)
+	if err := h.offer(round, body, 1, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.upload(round, newPart(0, body)); err != nil {
+		t.Fatal(err)
+	}
+	const tries = 100
+	for k := range tries {
+		if err := h.offer(round, vector(2, float64(k)), 2, nil, nil); reasonOf(err) != ReasonEquivocation {
+			t.Errorf("other bytes: %v; want equivocation", err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 8 { // of which the store takes one at a time
+		wg.Go(func() {
+			for k := 0; b.assault.Err() == nil; k++ {
+				if err := h.offer(round, vector(3+float64(i), float64(k)), 2, nil, nil); err == nil {
+					t.Error("other bytes are taken")
+				}
+			}
+		})
+	}
+	res := b.holdsOut()
+	wg.Wait()
+	if n := res.Participants[2].Equivocations; n < tries {
+		t.Errorf("the server counts %d equivocations, want at least %d", n, tries)
+	}
+	s, err := store.Open(t.Context(), b.serveFile().Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if kept, err := s.Equivocations(t.Context(), res.RunID); err != nil || len(kept) != store.MostEquivocations {
+		t.Errorf("%d equivocations are kept (%v), want %d", len(kept), err, store.MostEquivocations)
+	}
+	if lines := strings.Count(b.words.String(), "other bytes for a slot"); lines == 0 || lines > 10 {
+		t.Errorf("%d lines tell of more than %d equivocations; want a few", lines, tries)
+	}
+}
+
+// TestHostileRequests: one participant's requests without end, over many connections.
+func TestHostileRequests(t *testing.T) {
+	b := besiege(t)
+	var wg sync.WaitGroup
+	for range 12 {
+		client := b.west.connect()
+		for range 16 {
+			wg.Go(func() {
+				for b.assault.Err() == nil {
+					_, _ = client.Join(b.assault, &wire.JoinRequest{})
+				}
+			})
+		}
+	}
+	b.holdsOut()
+	wg.Wait()
+}
