@@ -278,7 +278,7 @@ func TestConcurrentReserves(t *testing.T) {
 // TestSpentAgreesWithAccountants holds the summary against a fresh accountant.
 func TestSpentAgreesWithAccountants(t *testing.T) {
 	l := openTest(t, t.TempDir())
-	rdp, err := account.NewRDP(exampleCeiling.Terms().Terms)
+	rdp, err := account.NewRDP(exampleCeiling.Terms().Terms, account.WithExactNoise())
 	must(t, err)
 	for i := range 4 {
 		r := gaussian(8)

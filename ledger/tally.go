@@ -38,7 +38,7 @@ func newTally(t Terms) (*tally, error) {
 		return one, nil
 	}
 	var err error
-	one.renyi, err = account.NewRDP(t.Terms)
+	one.renyi, err = account.NewRDP(t.Terms, account.WithExactNoise()) // what is in a ledger was released
 	return one, err
 }
 

@@ -90,6 +90,7 @@ type account struct {
 	costs    []counted
 	sampling []event.Sampling
 	tuned    bool
+	exact    bool // the noise is drawn on a lattice
 }
 
 // weigh checks a release and lists its costs; it changes nothing.
@@ -97,7 +98,11 @@ func (a *account) weigh(r event.Release) ([]counted, error) {
 	if err := a.terms.admit(r); err != nil {
 		return nil, err
 	}
-	return flatten(r.What, a.terms, 1)
+	costs, err := flatten(r.What, a.terms, 1)
+	if err == nil && a.exact {
+		costs = onLattice(costs)
+	}
+	return costs, err
 }
 
 // record adds costs that weigh returned for r.

@@ -55,8 +55,9 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	return solveEpsilon(delta, func(epsilon float64) float64 { return gaussianDelta(mu, epsilon) })
 }
 
-// GaussianEpsilon is the exact epsilon at delta of steps releases with Gaussian
-// noise S = sigma/C, and no sampling; rounded up.
+// GaussianEpsilon is the exact epsilon at delta of steps releases with continuous
+// Gaussian noise S = sigma/C, and no sampling; rounded up. Noise on a lattice has a term
+// of its own: NewPLD with WithLattice adds it.
 func GaussianEpsilon(noise float64, steps int64, delta float64, relation event.Relation) (float64, error) {
 	mu, err := gaussianDistance(noise, steps, relation)
 	if err != nil {
@@ -97,7 +98,7 @@ func gaussianDistance(noise float64, steps int64, relation event.Relation) (floa
 	return t.factor() / noise * math.Sqrt(float64(steps)), nil
 }
 
-// AnalyticNoise is the least Gaussian noise S = sigma/C with which steps releases
+// AnalyticNoise is the least continuous Gaussian noise S = sigma/C with which steps releases
 // keep (epsilon, delta) exactly: the analytic Gaussian calibration.
 func AnalyticNoise(epsilon, delta float64, steps int64, relation event.Relation) (float64, error) {
 	unit, err := gaussianDistance(1, steps, relation)

@@ -48,7 +48,8 @@ func NewRenyiFilter(t Terms, epsilon, delta float64, orders ...float64) (*RenyiF
 	if err := checkOrders(orders); err != nil {
 		return nil, err
 	}
-	f := &RenyiFilter{account: account{terms: t}, epsilon: epsilon, delta: delta, curves: map[mechanism]Curve{}}
+	// What a filter lets pass is released, and releases have exact noise.
+	f := &RenyiFilter{account: account{terms: t, exact: true}, epsilon: epsilon, delta: delta, curves: map[mechanism]Curve{}}
 	for _, a := range orders {
 		if budget := renyiBudget(a, epsilon, delta/float64(len(orders))); budget > 0 {
 			f.orders = append(f.orders, orderBudget{order: a, budget: budget})
@@ -70,20 +71,25 @@ func renyiBudget(order, epsilon, delta float64) float64 {
 }
 
 // FilterOrder is the order at which a planned curve uses up the smallest share of
-// the budget: a good one to fix for a filter.
+// the budget: a good one to fix for a filter. Above 2 it is a whole one, where sampled
+// releases with exact noise are bounded best.
 func FilterOrder(planned Curve, epsilon, delta float64) (float64, error) {
 	if err := checkBudget(epsilon, delta); err != nil {
 		return 0, err
 	}
-	order, share := bestOrder(nil, func(a float64) float64 {
+	share := func(a float64) float64 {
 		budget := renyiBudget(a, epsilon, delta)
 		if budget <= 0 {
 			return math.Inf(1)
 		}
 		return planned.RDP(a) / budget
-	})
-	if math.IsInf(share, 1) {
+	}
+	order, least := bestOrder(nil, share)
+	if math.IsInf(least, 1) {
 		return 0, fmt.Errorf("%w: no order leaves a budget at epsilon %v, delta %v", ErrUnreachable, epsilon, delta)
+	}
+	if order > 2 {
+		order, _ = bestOrder([]float64{math.Floor(order), math.Ceil(order)}, share)
 	}
 	return order, nil
 }

@@ -67,12 +67,12 @@ func TestFilterOrder(t *testing.T) {
 	const epsilon, delta = 3.0, 1e-5
 	step := releaseOn(exampleTerms, event.Sampled{Sampling: event.Poisson, Rate: 0.01, Of: event.Gaussian{Noise: 1}})
 	plan := poissonTraining(0.01, 0)
-	plan.Noise = 1
+	plan.Noise, plan.Lattice = 1, &Lattice{}
 	plan, _, err := plan.WithStepsFor(MethodRDP, epsilon, delta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned := poissonGaussian{0.01, 1}.curve(nil)
+	planned := poissonLattice{poissonGaussian{0.01, 1}}.curve(nil)
 	order, err := FilterOrder(sum{{planned, float64(plan.Steps)}}, epsilon, delta)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ type Guarantee struct {
 	Radius     float64 // metric privacy only
 	NotCovered []string
 	Order      float64 // the Rényi order that gave epsilon; 0 where there is none
+	Optimistic float64 // an epsilon that certainly does not hold; 0 where none is known
 	Accountant string
 }
 
@@ -50,7 +51,10 @@ func (g Guarantee) Fields() map[string]any {
 		"claim": s.Claim, "unit": s.Unit, "relation": s.Relation, "trust": s.Trust,
 		"epsilon": s.Epsilon, "delta": s.Delta, "sampling": s.Sampling,
 		"radius": s.Radius, "not_covered": s.NotCovered,
-		"order": nil, "accountant": g.Accountant,
+		"order": nil, "optimistic_epsilon": nil, "accountant": g.Accountant,
+	}
+	if g.Optimistic != 0 {
+		fields["optimistic_epsilon"] = event.Number(g.Optimistic)
 	}
 	if g.Order != 0 {
 		fields["order"] = event.Number(g.Order)

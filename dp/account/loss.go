@@ -24,6 +24,9 @@ type gridLoss struct {
 	first    int
 	mass     []float64
 	infinite float64
+	// lifted[k] is the mass of bins of which rounding errors moved a share of at most
+	// 2^-k, and more than 2^-(k+1), to the upper end.
+	lifted [64]float64
 }
 
 func newGridLoss(low, high, step float64) gridLoss {
@@ -42,8 +45,21 @@ func (g *gridLoss) bin(k int, p, q, relativeError float64) {
 	}
 	upper := (-math.Expm1(float64(k)*g.step+math.Log(q/p)) + relativeError) / -math.Expm1(-g.step)
 	upper = math.Min(1, math.Max(0, upper)) // NaN cannot be: p > 0, and q = 0 gives 1
+	_, size := math.Frexp(math.Min(1, 2*relativeError/-math.Expm1(-g.step)))
+	g.lifted[min(len(g.lifted)-1, max(0, -size))] += p
 	g.mass[k-g.first] += p * (1 - upper)
 	g.mass[k+1-g.first] += p * upper
+}
+
+// lift is a share of its mass that no bin lost to its upper end by rounding errors, but
+// for bins that together have at most the mass spare.
+func (g *gridLoss) lift(spare float64) float64 {
+	for k, mass := range g.lifted {
+		if spare -= mass; spare < 0 {
+			return math.Exp2(-float64(k))
+		}
+	}
+	return 0
 }
 
 // atom adds one loss.
@@ -75,6 +91,9 @@ func tailReach(tail float64) float64 { return math.Sqrt(-2 * math.Log(tail)) }
 // lowReach is where sources stop on the side of negative losses: the mass beyond
 // is moved up to the last point, which costs nothing worth having.
 const lowReach = 9
+
+// lowMass is above the normal mass beyond lowReach.
+const lowMass = 1.2e-19
 
 // gaussianLoss is the loss N(mu^2/2, mu^2), the same in both directions.
 type gaussianLoss struct{ mu float64 }
@@ -183,8 +202,7 @@ func (s poissonLoss) spread(step, tail float64) gridLoss {
 	for k := g.first; k < last; k++ {
 		after := edge(k + 1)
 		a, b := math.Min(before, after), math.Max(before, after)
-		plain, e0 := normalInterval(a/s.noise, b/s.noise)
-		shifted, e1 := normalInterval((a-1)/s.noise, (b-1)/s.noise)
+		plain, shifted, e0, e1 := s.strip(a, b)
 		mixture := (1-s.rate)*plain + s.rate*shifted
 		if s.remove {
 			g.bin(k, mixture, plain, e0+e1)
@@ -195,6 +213,26 @@ func (s poissonLoss) spread(step, tail float64) gridLoss {
 	}
 	g.infinite = s.beyond(before, false)
 	return g
+}
+
+// strip is the mass of (a, b) under both normals, and their relative errors. Where it
+// is narrow, Gauss and Legendre's rule with three nodes and one width for both leaves
+// no more than the errors of exp; differences of erfc would cancel.
+func (s poissonLoss) strip(a, b float64) (plain, shifted, e0, e1 float64) {
+	width, middle := (b-a)/s.noise, (a+b)/2/s.noise
+	if far := math.Abs(middle) + 1/s.noise; !(width*(1+far) < 5e-3 && far < 30) {
+		plain, e0 = normalInterval(a/s.noise, b/s.noise)
+		shifted, e1 = normalInterval((a-1)/s.noise, (b-1)/s.noise)
+		return plain, shifted, e0, e1
+	}
+	rule := func(m float64) (mass, relativeError float64) {
+		const node = 0.7745966692414834 / 2 // sqrt(3/5), of a strip of width 1
+		mass = width * (5*normalDensity(m-node*width) + 8*normalDensity(m) + 5*normalDensity(m+node*width)) / 18
+		return mass, 1e-15 * (1 + m*m)
+	}
+	plain, e0 = rule(middle)
+	shifted, e1 = rule(middle - 1/s.noise)
+	return plain, shifted, e0, e1
 }
 
 // beyond is P's mass past an edge, on the side of low or of high losses: towards

@@ -14,19 +14,28 @@ type PLD struct {
 	account
 	interval float64
 	maxGrid  int
+	excess   float64
+	lattice  *Lattice // nil: continuous noise
 }
 
-// DefaultInterval is the grid of losses that other implementations use by
-// default, so that figures can be compared. It makes epsilons of small sampling
-// rates some percent too large.
-const DefaultInterval = 1e-4
+// DefaultExcess is how far the upper bound on epsilon may lie above the lower one
+// before the grid of losses is made finer, as far as the work allows: 1 %.
+const DefaultExcess = 0.01
 
 // PLDOption changes how finely a PLD accountant computes.
 type PLDOption func(*PLD)
 
-// WithInterval sets the smallest step between losses. 0 takes as fine a grid as is
-// worth it, and the Rényi bound where that is better still.
+// WithInterval sets the smallest step between losses, for comparisons with
+// implementations that have a fixed one (1e-4 in dp_accounting). Without it the grid is
+// as fine as accuracy asks, and the Rényi bound serves where that is better still.
 func WithInterval(interval float64) PLDOption { return func(p *PLD) { p.interval = interval } }
+
+// WithLattice accounts for exact noise: the continuous normal's losses, and the term by
+// which exact noise may differ. It refuses a delta that the term uses up.
+func WithLattice(l Lattice) PLDOption { return func(p *PLD) { p.lattice = &l } }
+
+// quick leaves the lower bound as it comes, for searches that ask for the upper one.
+func quick(p *PLD) { p.excess = 0 }
 
 // defaultGrid is the largest grid of losses; more steps than it suits cost
 // tightness, never soundness.
@@ -40,7 +49,7 @@ func NewPLD(t Terms, options ...PLDOption) (*PLD, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	p := &PLD{account{terms: t}, DefaultInterval, defaultGrid}
+	p := &PLD{account: account{terms: t}, maxGrid: defaultGrid, excess: DefaultExcess}
 	for _, o := range options {
 		o(p)
 	}
@@ -84,16 +93,26 @@ func hasLoss(c counted) error {
 
 // Guarantee is epsilon at delta, rounded up (pessimistic).
 func (p *PLD) Guarantee(delta float64) (Guarantee, error) {
-	_, high, err := p.Bounds(delta)
+	low, high, err := p.Bounds(delta)
 	if err != nil {
 		return Guarantee{}, err
 	}
-	return p.guarantee(high, delta, 0, "pld"), nil
+	g := p.guarantee(high, delta, 0, string(MethodPLD))
+	g.Optimistic = low
+	return g, nil
 }
 
 // Bounds are an epsilon that certainly does not hold (or 0) and one that certainly
 // does: the optimistic and the pessimistic reading of the discretised losses.
 func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
+	if p.lattice == nil {
+		return p.continuous(delta)
+	}
+	return p.lattice.bounds(drawn(p.costs), delta, p.continuous)
+}
+
+// continuous are the bounds for continuous noise.
+func (p *PLD) continuous(delta float64) (low, high float64, err error) {
 	if err := checkDelta(delta); err != nil {
 		return 0, 0, err
 	}
@@ -110,10 +129,7 @@ func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
 	if exact, ok := p.exact(delta); ok {
 		return exact * (1 - 1e-9), exact, nil
 	}
-	for _, remove := range p.directions() {
-		b := p.composition(remove).epsilon(delta)
-		low, high = math.Max(low, b.low), math.Max(high, b.high)
-	}
+	low, high = p.onGrid(delta)
 	if p.interval > 0 && !math.IsInf(high, 1) {
 		return math.Min(low, high), high, nil
 	}
@@ -122,6 +138,24 @@ func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
 	renyi, _, err := CurveEpsilon(p.curve(), delta, Improved)
 	high = math.Min(high, renyi)
 	return math.Min(low, high), high, err
+}
+
+// onGrid bounds epsilon by compositions on a grid of losses: the worse direction
+// counts, and only one that may be the worse is worth a finer grid.
+func (p *PLD) onGrid(delta float64) (low, high float64) {
+	directions := p.directions()
+	found := make([]bounds, len(directions))
+	for i, remove := range directions {
+		found[i] = p.composition(remove).epsilon(delta)
+		low = math.Max(low, found[i].low)
+	}
+	for i, remove := range directions {
+		if p.excess > 0 {
+			found[i] = p.composition(remove).refine(found[i], delta, low, p.excess)
+		}
+		low, high = math.Max(low, found[i].low), math.Max(high, found[i].high)
+	}
+	return low, high
 }
 
 func (p *PLD) curve() Curve {

@@ -102,11 +102,11 @@ func TestPLDBelowRDP(t *testing.T) {
 func TestPLDInterval(t *testing.T) {
 	t.Parallel()
 	e := releaseOn(exampleTerms, dpsgd(1, 1e-4, 10000))
-	coarse, err := NewPLD(exampleTerms)
+	coarse, err := NewPLD(exampleTerms, WithInterval(1e-4))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fine, err := NewPLD(exampleTerms, WithInterval(0))
+	fine, err := NewPLD(exampleTerms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestPLDInterval(t *testing.T) {
 	if !(highFine < 0.97*highCoarse) || lowFine < lowCoarse || lowFine > highFine {
 		t.Errorf("interval 1e-4: [%v, %v]; as fine as needed: [%v, %v]", lowCoarse, highCoarse, lowFine, highFine)
 	}
-	if (highFine-lowFine)/highFine > 0.15 {
+	if highFine > lowFine*(1+DefaultExcess) {
 		t.Errorf("the fine grid leaves [%v, %v]", lowFine, highFine)
 	}
 }
@@ -175,11 +175,11 @@ func TestPLDCorners(t *testing.T) {
 	} {
 		for _, delta := range []float64{0, 1e-150, 1e-5, 0.5} {
 			small := func(p *PLD) { p.maxGrid = 1 << 15 } // for speed; what is lost is tightness
-			low, high := pldBounds(t, exampleTerms, e, delta, small)
+			low, high := pldBounds(t, exampleTerms, e, delta, small, WithInterval(1e-4))
 			if !(high >= 0) || !(low >= 0) || low > high {
 				t.Errorf("%s delta %v: [%v, %v]", name, delta, low, high)
 			}
-			low, high = pldBounds(t, exampleTerms, e, delta, small, WithInterval(0))
+			low, high = pldBounds(t, exampleTerms, e, delta, small)
 			if !(high >= 0) || !(low >= 0) || low > high {
 				t.Errorf("%s delta %v, fine grid: [%v, %v]", name, delta, low, high)
 			}
@@ -207,8 +207,8 @@ func TestPLDGridsAgree(t *testing.T) {
 	for range samples(8, 200) {
 		noise, rate := math.Exp(-1+3*r.Float64()), math.Exp(-0.3-8*r.Float64())
 		steps, delta := int64(math.Exp(10*r.Float64())), math.Exp(-3-20*r.Float64())
-		low1, high1 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta)
-		low2, high2 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta, WithInterval(0))
+		low1, high1 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta, WithInterval(1e-4))
+		low2, high2 := pldBounds(t, exampleTerms, dpsgd(noise, rate, steps), delta)
 		if low1 > high2 || low2 > high1 || high2 > high1*(1+2e-3)+1e-9 {
 			t.Errorf("noise %v rate %v steps %v delta %v: [%v, %v] and [%v, %v]", noise, rate, steps, delta, low1, high1, low2, high2)
 		}

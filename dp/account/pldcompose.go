@@ -15,39 +15,48 @@ type composition struct {
 	maxGrid int
 }
 
-// bounds are what one pass proves about epsilon at a delta.
-type bounds struct{ low, high float64 }
+// bounds are what passes prove about epsilon at a delta, the step of the last one and
+// where it looked.
+type bounds struct {
+	low, high, step float64
+	window          window
+}
+
+// tightened takes in what another pass found.
+func (b bounds) tightened(found passed, step float64) bounds {
+	return bounds{math.Max(b.low, found.low), math.Min(b.high, found.high), step, found.window}
+}
 
 // accuracy is the share of epsilon that the grid may add.
 const accuracy = 5e-5
 
-// minGrid and passes bound the work from below and above.
+// minGrid bounds the work of a pass from below; passes and refinements bound their
+// number.
 const (
-	minGrid = 1 << 12
-	passes  = 6
+	minGrid     = 1 << 12
+	passes      = 6
+	refinements = 4
 )
 
 // epsilon bounds the least epsilon at delta from both sides. Every pass chooses a
 // step, a tilt and a window; later ones aim better with what the earlier found.
 func (c composition) epsilon(delta float64) bounds {
-	tail := math.Max(delta*1e-9/c.total(), 1e-290)
+	tail := c.tail(delta)
 	sketches := make(tilter, len(c.sources))
 	for i, s := range c.sources {
 		sketches[i] = newWeighted(s.sketch(tail), c.times[i])
 	}
 	guess, lambda := sketches.chernoff(-math.Log(delta))
 	_, w := sketches.aim(lambda, delta)
-	best := bounds{0, math.Inf(1)}
-	lastStep, below := math.Inf(1), false
+	best, below := bounds{0, math.Inf(1), math.Inf(1), w}, false
 	for range passes {
 		step := c.step(guess, lambda, w, tail)
-		if !(step > 0) || math.IsInf(step, 1) || step > 0.7*lastStep && !below {
+		if !(step > 0) || math.IsInf(step, 1) || step > 0.7*best.step && !below {
 			break
 		}
-		lastStep = step
 		found := c.pass(delta, tail, step, guess)
 		lambda, w, below = found.lambda, found.window, found.below
-		best = bounds{math.Max(best.low, found.low), math.Min(best.high, found.high)}
+		best = best.tightened(found, step)
 		if !(best.high > 0) || math.IsInf(best.high, 1) {
 			break
 		}
@@ -59,13 +68,37 @@ func (c composition) epsilon(delta float64) bounds {
 	return best
 }
 
+// refine makes the grid finer until the upper bound exceeds the lower one, or one that
+// is known already, by a share of at most excess, or the work is too much. What a grid
+// adds to the upper bound falls with the square of its step and is small already; what
+// is taken from the lower one falls with the step.
+func (c composition) refine(best bounds, delta, known, excess float64) bounds {
+	c.maxGrid *= 4 // a last try may cost more than the first ones
+	for range refinements {
+		low := math.Max(best.low, known)
+		if !(best.high > 0) || math.IsInf(best.high, 1) || best.high <= low*(1+excess) {
+			break
+		}
+		step := best.step * math.Max(1.0/16, 0.7*excess*best.high/(best.high-low))
+		least := 1.01 * (best.window.top - best.window.bottom) / float64(c.maxGrid-2)
+		step = math.Max(step, math.Max(c.least, least))
+		if step > 0.9*best.step {
+			break
+		}
+		best = best.tightened(c.pass(delta, c.tail(delta), step, best.high), step)
+	}
+	return best
+}
+
+// tail is the mass that a source may leave out.
+func (c composition) tail(delta float64) float64 { return math.Max(delta*1e-9/c.total(), 1e-290) }
+
 // passed is what a pass found, and where it looked; below says that epsilon lies
 // under the window.
 type passed struct {
-	bounds
-	lambda float64
-	window window
-	below  bool
+	low, high, lambda float64
+	window            window
+	below             bool
 }
 
 // spread puts all sources on one grid and picks tilt and window for it: a coarse
@@ -126,7 +159,7 @@ func (c composition) step(guess, lambda float64, w window, tail float64) float64
 func (c composition) pass(delta, tail, step, guess float64) passed {
 	grids, lambda, w := c.spread(delta, tail, step, guess)
 	if grids == nil {
-		return passed{bounds: bounds{0, math.Inf(1)}}
+		return passed{high: math.Inf(1), window: w}
 	}
 	step = grids[0].step
 	n := minGrid
@@ -136,7 +169,8 @@ func (c composition) pass(delta, tail, step, guess float64) passed {
 	fft := fourier.NewFFT(n)
 	product := newProduct(n)
 	sequence, spectrum := make([]float64, n), make([]complex128, n/2+1)
-	var logMoment, logTop, logAbove, logBelow, infinite float64
+	eta := delta / 400
+	var logMoment, logTop, logAbove, logBelow, infinite, lifted float64
 	for i, g := range grids {
 		k := g.logMoment(lambda)
 		logMoment += c.times[i] * k
@@ -144,6 +178,7 @@ func (c composition) pass(delta, tail, step, guess float64) passed {
 		logAbove += c.times[i] * g.logMoment(lambda+w.topShift)
 		logBelow += c.times[i] * g.logMoment(lambda-w.bottomShift)
 		infinite += c.times[i] * g.infinite
+		lifted += c.times[i] * g.lift(eta/c.total()) * step
 		g.fold(sequence, lambda, k)
 		product.multiply(fft.Coefficients(spectrum, sequence), c.times[i])
 	}
@@ -164,13 +199,13 @@ func (c composition) pass(delta, tail, step, guess float64) passed {
 	}
 	extra := (infinite + math.Exp(logTop-w.topTilt*top)) / delta
 	high := r.upper(1, extra)
-	// The grid's losses exceed the true ones by at most a mean of step^2/8 each and
-	// a deviation that Hoeffding bounds, but for a chance of eta.
-	eta := delta * 1e-3
+	// The grid's losses exceed the true ones by at most a mean of step^2/8 each, what
+	// rounding errors lifted, and a deviation that Hoeffding bounds, but for two chances
+	// of eta; and but for the mass below the sources' reach, which was moved up.
 	total := c.total()
-	shift := total*step*step/8*(step/-math.Expm1(-step)) + step*math.Sqrt(-2*total*math.Log(eta))
-	low := r.lower(1+eta/delta+extra) - shift
-	return passed{bounds{math.Max(0, low), high}, lambda, w, bottom > 0 && high == float64(bottom)*step}
+	shift := total*step*step/8*(step/-math.Expm1(-step)) + lifted + step*math.Sqrt(-total/2*math.Log(eta))
+	low := r.lower(1+(2*eta+total*lowMass)/delta+extra) - shift
+	return passed{math.Max(0, low), high, lambda, w, bottom > 0 && high == float64(bottom)*step}
 }
 
 // fill makes up for mass that rounding lost, in proportion: no loss may go missing.

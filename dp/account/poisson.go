@@ -16,7 +16,10 @@ func (m poissonGaussian) curve([]float64) Curve { return &poissonCurve{poissonGa
 // bounds.
 type poissonCurve struct {
 	poissonGaussian
-	grid ratioGrid
+	// whole asks for nothing but moments of whole orders, which exact noise has in
+	// common with the continuous normal, and for chords between them.
+	whole bool
+	grid  ratioGrid
 }
 
 // maxSeries bounds the work for one order; past it the bound without sampling
@@ -42,8 +45,10 @@ func (c *poissonCurve) logMoment(order float64) float64 {
 	if order == math.Floor(order) {
 		return c.logMomentInteger(order)
 	}
-	if log, ok := c.logMomentFractional(order); ok {
-		return log
+	if !c.whole {
+		if log, ok := c.logMomentFractional(order); ok {
+			return log
+		}
 	}
 	// log A is convex in the order, so the chord between integers is above it.
 	low := math.Floor(order)

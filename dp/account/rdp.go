@@ -26,6 +26,11 @@ func WithOrders(orders ...float64) Option {
 // WithConversion picks the conversion; the default is Improved.
 func WithConversion(c Conversion) Option { return func(r *RDP) { r.conversion = c } }
 
+// WithExactNoise accounts for noise that is drawn exactly on a lattice, as dp/mech
+// draws it for real releases: sampled Gaussians are then bounded at whole orders, and
+// by chords in between (docs/proofs/gaussian.md).
+func WithExactNoise() Option { return func(r *RDP) { r.exact = true } }
+
 // NewRDP starts an empty account on these terms.
 func NewRDP(t Terms, options ...Option) (*RDP, error) {
 	if err := t.validate(); err != nil {

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -12,26 +13,28 @@ type Method string
 
 // The accountants of (epsilon, delta) for a whole release.
 const (
-	MethodRDP Method = "rdp"
-	MethodPLD Method = "pld"
+	// MethodBest is the accountant with the smaller number where several are valid.
+	MethodBest Method = "best"
+	MethodRDP  Method = "rdp"
+	MethodPLD  Method = "pld"
 )
 
-// Spend is what one release costs by itself. Orders fix the Rényi orders and have
-// no meaning for PLD.
+// Spend is what one release costs by itself, with continuous noise. Orders fix the
+// Rényi orders and have no meaning for PLD.
 func Spend(r event.Release, m Method, delta float64, orders ...float64) (Guarantee, error) {
-	var a Accountant
-	var err error
-	switch m {
-	case MethodRDP:
-		a, err = NewRDP(TermsOf(r), WithOrders(orders...))
-	case MethodPLD:
-		if len(orders) > 0 {
-			return Guarantee{}, parameter("orders", orders, "none with the PLD accountant")
-		}
-		a, err = NewPLD(TermsOf(r))
-	default:
-		return Guarantee{}, parameter("accountant", m, "rdp or pld")
+	return spend(r, m, delta, nil, orders)
+}
+
+// SpendExact is what one release costs whose noise is exact.
+func SpendExact(r event.Release, m Method, delta float64, l Lattice, orders ...float64) (Guarantee, error) {
+	return spend(r, m, delta, &l, orders)
+}
+
+func spend(r event.Release, m Method, delta float64, l *Lattice, orders []float64, options ...PLDOption) (Guarantee, error) {
+	if m == MethodBest {
+		return best(r, delta, l, orders, options)
 	}
+	a, err := newAccountant(TermsOf(r), m, l, orders, options)
 	if err != nil {
 		return Guarantee{}, err
 	}
@@ -39,6 +42,44 @@ func Spend(r event.Release, m Method, delta float64, orders ...float64) (Guarant
 		return Guarantee{}, err
 	}
 	return a.Guarantee(delta)
+}
+
+func newAccountant(t Terms, m Method, l *Lattice, orders []float64, options []PLDOption) (Accountant, error) {
+	switch m {
+	case MethodRDP:
+		settings := []Option{WithOrders(orders...)}
+		if l != nil {
+			settings = append(settings, WithExactNoise())
+		}
+		return NewRDP(t, settings...)
+	case MethodPLD:
+		if len(orders) > 0 {
+			return nil, parameter("orders", orders, "none with the PLD accountant")
+		}
+		if l != nil {
+			options = append(options, WithLattice(*l))
+		}
+		return NewPLD(t, options...)
+	}
+	return nil, parameter("accountant", m, "best, rdp or pld")
+}
+
+// best is the smaller number of RDP, which bounds everything, and PLD, which does not:
+// schedules are taken to be fixed in advance. With orders given there is no choice.
+func best(r event.Release, delta float64, l *Lattice, orders []float64, options []PLDOption) (Guarantee, error) {
+	renyi, err := spend(r, MethodRDP, delta, l, orders)
+	if err != nil || len(orders) > 0 {
+		return renyi, err
+	}
+	loss, err := spend(r, MethodPLD, delta, l, nil, options...)
+	if errors.Is(err, ErrUnsupported) || errors.Is(err, ErrParameter) {
+		return renyi, nil
+	}
+	if err != nil || loss.Epsilon < renyi.Epsilon {
+		return loss, err
+	}
+	renyi.Optimistic = loss.Optimistic
+	return renyi, nil
 }
 
 // Training is a plan of noised gradient steps. Noise is S = sigma/C.
@@ -53,6 +94,7 @@ type Training struct {
 	Steps    int64         // batches; epochs under Shuffle
 	Runs     int64         // how often the whole is run, 0 for once: a grid that shares one budget
 	Also     []event.Event // charged beside the steps, once a run
+	Lattice  *Lattice      // of exact noise; nil: continuous noise
 }
 
 // Release is the plan as a release.
@@ -83,7 +125,7 @@ func (p Training) Guarantee(m Method, delta float64, orders ...float64) (Guarant
 	if err != nil {
 		return Guarantee{}, err
 	}
-	return Spend(r, m, delta, orders...)
+	return spend(r, m, delta, p.Lattice, orders)
 }
 
 // WithNoiseFor is the plan with the least noise that keeps (epsilon, delta), and
@@ -96,8 +138,11 @@ func (p Training) WithNoiseFor(m Method, epsilon, delta float64, orders ...float
 	if err := checkBudget(epsilon, delta); err != nil {
 		return p, Guarantee{}, err
 	}
+	if len(orders) > 0 && m == MethodBest {
+		m = MethodRDP
+	}
 	from := search{start: 1, factor: 3, close: 1e-9}
-	if m == MethodPLD {
+	if m != MethodRDP {
 		// PLD is slower and a little below RDP, so RDP's answer is a good start.
 		near, _, err := p.WithNoiseFor(MethodRDP, epsilon, delta)
 		if err != nil {
@@ -146,7 +191,11 @@ func (p Training) WithRateFor(m Method, epsilon, delta float64, orders ...float6
 }
 
 func (p Training) epsilon(m Method, delta float64, orders []float64) (float64, error) {
-	g, err := p.Guarantee(m, delta, orders...)
+	r, err := p.Release()
+	if err != nil {
+		return 0, err
+	}
+	g, err := spend(r, m, delta, p.Lattice, orders, quick)
 	return g.Epsilon, err
 }
 
