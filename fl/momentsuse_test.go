@@ -73,7 +73,7 @@ func TestMomentsArePaidOnce(t *testing.T) {
 			}
 		}
 		// What the purse was asked for is what the plan says that it spent.
-		total, err := account.NewRDP(account.TermsOf(again.asked[0]))
+		total, err := account.NewRDP(account.TermsOf(again.asked[0]), account.WithExactNoise())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
@@ -335,4 +336,85 @@ func TestOwnTargets(t *testing.T) {
 	if sum := d * (1 + math.Exp(e) + math.Exp(2*e)); math.Abs(sum-1e-3) > 1e-12 {
 		t.Errorf("three records of delta %v add up to %v, want 0.001", d, sum)
 	}
+}
+
+// TestGivenNoiseProtectsPersons: with a given noise a person's delta is the one that was
+// stated, and the record's is found from it; no figure is missing, with no noise either.
+func TestGivenNoiseProtectsPersons(t *testing.T) {
+	train, _ := testSilos(2, 40, testFeatures, 0.2)
+	for _, noise := range []float64{3, 1.5, 0.4, 0} {
+		run := siloRun("mr-mtl")
+		run.Privacy.Epsilon, run.Privacy.NoiseMultiplier, run.Privacy.Delta, run.Privacy.RecordsPerPerson = 0, noise, 1e-3, 4
+		_, ps, _ := federate(t, run, train)
+		plan := &ps[0].Plan
+		g, _, err := plan.Spend(ps[0].Paid)
+		if err != nil {
+			t.Fatalf("noise %v: %v", noise, err)
+		}
+		epsilon, delta := plan.Target.Person(g.Epsilon, g.Delta)
+		if noise < 1 { // it protects nobody with four records, which is told and is no fault
+			if math.IsInf(epsilon, 1) != (noise == 0) || delta != 1 || g.Delta != 1e-3/4 {
+				t.Errorf("noise %v: a record has (%v, %v), a person (%v, %v)", noise, g.Epsilon, g.Delta, epsilon, delta)
+			}
+			continue
+		}
+		if !(delta <= 1e-3) || !(delta > 0.999e-3) || math.Abs(epsilon/g.Epsilon-4) > 1e-12 {
+			t.Errorf("noise %v: a record has (%v, %v), a person (%v, %v), want delta 0.001", noise, g.Epsilon, g.Delta, epsilon, delta)
+		}
+		// By hand: four steps of one record.
+		sum := 0.0
+		for j := range 4 {
+			sum += g.Delta * math.Exp(float64(j)*g.Epsilon)
+		}
+		if math.Abs(sum/delta-1) > 1e-9 {
+			t.Errorf("noise %v: four records of (%v, %v) have delta %v, told is %v", noise, g.Epsilon, g.Delta, sum, delta)
+		}
+		// And the record's epsilon is the accountant's at the record's delta.
+		again, err := plan.training(ps[0].Paid.Rounds, 0, false).Guarantee(account.MethodRDP, g.Delta)
+		if err != nil || again.Epsilon != g.Epsilon {
+			t.Errorf("noise %v: the accountant says %v at %v, told is %v: %v", noise, again.Epsilon, g.Delta, g.Epsilon, err)
+		}
+	}
+}
+
+// TestExactNoiseIsCalibratedAtWholeOrders: a silo whose noise is exact adds as much as
+// whole orders ask for, and states what they give; one with simulated noise is as it was.
+func TestExactNoiseIsCalibratedAtWholeOrders(t *testing.T) {
+	train, _ := testSilos(2, 40, testFeatures, 0.2)
+	noise := map[string]float64{}
+	for _, kind := range []string{"simulated", NoiseSeeded} {
+		run := siloRun("mr-mtl")
+		run.Algorithm.Mode, run.Privacy.Accounting, run.Privacy.PublicSize, run.Algorithm.Weights = "sound", "sound", 40, "equal"
+		run.Data.Standardise, run.Privacy.Noise = "none", kind
+		_, ps, _ := federate(t, run, train)
+		plan := &ps[0].Plan
+		if plan.drawn != event.Poisson {
+			t.Fatalf("batches are drawn by %s", plan.drawn)
+		}
+		noise[kind] = plan.Noise
+		g, _, err := plan.Spend(ps[0].Paid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := plan.training(ps[0].Paid.Rounds, 0, false).Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Whole orders alone, by the accountant for continuous noise: they bound both.
+		var orders []float64
+		for a := 2.0; a < 200; a++ {
+			orders = append(orders, a)
+		}
+		whole, err := account.Spend(r, account.MethodRDP, plan.Target.Delta, orders...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == NoiseSeeded && (g.Epsilon > whole.Epsilon || g.Epsilon < 0.999*whole.Epsilon || g.Epsilon > plan.Target.Epsilon) {
+			t.Errorf("%s: epsilon %v, at whole orders %v, target %v", kind, g.Epsilon, whole.Epsilon, plan.Target.Epsilon)
+		}
+	}
+	if !(noise[NoiseSeeded] > noise["simulated"]) || noise[NoiseSeeded] > 1.05*noise["simulated"] {
+		t.Errorf("noise %v", noise)
+	}
+	t.Logf("noise %v", noise)
 }

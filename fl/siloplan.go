@@ -45,7 +45,25 @@ func (t Target) perRecord() (epsilon, delta float64) {
 		return t.Epsilon, t.Delta
 	}
 	epsilon = t.Epsilon / float64(t.Records)
+	if epsilon == 0 { // the noise is given, or there is none: no target decides
+		return 0, t.Delta / float64(t.Records)
+	}
 	return epsilon, t.Delta * math.Expm1(epsilon) / math.Expm1(t.Epsilon)
+}
+
+// Person is what a person keeps whose every record keeps (epsilon, delta): perRecord
+// upward. A delta of 1 promises nothing.
+func (t Target) Person(epsilon, delta float64) (float64, float64) {
+	m := float64(max(1, t.Records))
+	switch ratio := math.Expm1(m*epsilon) / math.Expm1(epsilon); {
+	case epsilon == 0:
+		delta *= m
+	case m > 1 && !(delta*ratio < 1): // an infinite epsilon makes it NaN
+		delta = 1
+	default:
+		delta *= ratio
+	}
+	return m * epsilon, math.Min(1, delta)
 }
 
 // SiloPlan is what follows from a silo's target and size before training begins.
@@ -63,8 +81,9 @@ type SiloPlan struct {
 	drawn    event.Sampling
 	terms    account.Terms
 	trust    event.Trust
-	epochs   int // in a round
-	pass     int // steps of one pass
+	lattice  *account.Lattice // of exact noise; nil: the noise is simulated
+	epochs   int              // in a round
+	pass     int              // steps of one pass
 	// uncovered: something was done to the examples that no accounting covers, so
 	// nothing is proved about single ones.
 	uncovered bool
@@ -93,6 +112,7 @@ func (p *SiloPlan) Sampling() event.Sampling { return p.drawn }
 func (p *SiloPlan) training(rounds, choices int, moments bool) account.Training {
 	t := account.Training{
 		Terms: p.terms, Trust: p.trust, Sampling: p.drawn, Noise: p.Noise, Steps: int64(rounds) * int64(p.Steps),
+		Lattice: p.lattice,
 	}
 	switch {
 	case p.terms.Unit == event.UnitClient:
@@ -131,6 +151,12 @@ func (p *SiloPlan) release(choosing, moments bool) (event.Release, error) {
 
 // settleNoise takes the run file's noise, or the least that keeps the target.
 func (s *Silo) settleNoise(plan *SiloPlan, choices int) error {
+	if s.privacy.Noise != "simulated" {
+		plan.lattice = &account.Lattice{Coordinates: int64(s.n)}
+		if s.moments != nil {
+			plan.lattice.Coordinates = int64(max(s.n, s.moments.length(plan.terms.Relation)))
+		}
+	}
 	switch {
 	case s.privacy.NoiseMultiplier > 0:
 		plan.Noise = s.privacy.NoiseMultiplier
@@ -157,6 +183,48 @@ func (p *SiloPlan) calibrate(rounds, choices int) error {
 	return nil
 }
 
+// Lattice is where the silo's noise is drawn; nil if it is simulated.
+func (p *SiloPlan) Lattice() *account.Lattice { return p.lattice }
+
+// recordDelta is the delta at which a record's epsilon is told: where the noise is
+// given and a person has several records, the one with which the person keeps the
+// target's delta (docs/proofs/group-of-records.md).
+func (p *SiloPlan) recordDelta(t account.Training) (float64, error) {
+	_, delta := p.Target.perRecord()
+	if p.Target.Records <= 1 || p.Target.Epsilon > 0 {
+		return delta, nil
+	}
+	keeps := func(log float64) (bool, error) {
+		g, err := t.Guarantee(account.MethodRDP, math.Exp(log))
+		_, person := p.Target.Person(g.Epsilon, g.Delta)
+		return person <= p.Target.Delta, err
+	}
+	high := math.Log(delta) // the person's delta is never below so many times the record's
+	low, kept := high, false
+	for step := 1.0; !kept; step *= 2 {
+		if low = high - step; low < -650 {
+			return delta, nil // the noise is too small to promise a person anything
+		}
+		var err error
+		if kept, err = keeps(low); err != nil {
+			return 0, err
+		}
+	}
+	for high-low > 1e-4 {
+		middle := (low + high) / 2
+		kept, err := keeps(middle)
+		if err != nil {
+			return 0, err
+		}
+		if kept {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return math.Exp(low), nil
+}
+
 // Spend is what the silo has spent on its records, at the target's delta; and, where
 // that number is heuristic, what is proved for the same releases (nil otherwise).
 func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, error) {
@@ -172,7 +240,12 @@ func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, 
 		}
 		return g, nil, nil
 	}
-	g, err := p.training(paid.Rounds, paid.Choices, paid.Moments > 0).Guarantee(account.MethodRDP, delta)
+	spent := p.training(paid.Rounds, paid.Choices, paid.Moments > 0)
+	delta, err := p.recordDelta(spent)
+	if err != nil {
+		return account.Guarantee{}, nil, err
+	}
+	g, err := spent.Guarantee(account.MethodRDP, delta)
 	if err != nil || p.drawn != event.Shuffle {
 		return g, nil, err
 	}
@@ -180,15 +253,18 @@ func (p *SiloPlan) Spend(paid SiloPaid) (account.Guarantee, *account.Guarantee, 
 	if p.uncovered {
 		return g, nil, nil
 	}
-	proved := p.training(paid.Rounds, paid.Choices, paid.Moments > 0)
+	proved := spent
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10). The
 	// sizes are public, so that a neighbour has another example in the same place.
 	proved.Terms = account.Terms{Unit: p.terms.Unit, Relation: event.ReplaceOne, Claim: event.ClaimProved}
 	proved.Sampling, proved.Rate = event.Shuffle, 0
 	proved.Batch, proved.Examples, proved.Steps = int64(p.Batch), int64(p.Examples), int64(paid.Rounds)*int64(p.epochs)
 	method := account.MethodPLD // exact here
-	if paid.Choices > 0 {
+	switch {
+	case paid.Choices > 0:
 		method = account.MethodRDP
+	case p.lattice != nil:
+		method = account.MethodBest // exact noise has a term of its own, which may be too large
 	}
 	sound, err := proved.Guarantee(method, delta)
 	return g, &sound, err

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
@@ -228,10 +227,8 @@ func (s *Silos) line(i int, spend account.Guarantee, proved *account.Guarantee) 
 	}
 	line.TestMSE, line.TestError = s.figures(s.losses[i], float64(s.wrong[i])/float64(max(1, line.TestExamples)))
 	if m := plan.Target.Records; m > 1 {
-		// The same conversion as the target's, upward.
-		e := spend.Epsilon
-		person := SiloTarget{event.Number(float64(m) * e), event.Number(spend.Delta * math.Expm1(float64(m)*e) / math.Expm1(e)), m}
-		line.ProtectsPerson = &person
+		epsilon, delta := plan.Target.Person(spend.Epsilon, spend.Delta)
+		line.ProtectsPerson = &SiloTarget{event.Number(epsilon), event.Number(delta), m}
 	}
 	return line
 }

@@ -71,6 +71,15 @@ func (p price) orders() []float64 {
 	return []float64{1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256}
 }
 
+// cost is what a bill comes to at the silo's delta.
+func (p price) cost(r event.Release) (account.Guarantee, error) {
+	delta := p.silo.Plan.Target.Delta
+	if l := p.silo.Plan.Lattice(); l != nil {
+		return account.SpendExact(r, account.MethodRDP, delta, *l, p.orders()...)
+	}
+	return account.Spend(r, account.MethodRDP, delta, p.orders()...)
+}
+
 // settle finds the least noise that keeps the silo's target, and what it costs; and,
 // where that number is heuristic, what is proved for the same releases.
 func (p price) settle() (noise float64, cost account.Guarantee, proved *account.Guarantee, err error) {
@@ -80,7 +89,7 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 		if err != nil {
 			return 0, err
 		}
-		g, err := account.Spend(r, account.MethodRDP, target.Delta, p.orders()...)
+		g, err := p.cost(r)
 		return g.Epsilon, err
 	})
 	if err != nil {
@@ -90,7 +99,7 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 	if err != nil {
 		return 0, cost, nil, err
 	}
-	if cost, err = account.Spend(r, account.MethodRDP, target.Delta, p.orders()...); err != nil || r.Claim != event.ClaimHeuristic {
+	if cost, err = p.cost(r); err != nil || r.Claim != event.ClaimHeuristic {
 		return noise, cost, nil, err
 	}
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10).
@@ -98,6 +107,6 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 	epoch := event.Sampled{Sampling: event.Shuffle, Batch: int64(plan.Batch), Examples: int64(plan.Examples), Of: event.Gaussian{Noise: noise}}
 	r.Relation, r.Claim = event.ReplaceOne, event.ClaimProved
 	r.What = p.all(event.Repeated{Times: p.epochs, Of: epoch}, noise)
-	sound, err := account.Spend(r, account.MethodRDP, target.Delta, p.orders()...)
+	sound, err := p.cost(r)
 	return noise, cost, &sound, err
 }
