@@ -14,9 +14,6 @@ func Decode(text []byte, into any, check func() Faults) error {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("decode a configuration into %T: a pointer to a struct is needed", into)
 	}
-	if len(text) > MaxBytes {
-		return Faults{{Line: 1, Column: 1, Message: fmt.Sprintf("the file is larger than %d bytes", MaxBytes)}}
-	}
 	root, err := parse(text)
 	if err != nil {
 		return err

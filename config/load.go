@@ -12,9 +12,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// MaxBytes is the largest run file that is read.
-const MaxBytes = 4 << 20
-
 // Setting is one --set path=value.
 type Setting struct{ Path, Value string }
 
@@ -41,9 +38,6 @@ type position struct{ line, column int }
 // Load reads a run file over the defaults, then the settings. It returns every
 // unknown key, wrong type and value out of range at once, as Faults.
 func Load(text []byte, settings ...Setting) (*File, error) {
-	if len(text) > MaxBytes {
-		return nil, Faults{{Line: 1, Column: 1, Message: fmt.Sprintf("the file is larger than %d bytes", MaxBytes)}}
-	}
 	root, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -68,7 +62,11 @@ func Load(text []byte, settings ...Setting) (*File, error) {
 }
 
 func parse(text []byte) (ast.Node, error) {
-	tree, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	all, err := tokens(text)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := parser.Parse(all, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		fault := Fault{Line: 1, Column: 1, Message: "not YAML: " + yaml.FormatError(err, false, false)}
 		var syntax yaml.Error

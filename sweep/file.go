@@ -79,6 +79,9 @@ func Load(path string, set []string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the sweep file: %w", config.ErrInvalid, err)
 	}
+	if err := config.Bounded(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	f := file{Seeds: 1}
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("%w: %s: %s", config.ErrInvalid, path, yaml.FormatError(err, false, false))
