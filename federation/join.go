@@ -30,15 +30,16 @@ func NewClient(server string, config *tls.Config, dial func(context.Context, str
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
+	way := &passage{config: config}
 	transport := &http.Transport{
-		TLSClientConfig: config, Protocols: &only, DialContext: dial, DisableCompression: true,
-		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 3 * time.Minute,
+		Protocols: &only, DialTLSContext: way.dialTLS(dial), DisableCompression: true, IdleConnTimeout: 3 * time.Minute,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize: PartBytes, MaxReceiveBufferPerConnection: 4 * PartBytes, MaxReceiveBufferPerStream: 2 * PartBytes,
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
 		},
 	}
-	client := wire.NewFederationClient(&http.Client{Transport: transport}, "https://"+server,
+	way.next = transport
+	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
 		connect.WithReadMaxBytes(maxPlan+overhead), connect.WithAcceptCompression("gzip", nil, nil))
 	return client, transport
 }

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/store"
 )
 
@@ -28,7 +29,7 @@ const (
 )
 
 // reasonHeader carries the reason beside the message.
-const reasonHeader = "Coterie-Reason"
+const reasonHeader = identity.ReasonHeader
 
 // Refusal is a request that a server refuses, and why.
 type Refusal struct {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"time"
 
 	"connectrpc.com/connect"
@@ -38,9 +37,6 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 		if ctx.Err() != nil {
 			return reply, fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 		}
-		if turnedAway(err) {
-			return reply, fmt.Errorf("%s: the server does not accept this participant's certificate, which was revoked or has expired; ask for a new invitation: %w", what, err)
-		}
 		if !passing(err) {
 			return reply, fmt.Errorf("%s: %w", what, err)
 		}
@@ -59,15 +55,11 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 	}
 }
 
-// turnedAway says whether the server ended the handshake: it does so when it has seen
-// the certificate.
-func turnedAway(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error"
-}
-
 // passing says whether it is worth trying again.
 func passing(err error) bool {
+	if errors.Is(err, ErrTurnedAway) || errors.Is(err, ErrStranger) {
+		return false
+	}
 	switch reasonOf(err) {
 	case ReasonBusy, ReasonDraining:
 		return true
@@ -82,32 +74,83 @@ func passing(err error) bool {
 	return true
 }
 
+// A download has as long as its bytes take at the least rate, and a while to begin with.
+// Both are public: how long a participant waits tells a server nothing.
+const (
+	leastRate   = 16 << 10 // bytes a second
+	fetchLeeway = 2 * time.Minute
+)
+
+// fetchTime is how long bytes may take to come in.
+func fetchTime(size int64) time.Duration {
+	return fetchLeeway + time.Duration(float64(size)/leastRate*float64(time.Second))
+}
+
 // fetch gets bytes by their name, going on where an earlier attempt broke off. What
 // does not have the size and the hash is never returned.
 func fetch(ctx context.Context, client wire.FederationClient, log *slog.Logger, run string, c *wire.Content, most int64) ([]byte, error) {
 	if c.GetSize() < 0 || c.GetSize() > most || len(c.GetSha256()) != sha256.Size {
 		return nil, fmt.Errorf("the server announces %d bytes with a hash of %d; at most %d and 32 are expected", c.GetSize(), len(c.GetSha256()), most)
 	}
-	all := make([]byte, 0, c.GetSize())
-	_, err := retry(ctx, log, "fetch what the round begins with", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, fetchOnce(ctx, client, run, c, &all)
-	})
-	if err != nil {
+	d := &download{client: client, run: run, content: c, all: make([]byte, 0, c.GetSize()), left: fetchTime(c.GetSize())}
+	if _, err := retry(ctx, log, "fetch what the round begins with", d.attempt); err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(all); string(sum[:]) != string(c.GetSha256()) {
+	if sum := sha256.Sum256(d.all); string(sum[:]) != string(c.GetSha256()) {
 		return nil, errors.New("the server sent other bytes than it announced")
 	}
-	return all, nil
+	return d.all, nil
 }
 
-func fetchOnce(ctx context.Context, client wire.FederationClient, run string, c *wire.Content, all *[]byte) error {
+// download is some content on its way in, over as many connections as it takes.
+type download struct {
+	client  wire.FederationClient
+	run     string
+	content *wire.Content
+	all     []byte
+	// left is the time that is left to it. Only time in which the server sends counts: a
+	// server that is away is waited for.
+	left  time.Duration
+	since time.Time // the last attempt, if it brought something
+}
+
+// errSlow ends a download that takes longer than its bytes do at the least rate.
+var errSlow = errors.New("too slow")
+
+func (d *download) attempt(ctx context.Context) (none struct{}, err error) {
+	began, before := time.Now(), len(d.all)
+	if !d.since.IsZero() {
+		d.left -= began.Sub(d.since)
+		d.since = time.Time{}
+	}
+	if d.left <= 0 {
+		return none, d.tooSlow()
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, d.left, errSlow)
+	defer cancel()
+	err = d.receive(limited)
+	if len(d.all) > before {
+		d.since = began
+	}
+	if err != nil && errors.Is(context.Cause(limited), errSlow) {
+		return none, d.tooSlow()
+	}
+	return none, err
+}
+
+func (d *download) tooSlow() error {
+	return refuse(ReasonMalformed, "the server has sent %d of %d bytes in the %v that they may take at %d bytes a second: %w",
+		len(d.all), d.content.GetSize(), fetchTime(d.content.GetSize()).Round(time.Second), leastRate, errSlow)
+}
+
+// receive takes what one connection brings.
+func (d *download) receive(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// A stream that stands still is given up, however long it may run.
 	stall := time.AfterFunc(callTime, cancel)
 	defer stall.Stop()
-	in, err := client.Broadcast(ctx, &wire.BroadcastRequest{Run: run, Sha256: c.GetSha256(), Offset: int64(len(*all))})
+	in, err := d.client.Broadcast(ctx, &wire.BroadcastRequest{Run: d.run, Sha256: d.content.GetSha256(), Offset: int64(len(d.all))})
 	if err != nil {
 		return err
 	}
@@ -118,15 +161,15 @@ func fetchOnce(ctx context.Context, client wire.FederationClient, run string, c 
 		if err := checkPart(part); err != nil {
 			return err
 		}
-		if part.GetOffset() != int64(len(*all)) || int64(len(*all)+len(part.GetData())) > c.GetSize() {
-			return refuse(ReasonMalformed, "the server sends %d bytes at %d, where %d of %d have come", len(part.GetData()), part.GetOffset(), len(*all), c.GetSize())
+		if at, n := int64(len(d.all)), int64(len(part.GetData())); n == 0 || part.GetOffset() != at || at+n > d.content.GetSize() {
+			return refuse(ReasonMalformed, "the server sends %d bytes at %d, where %d of %d have come", n, part.GetOffset(), at, d.content.GetSize())
 		}
-		*all = append(*all, part.GetData()...)
+		d.all = append(d.all, part.GetData()...)
 	}
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if int64(len(*all)) != c.GetSize() {
+	if int64(len(d.all)) != d.content.GetSize() {
 		return io.ErrUnexpectedEOF
 	}
 	return nil

@@ -169,7 +169,8 @@ func TestExpiryReachesOpenConnections(t *testing.T) {
 	}
 }
 
-// TestRegistryLost: without the record of what was issued nobody gets in.
+// TestRegistryLost: without the record of what was issued nobody gets in. One that cannot
+// be read says nothing about anybody's certificate, so they are told to try again.
 func TestRegistryLost(t *testing.T) {
 	f := identitytest.New(t, identity.Options{})
 	server := listen(t, f.Authority.ServerTLS(), identity.Guard(f.Authority, http.HandlerFunc(whoami)))
@@ -183,8 +184,15 @@ func TestRegistryLost(t *testing.T) {
 			t.Fatalf("before: %d, %v", status, err)
 		}
 		restore := spoil(t, f.Dir, text)
-		if status, body, err := ask(c, server); err != nil || status != http.StatusForbidden {
-			t.Errorf("registry %q: %d, %q, %v", text, status, body, err)
+		want := http.StatusServiceUnavailable
+		if strings.HasPrefix(text, `{"version":1,"invites":{}`) { // can be read, and knows nobody
+			want = http.StatusForbidden
+		}
+		if status, body, err := ask(c, server); err != nil || status != want {
+			t.Errorf("registry %q: %d, %q, %v; want %d", text, status, body, err, want)
+		}
+		if status, body, err := ask(client(t, config), server); err == nil && status != want {
+			t.Errorf("registry %q, a new connection: %d, %q; want %d", text, status, body, want)
 		}
 		restore()
 	}

@@ -29,6 +29,8 @@ var (
 	// ErrInvite: the invitation is malformed, unknown, cancelled, expired or was used
 	// with another key.
 	ErrInvite = errors.New("the invitation cannot be used")
+	// ErrOtherAuthority: a server does not show the authority that an invitation names.
+	ErrOtherAuthority = errors.New("the server does not show the authority that the invitation names")
 	// ErrRequest: the certificate request is malformed or asks for what it may not.
 	ErrRequest = errors.New("the certificate request is refused")
 	// ErrName: not a usable participant name.

@@ -87,8 +87,9 @@ func (a *Authority) participantCertificate(name string, public any) (*x509.Certi
 // serverCertificate is the one for the listener. It is replaced in time without a
 // restart; the key stays.
 func (a *Authority) serverCertificate() (*tls.Certificate, error) {
+	// One that is not valid yet was made while the clock was wrong.
 	fresh := func(c *x509.Certificate) bool {
-		return a.now().Before(c.NotAfter.Add(-serverLifetime / 3))
+		return a.now().Before(c.NotAfter.Add(-serverLifetime/3)) && !a.now().Before(c.NotBefore)
 	}
 	if c := a.server.Load(); c != nil && fresh(c.Leaf) {
 		return c, nil

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -30,8 +29,10 @@ func (a *Authority) ServerTLS() *tls.Config {
 			if len(state.PeerCertificates) == 0 {
 				return nil
 			}
-			_, err := a.Admit(&state)
-			return err
+			if _, err := a.Admit(&state); refusal(err) {
+				return err
+			}
+			return nil // or the registry cannot be read: every request asks again
 		},
 	}
 }
@@ -59,7 +60,7 @@ func (i Invite) verify(chain []*x509.Certificate) error {
 			return verifyServer(chain[0], ca, time.Now())
 		}
 	}
-	return errors.New("the server does not show the authority that the invitation names: it is another federation's, or somebody is in between")
+	return fmt.Errorf("%w: it is another federation's, or somebody is in between", ErrOtherAuthority)
 }
 
 func verifyServer(leaf, ca *x509.Certificate, now time.Time) error {
