@@ -1,0 +1,169 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/pool"
+)
+
+// canaryGame is a hostile server against the shipped path of one silo. A run goes
+// through all its rounds; the server sends what it likes and sees what comes back.
+type canaryGame struct {
+	run        config.Run
+	algorithm  fl.Algorithm
+	silo       [2]data.Client // without the canary, with it
+	prepared   [2]fl.Participant
+	parameters int
+	start      float64 // the canary's weight in every broadcast
+	unit       float64 // what turns a change of that weight into clips
+	// The trial run's, which all others must repeat whoever is in the silo: what is
+	// charged, and what is declared beside the model.
+	charged  []event.Release
+	declared []float64
+	attack   canaryAttack
+}
+
+// newCanaryGame prepares the silo and makes one trial run, which tells what is
+// charged.
+func newCanaryGame(run config.Run, runs int) (*canaryGame, error) {
+	if faults := append(fl.Check(run), CheckCanary(run)...); len(faults) > 0 {
+		return nil, fmt.Errorf("canary: %w", faults)
+	}
+	run.Data.Standardise, run.Data.Centre, run.Data.Scale = "none", nil, nil
+	silo, m, err := canarySilo(run)
+	if err != nil {
+		return nil, err
+	}
+	g := &canaryGame{run: run, silo: silo, parameters: m.Parameters()}
+	if g.algorithm, err = fl.New(run, m, 2*runs+1); err != nil {
+		return nil, fmt.Errorf("canary: %w", err)
+	}
+	for side := range g.prepared {
+		p := &g.prepared[side]
+		p.Name, p.Data = "canary audit", &g.silo[side]
+		if err := g.algorithm.Prepare(p); err != nil {
+			return nil, fmt.Errorf("canary: %w", err)
+		}
+	}
+	plan, clip, step := &g.prepared[0].Plan, run.Privacy.Clip, run.Algorithm.Local.Step
+	g.unit = float64(plan.Batch) / (step * clip)
+	// However a round's noise falls, the weight stays above the clip, where every
+	// loss has a steep gradient that points the same way.
+	steps := float64(plan.Steps)
+	g.start = clip + (steps+40*plan.Noise*math.Sqrt(steps))/g.unit
+
+	trial, err := g.playOne(new(fl.Worker), 2*runs, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.charged, g.declared = trial.charged, trial.declared
+	g.attack, err = newCanaryAttack(g.charged)
+	return g, err
+}
+
+// canaryRun is one run as the server saw it, and what the silo paid for it.
+type canaryRun struct {
+	score    float64
+	declared []float64
+	charged  []event.Release
+}
+
+// Reserve notes what a release costs: the purse of a silo that allows everything.
+func (r *canaryRun) Reserve(_ int, release event.Release) error {
+	r.charged = append(r.charged, release)
+	return nil
+}
+
+// playOne plays a run with a silo of its own: id keys the silo's randomness.
+func (g *canaryGame) playOne(w *fl.Worker, id, side int, attack canaryAttack) (canaryRun, error) {
+	var seen canaryRun
+	p := g.prepared[side]
+	p.ID, p.Personal, p.Purse = id, slices.Clone(p.Personal), &seen
+	st := g.algorithm.Start()
+	out := make([]float64, g.algorithm.ReleaseLength())
+	for round := range g.run.Algorithm.Rounds {
+		st.Round = round
+		clear(st.Hypotheses)
+		st.Hypotheses[canaryFeature] = g.start
+		b, err := g.algorithm.Broadcast(st)
+		if err != nil {
+			return seen, fmt.Errorf("canary: %w", err)
+		}
+		released, err := g.algorithm.Respond(w, b, &p, out)
+		if err != nil {
+			return seen, fmt.Errorf("canary: %w", err)
+		}
+		if !released {
+			return seen, fmt.Errorf("canary: %w: the silo declines round %d although its purse allows everything", fl.ErrRefused, round+1)
+		}
+		seen.declared = append(seen.declared, out[g.parameters:]...)
+		if attack != nil {
+			seen.score += attack[round].logRatio((g.start - out[canaryFeature]) * g.unit)
+		}
+	}
+	return seen, nil
+}
+
+// canaryScores are what the attack made of every run: the higher, the more it looks
+// as if the canary were there.
+type canaryScores [2][]float64 // without the canary, with it
+
+// playedAtOnce is how many runs are made between two looks at the context.
+const playedAtOnce = 256
+
+// play makes all runs. Which worker makes which does not show.
+func (g *canaryGame) play(ctx context.Context, attack canaryAttack, o CanaryOptions) (canaryScores, error) {
+	var scores canaryScores
+	for side := range scores {
+		scores[side] = make([]float64, o.Runs)
+	}
+	workers := pool.New(runtime.GOMAXPROCS(0))
+	defer workers.Close()
+	memory := make([]fl.Worker, workers.Workers())
+	faults := make([]error, 2*playedAtOnce)
+	for from := 0; from < o.Runs; from += playedAtOnce {
+		if err := ctx.Err(); err != nil {
+			return scores, err
+		}
+		n := min(playedAtOnce, o.Runs-from)
+		workers.Each(2*n, func(worker, i int) {
+			run, side := from+i/2, i%2
+			seen, err := g.playOne(&memory[worker], 2*run+side, side, attack)
+			if err == nil {
+				err = g.repeats(seen, side)
+			}
+			scores[side][run], faults[i] = seen.score, err
+		})
+		for _, err := range faults[:2*n] {
+			if err != nil {
+				return scores, err
+			}
+		}
+		if o.Tick != nil {
+			o.Tick(from + n)
+		}
+	}
+	return scores, nil
+}
+
+// repeats holds what carries no noise against the trial run: it must be the same
+// whatever is in the silo.
+func (g *canaryGame) repeats(seen canaryRun, side int) error {
+	who := [2]string{"without", "with"}[side]
+	if !slices.Equal(seen.declared, g.declared) {
+		return fmt.Errorf("canary: %w: what a silo declares beside its model differs from run to run (%s the canary): it carries no noise and nobody pays for it", ErrCanary, who)
+	}
+	if !reflect.DeepEqual(seen.charged, g.charged) {
+		return fmt.Errorf("canary: %w: what is charged differs from run to run (%s the canary): the price must follow from public numbers alone", ErrCanary, who)
+	}
+	return nil
+}
