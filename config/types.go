@@ -36,8 +36,8 @@ type Data struct {
 	Ink               string       `yaml:"ink,omitempty" jsonschema:"enum=dark,enum=light" jsonschema_description:"writers: dark ink on white (the default), as LEAF has it, or light on black, as MNIST has it, which trains faster"`
 	Partition         string       `yaml:"partition,omitempty" jsonschema:"enum=random,enum=sex,enum=race" jsonschema_description:"adult and compas: clients of samples rows each, dealt out at random (the default), or so that all rows of a client have the same sex or race"`
 	SensitiveFeatures bool         `yaml:"sensitive_features,omitempty" jsonschema_description:"adult and compas: sex and race are features, too"`
-	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: share of every silo's own examples that is held out, drawn by the seed"`
-	TrainLimit        int          `yaml:"train_limit,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos: at most so many examples to train a silo, drawn by the seed; 0: all"`
+	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: share of every silo's own examples that is held out, each by a hash of itself that the seed keys"`
+	TrainLimit        int          `yaml:"train_limit,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos: at most so many examples to train a silo, drawn by the seed; 0: all; not under sound accounting with add-remove"`
 	Silos             int          `yaml:"silos,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"rotated-mnist and cifar10-silos: how many silos share the pictures"`
 	Mask              float64      `yaml:"mask,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"rotated-mnist: probability of a white patch at every place of a silo's mask; 0: no masks"`
 	MaskSize          int          `yaml:"mask_size,omitempty" jsonschema:"minimum=1,maximum=28" jsonschema_description:"rotated-mnist: side of a patch in pixels"`

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"image/color"
 	"image/png"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // Brain scans of ADNI, paper 002, appendix B.1: a silo is a maker of scanners, a
@@ -172,18 +169,33 @@ func readADNITargets(path string) (map[[2]string]float64, error) {
 	return targets, nil
 }
 
-// Federation holds out a share of every silo's pictures, drawn by the seed.
+// Federation holds out a share of every silo's pictures, drawn from each picture alone.
 func (a *ADNI) Federation(seed uint64, testShare float64, limit int) (*Federation, error) {
 	if !(testShare > 0 && testShare < 1) {
 		return nil, fmt.Errorf("ADNI: a test share of %v; allowed: between 0 and 1", testShare)
 	}
-	family := rng.NewFamily(seed, "silo split")
-	out := newPictureSilos(0, limit, a.Report)
+	out := newPictureSilos(0, 0, a.Report)
 	for k, name := range a.Silos {
-		order := slices.Clone(a.Index[k])
-		family.Stream(0, k).Shuffle(order)
-		held := int(math.Ceil(testShare*float64(len(order)) - 1e-9))
-		out.add(name, 0, Pictures{a.Images, order[held:]}, Pictures{a.Images, order[:held]})
+		index := a.Index[k]
+		number := func(purpose string) func(int) uint64 {
+			draw := newRowDraw(seed, purpose, name)
+			return func(i int) uint64 { return draw.of(a.Images.picture(index[i])) }
+		}
+		train, test := holdOut(len(index), testShare, number("hold out"))
+		kept := atMost(limit, train, number("limit"))
+		if over := len(train) - len(kept); over > 0 {
+			out.f.Report.leaveOutMany(leftOverLimit, over)
+		}
+		out.add(name, 0, Pictures{a.Images, at(index, kept)}, Pictures{a.Images, at(index, test)})
 	}
 	return out.done()
+}
+
+// at are the values in some places.
+func at(values, places []int) []int {
+	out := make([]int, len(places))
+	for i, place := range places {
+		out[i] = values[place]
+	}
+	return out
 }

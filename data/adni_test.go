@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"slices"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
@@ -65,8 +66,17 @@ func TestADNI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Train[1].Len() != 4 || f.Test[1].Len() != 2 || f.Classes != 0 || f.Train[0].Len() != 1 {
-		t.Errorf("%v: %d and %d", f.Names, f.Train[1].Len(), f.Test[1].Len())
+	seen := map[int]bool{}
+	for k := range f.Train {
+		for _, i := range slices.Concat(f.Train[k].Index, f.Test[k].Index) {
+			if seen[i] {
+				t.Errorf("picture %d is there twice", i)
+			}
+			seen[i] = true
+		}
+	}
+	if len(seen) != 8 || f.Train[1].Len()+f.Test[1].Len() != 6 || f.Classes != 0 {
+		t.Errorf("%v: %d pictures; %d and %d", f.Names, len(seen), f.Train[1].Len(), f.Test[1].Len())
 	}
 }
 

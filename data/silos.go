@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // Silo is one institution and all its rows, before anything is held out.
@@ -48,8 +46,8 @@ const notStandardised = "standardisation (every silo's features are scaled by it
 // SiloOptions say how silos become a federation.
 type SiloOptions struct {
 	Seed uint64
-	// TestShare is the share of every silo's rows that is held out, rounded up to
-	// whole rows, as scikit-learn's train_test_split does.
+	// TestShare is the share of every silo's rows that is held out: each row by a number
+	// of its own, so that how many there are in the end follows from chance.
 	TestShare float64
 	// TrainLimit is how many rows a silo trains on at most; 0: all that are left.
 	TrainLimit  int
@@ -82,14 +80,14 @@ func (o SiloOptions) check(features int) error {
 
 // Why silos and examples are left out.
 const (
-	leftTinySilo  = "silo with too few examples to hold any out"
+	leftTinySilo  = "silo with too few examples to train on"
 	leftOverLimit = "examples above data.train_limit"
 	leftUneven    = "examples that do not divide among the silos"
 )
 
-// Federation holds out part of every silo's rows, by a shuffle keyed by the seed
-// and the silo's place, and scales features. Silos that cannot be split are left
-// out and counted.
+// Federation holds out part of every silo's rows, by numbers drawn from each row
+// alone, and scales features. A silo without rows to train on is left out and counted;
+// one that holds nothing out stays.
 func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	if err := o.check(s.Features); err != nil {
 		return nil, err
@@ -97,26 +95,25 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	f := &Federation{Features: s.Features, Classes: s.Classes}
 	report := s.Report
 	report.LeftOut, report.Notes = slices.Clone(report.LeftOut), slices.Clone(report.Notes)
-	family := rng.NewFamily(o.Seed, "silo split")
-	for k, silo := range s.All {
-		n := silo.Rows.Len()
-		held := int(math.Ceil(o.TestShare*float64(n) - 1e-9))
-		if held < 1 || held >= n {
-			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", silo.Name, n))
+	var buffer []byte
+	for _, silo := range s.All {
+		number := func(purpose string) func(int) uint64 {
+			draw := newRowDraw(o.Seed, purpose, silo.Name)
+			return func(i int) uint64 {
+				buffer = silo.Rows.bytes(i, buffer)
+				return draw.of(buffer)
+			}
+		}
+		train, test := holdOut(silo.Rows.Len(), o.TestShare, number("hold out"))
+		if len(train) == 0 {
+			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", silo.Name, silo.Rows.Len()))
 			continue
 		}
-		order := make([]int, n)
-		for i := range order {
-			order[i] = i
+		kept := atMost(o.TrainLimit, train, number("limit"))
+		if over := len(train) - len(kept); over > 0 {
+			report.leaveOutMany(leftOverLimit, over)
 		}
-		family.Stream(0, k).Shuffle(order)
-		test, train := order[:held], order[held:]
-		if o.TrainLimit > 0 && len(train) > o.TrainLimit {
-			report.leaveOutMany(leftOverLimit, len(train)-o.TrainLimit)
-			train = train[:o.TrainLimit]
-		}
-		slices.Sort(test)
-		slices.Sort(train)
+		train = kept
 		a, b := silo.Rows.pick(train), silo.Rows.pick(test)
 		centre, scale := o.Centre, o.Scale
 		if o.Standardise == BySilo {

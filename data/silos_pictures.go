@@ -22,7 +22,7 @@ func newPictureSilos(classes, limit int, report LoadReport) *pictureSilos {
 // limit takes a random part of them.
 func (p *pictureSilos) add(name string, group int, train, test Pictures) {
 	report := p.f.Report
-	if len(train.Index) == 0 || len(test.Index) == 0 {
+	if len(train.Index) == 0 {
 		report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d to train, %d held out", name, len(train.Index), len(test.Index)))
 		return
 	}

@@ -28,19 +28,18 @@ func someSilos(sizes ...int) *Silos {
 }
 
 func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
-	s := someSilos(22, 10, 1, 5)
+	s := someSilos(2200, 1000, 0, 500)
 	f, err := s.Federation(SiloOptions{Seed: 3, TestShare: 0.2, Standardise: Unscaled})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ceil(0.2*22), ceil(0.2*10), none, ceil(0.2*5)
 	if !slices.Equal(f.Names, []string{"s 0", "s 1", "s 3"}) || f.Report.Count(leftTinySilo) != 1 {
 		t.Fatalf("%v; %s", f.Names, f.Report)
 	}
 	seen := map[float64]bool{}
-	for k, held := range []int{5, 2, 1} {
-		if f.Test[k].Len() != held {
-			t.Errorf("%s holds out %d rows, want %d", f.Names[k], f.Test[k].Len(), held)
+	for k, n := range []float64{2200, 1000, 500} {
+		if off := (float64(f.Test[k].Len()) - 0.2*n) / math.Sqrt(0.16*n); math.Abs(off) > 4.9 {
+			t.Errorf("%s holds out %d of %v rows, %.1f standard deviations off", f.Names[k], f.Test[k].Len(), n, off)
 		}
 		for _, y := range slices.Concat(f.Train[k].Y, f.Test[k].Y) {
 			if seen[y] {
@@ -49,8 +48,8 @@ func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
 			seen[y] = true
 		}
 	}
-	if len(seen) != 37 {
-		t.Errorf("%d rows of 37", len(seen))
+	if len(seen) != 3700 {
+		t.Errorf("%d rows of 3700", len(seen))
 	}
 	again, err := s.Federation(SiloOptions{Seed: 3, TestShare: 0.2, Standardise: Unscaled})
 	if err != nil || !slices.Equal(again.Train[0].Y, f.Train[0].Y) {
@@ -60,11 +59,80 @@ func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
 	if err != nil || slices.Equal(other.Train[0].Y, f.Train[0].Y) {
 		t.Errorf("another seed drew the same rows (%v)", err)
 	}
-	if small := f.SmallerThan(9); !slices.Equal(small, []string{"s 1", "s 3"}) {
-		t.Errorf("below 9 rows: %v", small)
+	if small := f.SmallerThan(1000); !slices.Equal(small, []string{"s 1", "s 3"}) {
+		t.Errorf("below 1000 rows: %v", small)
 	}
 	if len(f.NotCovered) != 0 {
 		t.Errorf("nothing was scaled, but not covered: %v", f.NotCovered)
+	}
+}
+
+// TestOneRowLessChangesNoOther: what is held out and what is trained on, with every row
+// taken away once. A split by shuffled places moves about a third of the others.
+func TestOneRowLessChangesNoOther(t *testing.T) {
+	s := someSilos(60)
+	parts := func(s *Silos) (train, test map[float64]bool) {
+		f, err := s.Federation(SiloOptions{Seed: 5, TestShare: 0.2, Standardise: Unscaled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, test = map[float64]bool{}, map[float64]bool{}
+		for _, y := range f.Train[0].Y {
+			train[y] = true
+		}
+		for _, y := range f.Test[0].Y {
+			test[y] = true
+		}
+		return train, test
+	}
+	train, test := parts(s)
+	for gone := range 60 {
+		var keep []int
+		for i := range 60 {
+			if i != gone {
+				keep = append(keep, i)
+			}
+		}
+		less := &Silos{All: []Silo{{Name: s.All[0].Name, Rows: s.All[0].Rows.pick(keep)}}, Features: s.Features}
+		y := s.All[0].Rows.Y[gone]
+		a, b := parts(less)
+		for _, i := range keep {
+			other := s.All[0].Rows.Y[i]
+			if a[other] != train[other] || b[other] != test[other] {
+				t.Fatalf("without row %v, row %v changes its part", y, other)
+			}
+		}
+	}
+}
+
+// TestALimitReplacesAtMostOne: with a limit on rows, one row replaced by another
+// changes at most one row that is trained on.
+func TestALimitReplacesAtMostOne(t *testing.T) {
+	train := func(s *Silos) map[float64]bool {
+		f, err := s.Federation(SiloOptions{Seed: 5, TestShare: 0.2, TrainLimit: 20, Standardise: Unscaled})
+		if err != nil || f.Train[0].Len() != 20 {
+			t.Fatal(err)
+		}
+		out := map[float64]bool{}
+		for _, y := range f.Train[0].Y {
+			out[y] = true
+		}
+		return out
+	}
+	s := someSilos(60)
+	before := train(s)
+	for i := range 60 {
+		other := someSilos(60)
+		other.All[0].Rows.Y[i] += 1e6
+		new := 0
+		for y := range train(other) {
+			if !before[y] {
+				new++
+			}
+		}
+		if new > 1 {
+			t.Errorf("row %d replaced: %d rows are new", i, new)
+		}
 	}
 }
 
@@ -116,7 +184,7 @@ func TestPublicConstantsAreCovered(t *testing.T) {
 		t.Errorf("(7-2)/2 is %v", f.Train[0].X[1])
 	}
 	o.TrainLimit = 3
-	if f, err = s.Federation(o); err != nil || f.Train[0].Len() != 3 || f.Test[0].Len() != 2 || f.Report.Count(leftOverLimit) != 5 {
+	if f, err = s.Federation(o); err != nil || f.Train[0].Len() != 3 || f.Test[0].Len()+f.Report.Count(leftOverLimit) != 7 {
 		t.Errorf("a limit of 3: %d rows and %d held out; %s (%v)", f.Train[0].Len(), f.Test[0].Len(), f.Report, err)
 	}
 }
@@ -135,8 +203,8 @@ func TestSilosRefuse(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	_, err := someSilos(1, 1).Federation(SiloOptions{TestShare: 0.2, Standardise: Unscaled})
-	wantError(t, "tiny silos alone", err, "no silo is left", "s 1: 1 rows")
+	_, err := someSilos(0, 0).Federation(SiloOptions{TestShare: 0.2, Standardise: Unscaled})
+	wantError(t, "empty silos alone", err, "no silo is left", "s 1: 0 rows")
 }
 
 func schoolTable(rows ...string) string {
@@ -250,9 +318,9 @@ func TestRealVehicle(t *testing.T) {
 	if len(f.Train) != 23 || rows != 1860 || ones != 1023 || f.Features != 100 || f.Classes != 2 {
 		t.Errorf("%d sensors, %d rows, %v of label 1, %d features", len(f.Train), rows, ones, f.Features)
 	}
-	// With a quarter held out only 5 sensors (of 130, 147, 156, 388 and 534 rows)
-	// have one batch of 64; the next one, of 84, keeps 63.
-	if small := f.SmallerThan(64); len(small) != 18 {
+	// With a quarter held out the 5 sensors of 130, 147, 156, 388 and 534 rows have one
+	// batch of 64; the next one, of 84, just so with this seed.
+	if small := f.SmallerThan(64); len(small) != 17 {
 		t.Errorf("%d sensors hold less than a batch of 64: %v", len(small), small)
 	}
 	if len(f.NotCovered) != 2 {

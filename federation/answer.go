@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
@@ -20,6 +22,7 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		return fmt.Errorf("the server asks for round %d of run %q; the plan has %d rounds of run %q",
 			round+1, w.GetSlot().GetRun(), s.run.Algorithm.Rounds, s.plan.Run)
 	}
+	asked := time.Now()
 	p.o.Log.Info("asked", "round", round+1, "cohort", w.GetCohort(), "seconds_left", w.GetMillisecondsLeft()/1000)
 	if err := p.settleEarlier(ctx, s, int(round)); err != nil {
 		return err
@@ -28,7 +31,7 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 	entry, known := p.o.Ledger.Entry(slot)
 	switch {
 	case known && entry.Status == ledger.Stored:
-		return p.send(ctx, s, slot)
+		return p.sendAfter(ctx, s, slot, asked)
 	case known && (entry.Status == ledger.Committed || entry.Status == ledger.Abandoned):
 		p.o.Log.Warn("the server asks again for a round that is settled here", "round", round+1, "status", entry.Status)
 		p.decline(ctx, s, round, false, "failure")
@@ -52,11 +55,29 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		return err
 	case err != nil && ledgerFailed(err):
 		return err // fail closed: nothing is sent until the ledger can be trusted again
-	case err != nil || !released:
+	case err != nil || !released: // not even noise could be drawn: it has nothing to do with the data
 		p.report.Declined++
 		p.o.Log.Error("no release in this round", "round", round+1, "error", err)
 		p.decline(ctx, s, round, false, "failure")
 		return nil
+	}
+	return p.sendAfter(ctx, s, slot, asked)
+}
+
+// sendAfter holds a release back until the participant's public answer time, so that
+// how long training took does not show in when the answer comes.
+func (p *Participant) sendAfter(ctx context.Context, s *session, slot ledger.Slot, asked time.Time) error {
+	if wait := time.Until(asked.Add(p.o.AnswerAfter)); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+		}
+	} else if p.o.AnswerAfter > 0 {
+		p.o.Log.Warn("the answer took longer than answer_seconds: the server can tell; choose more",
+			"round", slot.Round+1, "seconds", time.Since(asked).Seconds(), "answer_seconds", p.o.AnswerAfter.Seconds())
 	}
 	return p.send(ctx, s, slot)
 }
@@ -89,7 +110,31 @@ func (p *Participant) begin(ctx context.Context, s *session, w *wire.Work) (fl.B
 	if err != nil {
 		return b, err
 	}
-	return b, s.expects(b, int(w.GetSlot().GetRound()))
+	if err := s.expects(b, int(w.GetSlot().GetRound())); err != nil {
+		return b, err
+	}
+	return b, p.bounds(s, b)
+}
+
+// bounds refuses values that no honest training needs, before data is touched: those
+// beyond the plan's, and, since the plan is the server's, beyond this participant's own
+// bound. What a server sends beside the models are at most squares and products of them.
+func (p *Participant) bounds(s *session, b fl.Broadcast) error {
+	most := fl.LargestValue(s.run)
+	if own := p.o.Policy.MaximumValue; own > 0 {
+		most = min(most, own)
+	}
+	for _, part := range []struct {
+		values []float64
+		most   float64
+	}{{b.Hypotheses, most}, {b.Memory, most * most}} {
+		for _, v := range part.values {
+			if !(math.Abs(v) <= part.most) {
+				return fmt.Errorf("%w: round %d begins with a value of %v; this participant takes up to %v (maximum_value of its policy, and the plan)", fl.ErrRefused, b.Round+1, v, part.most)
+			}
+		}
+	}
+	return nil
 }
 
 // expects refuses a broadcast that does not follow from the plan: a server must not
@@ -139,7 +184,20 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 		}
 		return nil
 	}
-	released, err := s.half.respond(&s.worker, b, me, s.out)
+	released, err := p.attempt(s, b, me)
+	if err != nil && pay.refused == nil && !ledgerFailed(err) {
+		// A missing answer would tell of the data what nobody has paid for: what is sent is
+		// noise around a fixed vector.
+		p.o.Log.Error("TRAINING FAILED: what this participant releases in this round says nothing of its data", "round", slot.Round+1, "error", err)
+		p.report.Blank++
+		blank, recalled := s.recall(slot.Round)
+		if recalled != nil {
+			return false, recalled
+		}
+		blank.Purse, blank.Keep, blank.Blank = pay, me.Keep, true
+		me = blank
+		released, err = p.attempt(s, b, me)
+	}
 	switch {
 	case pay.refused != nil:
 		return false, fmt.Errorf("%w: %w", fl.ErrRefused, pay.refused)
@@ -172,18 +230,30 @@ func (s *session) recall(round int) (*fl.Participant, error) {
 	return &me, nil
 }
 
-func (h *Half) respond(w *fl.Worker, b fl.Broadcast, me *fl.Participant, out []float64) (bool, error) {
-	var released bool
-	var err error
+// attempt has the half respond, and tells the participant's owner, and nobody else,
+// what went wrong on the way.
+func (p *Participant) attempt(s *session, b fl.Broadcast, me *fl.Participant) (released bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			released, err = false, fmt.Errorf("training panicked: %v\n%s", r, debug.Stack())
+			s.worker = fl.Worker{} // it may be in the middle of something
+		}
+	}()
+	h := s.half
 	if h.Respond != nil {
-		released, err = h.Respond(b, me, out)
+		released, err = h.Respond(b, me, s.out)
 	} else {
-		released, err = h.Algorithm.Respond(w, b, me, out)
+		released, err = h.Algorithm.Respond(&s.worker, b, me, s.out)
 	}
 	if h.Failure != nil {
 		if failure := h.Failure(); failure != nil {
-			return false, errors.Join(failure, err)
+			p.report.Blank++
+			p.o.Log.Error("THE TRAINER FAILED: what this participant releases in this round says little or nothing of its data", "round", b.Round+1, "error", failure)
 		}
+	}
+	if err == nil && me.Mishap != nil {
+		p.report.Blank++
+		p.o.Log.Error("TRAINING LEFT THE FINITE NUMBERS: a fixed vector was released in its place, with noise", "round", b.Round+1, "error", me.Mishap)
 	}
 	return released, err
 }

@@ -161,7 +161,7 @@ func helperParticipant() int {
 		p := NewParticipant(ParticipantOptions{
 			Client: mortalClient{client, m}, Name: member.Name(), Federation: member.Federation(), Signer: member.Signer(),
 			Ledger: mortalLedger{book, m}, Policy: policy, Seeded: os.Getenv("COTERIE_TEST_SEEDED") != "",
-			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Half: halfOf(f, nil),
+			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Half: halfOf(f, nil, nil),
 			Memory: func(run string) (Memory, error) {
 				files, err := OpenMemory(f.Out, run)
 				return mortalMemory{files, m}, err

@@ -3,8 +3,6 @@ package federation
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // chaosRun has noise that can be repeated, so that a run has one right end.
@@ -127,8 +126,9 @@ func (d *doomed) run(after func(kill int) time.Duration) (hash string, kills int
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	sum := sha256.Sum256(text)
-	hash = hex.EncodeToString(sum[:])
+	if hash, err = model.TensorsSHA256(text); err != nil {
+		d.t.Fatal(err)
+	}
 	for i, home := range homes {
 		if home != hash {
 			d.t.Errorf("%s took home %.8s, the server has %.8s", chaosNames[i], home, hash)

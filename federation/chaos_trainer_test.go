@@ -37,7 +37,7 @@ func TestTrainerExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, err := halfOf(f, nil)(context.Background(), Plan{Participants: 3, Shape: Shape{Features: 2}}, run, run, 0)
+	half, err := halfOf(f, nil, nil)(context.Background(), Plan{Participants: 3, Shape: Shape{Features: 2}}, run, run, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

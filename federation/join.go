@@ -108,6 +108,10 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if err != nil {
 		return res, err
 	}
+	rows, err := o.File.Data.read() // faults of the data are found before a server is asked anything
+	if err != nil {
+		return res, err
+	}
 	server := o.File.Server
 	if server == "" {
 		server = m.Server()
@@ -123,7 +127,7 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	p := NewParticipant(ParticipantOptions{
 		Client: client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
 		Ledger: book, Policy: o.Policy, Seeded: o.Seeded, Log: o.Log,
-		Half:   halfOf(o.File, o.Folder),
+		Half: halfOf(o.File, rows, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
 		Memory: func(run string) (Memory, error) { return OpenMemory(o.File.Out, run) },
 		Renew:  renewal(m, client, transport, o.Log),
 	})

@@ -9,13 +9,15 @@ import (
 
 // JoinFile is what `coterie join` reads. Paths are relative to the file.
 type JoinFile struct {
-	Server   string       `yaml:"server" jsonschema_description:"address of the server, host:port; empty: as the invitation said"`
-	Identity string       `yaml:"identity" jsonschema_description:"folder of the participant's key and certificate"`
-	Ledger   string       `yaml:"ledger" jsonschema_description:"folder of the dataset's privacy ledger"`
-	Policy   string       `yaml:"policy" jsonschema_description:"policy file: what may be released at all"`
-	Out      string       `yaml:"out" jsonschema_description:"folder for the models, and for what the participant must remember"`
-	Data     Source       `yaml:"data" jsonschema_description:"what this participant trains on"`
-	Trainer  trainer.Spec `yaml:"trainer" jsonschema_description:"a program that trains in this one's place"`
+	Server   string `yaml:"server" jsonschema_description:"address of the server, host:port; empty: as the invitation said"`
+	Identity string `yaml:"identity" jsonschema_description:"folder of the participant's key and certificate"`
+	Ledger   string `yaml:"ledger" jsonschema_description:"folder of the dataset's privacy ledger"`
+	Policy   string `yaml:"policy" jsonschema_description:"policy file: what may be released at all"`
+	Out      string `yaml:"out" jsonschema_description:"folder for the models, and for what the participant must remember"`
+	Data     Source `yaml:"data" jsonschema_description:"what this participant trains on"`
+	// AnswerSeconds is public: it says nothing of the data.
+	AnswerSeconds float64      `yaml:"answer_seconds" jsonschema:"minimum=0" jsonschema_description:"how long after being asked an answer is sent, at the earliest: longer than training ever takes hides how long it took; 0: at once"`
+	Trainer       trainer.Spec `yaml:"trainer" jsonschema_description:"a program that trains in this one's place"`
 }
 
 // Source says where a participant's data come from.

@@ -137,7 +137,7 @@ func TestMomentsSurviveACrash(t *testing.T) {
 		}
 		p := NewParticipant(ParticipantOptions{
 			Name: "a", Federation: "f", Signer: public, Ledger: book, Policy: policy, Log: quiet(),
-			Half: halfOf(JoinFile{Data: Source{Kind: "run", Client: -1}}, folder),
+			Half: halfOf(JoinFile{Data: Source{Kind: "run", Client: -1}}, nil, folder),
 			Memory: func(run string) (Memory, error) {
 				m, err := OpenMemory(dir, run)
 				return &stumbling{m, c.fails}, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
@@ -38,6 +39,9 @@ type ParticipantOptions struct {
 	Half func(ctx context.Context, plan Plan, run, private config.Run, index int) (*Half, error)
 	// Memory of a run.
 	Memory func(run string) (Memory, error)
+	// AnswerAfter is how long after being asked an answer is sent, at the earliest: a
+	// public time, so that how long training takes does not tell of the data.
+	AnswerAfter time.Duration
 	// Seeded allows plans whose noise everybody can repeat: for tests of the program.
 	Seeded bool
 	// Renew is called between rounds; it may replace the certificate. Nil: never.
@@ -57,6 +61,9 @@ type Half struct {
 	Failure     func() error
 	Enforcement ledger.Enforcement
 	NotCovered  []string // by the claims of its releases, on account of who trains
+	// Uncovered is what was done to Data that no accounting covers: then nothing is
+	// proved about single examples.
+	Uncovered []string
 	// Planned is what every release costs, if Respond knows.
 	Planned *event.Release
 	// Close lets go of what the half holds. It may be nil.
@@ -73,6 +80,9 @@ type Report struct {
 	Released    int    `json:"released"` // accepted by the server, in this process
 	Late        int    `json:"late"`     // paid for, but the round was over
 	Declined    int    `json:"declined"`
+	// Blank counts releases in which training failed: they are noise around a fixed
+	// vector. The server does not know it.
+	Blank       int    `json:"blank"`
 	Stopped     string `json:"stopped"`
 	ModelSHA256 string `json:"model_sha256"`
 	// Enforcement and NotCovered are about a trainer, if there is one.
@@ -161,7 +171,7 @@ func (p *Participant) join(ctx context.Context) error {
 	}
 	p.report = Report{
 		Run: plan.Run, Participant: p.o.Name, Index: int(reply.GetIndex()), PlanSHA256: fmt.Sprintf("%x", sum),
-		Released: p.report.Released, Late: p.report.Late, Declined: p.report.Declined,
+		Released: p.report.Released, Late: p.report.Late, Declined: p.report.Declined, Blank: p.report.Blank,
 	}
 	s := &session{plan: plan, run: run, sum: sum, index: int(reply.GetIndex())}
 	if err := p.agree(s); err != nil {
@@ -175,12 +185,24 @@ func (p *Participant) join(ctx context.Context) error {
 		return err
 	}
 	p.session = s
-	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.half.NotCovered
-	for _, what := range s.half.NotCovered {
+	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.notCovered()
+	for _, what := range p.report.NotCovered {
 		p.o.Log.Warn("not covered by this participant's privacy claims", "what", what)
 	}
 	p.o.Log.Info("joined", "run", plan.Run, "index", s.index, "plan", fmt.Sprintf("%.8x", sum), "method", run.Algorithm.Kind, "rounds", run.Algorithm.Rounds)
 	return nil
+}
+
+// notCovered is what this participant's claims leave out, beyond what the plan says.
+func (s *session) notCovered() []string {
+	list := slices.Concat(s.half.NotCovered, s.half.Uncovered)
+	if s.run.Algorithm.Kind == "group-private" && s.run.Algorithm.Mode != "sound" {
+		list = append(list, "declining: in paper mode what a release costs at a distance follows from the update's own length, and so may whether the ledger pays for it")
+	}
+	if s.half.Algorithm.ReleaseLength() > 0 {
+		list = append(list, "time: how long training takes, as far as it passes answer_seconds")
+	}
+	return list
 }
 
 // reconcile holds the ledger against the last receipt that the server has: an old
@@ -208,6 +230,9 @@ func (p *Participant) agree(s *session) error {
 	}
 	if Seeded(s.run) && !p.o.Seeded {
 		return fmt.Errorf("%w: the plan's noise follows from its seed, so the server could subtract it; only --unsafe-seeded-noise allows that", fl.ErrRefused)
+	}
+	if after, deadline := p.o.AnswerAfter.Seconds(), s.plan.DeadlineSeconds; after > 0 && after >= deadline {
+		return fmt.Errorf("%w: answer_seconds is %v, but the plan's rounds end after %v: no answer would come in time", fl.ErrRefused, after, deadline)
 	}
 	m, err := newModel(s.run, s.plan.Shape)
 	if err != nil {
@@ -238,7 +263,7 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 		return err
 	}
 	s.memorySent = len(told.Memory)
-	s.first = fl.Participant{ID: s.index, Name: s.half.Name, Data: s.half.Data}
+	s.first = fl.Participant{ID: s.index, Name: s.half.Name, Data: s.half.Data, Uncovered: s.half.Uncovered}
 	if err := a.Prepare(&s.first); err != nil {
 		return err
 	}

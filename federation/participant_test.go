@@ -79,14 +79,14 @@ func TestCSVData(t *testing.T) {
 	}
 	s := Source{Kind: "csv", Path: path, Target: "y", Features: []string{"b", "a"}}
 	write("a,y,b\n1, 2,3\n4,5,6e-1\n")
-	c, _, err := s.load(nil, Shape{Features: 2}, config.Run{}, 0)
+	c, err := s.read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(c.X, c.Y); got != "[3 1 0.6 4] [2 5]" {
 		t.Errorf("read as %s", got)
 	}
-	if _, _, err := s.load(nil, Shape{Features: 3}, config.Run{}, 0); err == nil {
+	if err := new(Half).load(s, c, nil, Shape{Features: 3}, config.Run{}, 0); err == nil {
 		t.Error("two features serve for a model of three")
 	}
 	for text, want := range map[string]string{
@@ -100,7 +100,7 @@ func TestCSVData(t *testing.T) {
 		"a,b,y\n1,2,1e999\n": "not a finite number",
 	} {
 		write(text)
-		if _, _, err := s.load(nil, Shape{Features: 2}, config.Run{}, 0); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.read(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}

@@ -23,6 +23,7 @@ type Policy struct {
 	MaximumLeak       float64 `yaml:"maximum_leak" jsonschema:"minimum=0" jsonschema_description:"most that one release may lose at its radius, parameters divided by noise multiplier; 0: any"`
 	MaximumRounds     int     `yaml:"maximum_rounds" jsonschema:"minimum=0" jsonschema_description:"most rounds of a plan; 0: any"`
 	MaximumParameters int     `yaml:"maximum_parameters" jsonschema:"minimum=1" jsonschema_description:"most values that all models of a plan may have together: memory that a server may ask for"`
+	MaximumValue      float64 `yaml:"maximum_value" jsonschema:"minimum=0" jsonschema_description:"largest magnitude of a model's value that is trained from; a broadcast beyond it is refused before data is touched; 0: the plan's bound alone"`
 	MinimumCohort     int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
 }
 
@@ -44,7 +45,7 @@ type Ceiling struct {
 
 // LoadPolicy reads a policy file.
 func LoadPolicy(text []byte) (Policy, error) {
-	p := Policy{MaximumParameters: 200_000_000}
+	p := Policy{MaximumParameters: 200_000_000, MaximumValue: 1e9}
 	err := config.Decode(text, &p, func() config.Faults {
 		var c config.Checker
 		c.Require(len(p.Ceilings) > 0, "ceilings", "names nothing: without a ceiling nothing may be released")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
@@ -32,13 +33,20 @@ type purse struct {
 	enforcement ledger.Enforcement
 	log         *slog.Logger // nil: nothing is said
 	paid        bool
-	refused     error // why the ledger would not pay
+	release     event.Release // that was paid for
+	refused     error         // why the ledger would not pay
 }
 
 // Reserve is durable when it returns nil.
 func (p *purse) Reserve(round int, r event.Release) error {
 	if round != p.slot.Round {
 		return fmt.Errorf("a release of round %d is to be paid in round %d", round+1, p.slot.Round+1)
+	}
+	if p.paid { // the round is made once more, without the data
+		if !reflect.DeepEqual(r, p.release) {
+			return fmt.Errorf("round %d was paid for %+v, not for %+v", round+1, p.release, r)
+		}
+		return nil
 	}
 	if err := p.policy.AllowsRelease(r); err != nil {
 		p.refused = err
@@ -52,7 +60,7 @@ func (p *purse) Reserve(round int, r event.Release) error {
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
 		return fmt.Errorf("%w: %w", errPersist, err) // fail closed
 	}
-	p.paid = err == nil
+	p.paid, p.release = err == nil, r
 	if p.paid && p.log != nil {
 		p.log.Info("paid for a release", append([]any{"round", round + 1}, spelled(r)...)...)
 	}

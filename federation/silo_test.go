@@ -28,6 +28,7 @@ privacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}
 `
 
 const siloPolicy = `ceilings:
+  - {unit: example, relation: replace-one, claim: heuristic, epsilon: 7, delta: 1.0e-4} # Vehicle was scaled at its source
   - {unit: example, relation: replace-one, claim: proved, epsilon: 7, delta: 1.0e-4}
 methods: [mr-mtl, mocha]
 `

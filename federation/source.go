@@ -20,9 +20,9 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// halfOf builds the participant's half from its own file: data, and a trainer if
-// there is one.
-func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.Run, config.Run, int) (*Half, error) {
+// halfOf builds the participant's half from its own file: its rows if the file names
+// them, and a trainer if there is one.
+func halfOf(f JoinFile, rows *data.Client, folder *data.Folder) func(context.Context, Plan, config.Run, config.Run, int) (*Half, error) {
 	return func(ctx context.Context, plan Plan, run, private config.Run, index int) (*Half, error) {
 		m, err := newModel(run, plan.Shape)
 		if err != nil {
@@ -40,7 +40,7 @@ func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.
 				h.NotCovered = []string{"the trainer's own network, files and timing"}
 			}
 		}
-		if err := h.fill(f, folder, child, plan, run, private, index, m); err != nil {
+		if err := h.fill(f, rows, folder, child, plan, run, private, index, m); err != nil {
 			if h.Close != nil {
 				err = errors.Join(err, h.Close())
 			}
@@ -50,7 +50,7 @@ func halfOf(f JoinFile, folder *data.Folder) func(context.Context, Plan, config.
 	}
 }
 
-func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, plan Plan, run, private config.Run, index int, m model.Model) error {
+func (h *Half) fill(f JoinFile, rows *data.Client, folder *data.Folder, child *trainer.Trainer, plan Plan, run, private config.Run, index int, m model.Model) error {
 	if child != nil && run.Data.Standardise == string(data.ByPaid) {
 		return fmt.Errorf("%w: data.standardise is paid, but a trainer's rows are scaled by the trainer; the plan must say public or none", fl.ErrRefused)
 	}
@@ -60,7 +60,7 @@ func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, pla
 	}
 	if f.Data.Kind == "trainer" {
 		h.Data = child.Client()
-	} else if h.Data, h.Name, err = f.Data.load(folder, plan.Shape, run, index); err != nil {
+	} else if err := h.load(f.Data, rows, folder, plan.Shape, run, index); err != nil {
 		return err
 	}
 	if child == nil || child.Mode() == trainer.ModeMethod {
@@ -83,7 +83,7 @@ func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, pla
 	}
 	h.NotCovered = own.NotCovered()
 	release := own.Release()
-	h.Planned = &release
+	h.Planned, h.Failure = &release, own.Failure
 	h.Respond = func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
 		if err := own.Respond(b.Round, b.Hypotheses, p.Purse, out); err != nil {
 			return false, err
@@ -96,36 +96,41 @@ func (h *Half) fill(f JoinFile, folder *data.Folder, child *trainer.Trainer, pla
 // mostSynthetic bounds the data that a plan may make a participant draw.
 const mostSynthetic = 1e8
 
+// read reads the rows that the participant's own file names, if it names any.
+func (s Source) read() (*data.Client, error) {
+	if s.Kind != "csv" {
+		return nil, nil
+	}
+	return readCSV(s)
+}
+
 // load is what this participant trains on, and its silo's name if it has one.
-func (s Source) load(folder *data.Folder, shape Shape, run config.Run, index int) (*data.Client, string, error) {
-	if s.Kind == "csv" {
-		c, err := readCSV(s)
-		if err != nil {
-			return nil, "", err
+func (h *Half) load(s Source, rows *data.Client, folder *data.Folder, shape Shape, run config.Run, index int) error {
+	if rows != nil {
+		if rows.Features != shape.Features {
+			return fmt.Errorf("data.features names %d columns; the run's model has %d features", rows.Features, shape.Features)
 		}
-		if c.Features != shape.Features {
-			return nil, "", fmt.Errorf("data.features names %d columns; the run's model has %d features", c.Features, shape.Features)
-		}
-		return c, "", nil
+		h.Data = rows
+		return nil
 	}
 	if d := run.Data; d.Kind == "synthetic" && float64(d.Users+d.ValidationUsers)*float64(d.Samples)*float64(shape.Features+1) > mostSynthetic {
-		return nil, "", fmt.Errorf("%w: the plan's synthetic data have more than %v values", fl.ErrRefused, mostSynthetic)
+		return fmt.Errorf("%w: the plan's synthetic data have more than %v values", fl.ErrRefused, mostSynthetic)
 	}
 	f, err := folder.Load(run.Data, run.Seed)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	if s.Client >= 0 {
 		index = s.Client
 	}
 	if index >= len(f.Train) {
-		return nil, "", fmt.Errorf("data.client is %d; the run's data have %d clients", index, len(f.Train))
+		return fmt.Errorf("data.client is %d; the run's data have %d clients", index, len(f.Train))
 	}
-	name := ""
 	if index < len(f.Names) {
-		name = f.Names[index]
+		h.Name = f.Names[index]
 	}
-	return &f.Train[index], name, nil
+	h.Data, h.Uncovered = &f.Train[index], f.NotCovered
+	return nil
 }
 
 // readCSV reads rows of numbers. A cell that is no finite number is refused with its

@@ -98,5 +98,6 @@ func checkSiloRelation(c *config.Checker, run config.Run) {
 		return
 	}
 	c.Require(p.PublicSize > 0, "privacy.public_size", "is missing: under add-remove rate, steps and noise must not follow from a silo's size; declare one (or use relation replace-one)")
+	c.Require(run.Data.TrainLimit == 0, "data.train_limit", "is %d, but under add-remove a row less must not let another one in; allowed: 0 (or relation replace-one)", run.Data.TrainLimit)
 	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but under add-remove the number of examples is private; allowed: equal", a.Weights)
 }

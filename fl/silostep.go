@@ -1,6 +1,7 @@
 package fl
 
 import (
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/model"
@@ -81,6 +82,10 @@ func (s *Silo) descend(w *Worker, p *Participant, theta []float64, reg pull) err
 	} else if err := w.silo.sampler.Open(plan.drawn, plan.Rate, plan.Batch, w.silo.batches); err != nil {
 		return err
 	}
+	mine := p.Data
+	if p.Blank { // nothing is read of what may be the very fault
+		mine = &data.Client{Rows: data.Rows{Features: p.Data.Features}, Pictures: data.Pictures{Images: p.Data.Images}}
+	}
 	inside := reg.offset != nil && s.cfg.Prox == "inside" && plan.private()
 	if inside {
 		step.Shift = w.silo.other
@@ -95,7 +100,7 @@ func (s *Silo) descend(w *Worker, p *Participant, theta []float64, reg pull) err
 				step.Shift[i] = reg.slope*v + reg.offset[i]
 			}
 		}
-		if err := w.silo.learner.Gradient(w.silo.grad, theta, p.Data, batch, step); err != nil {
+		if err := w.silo.learner.Gradient(w.silo.grad, theta, mine, batch, step); err != nil {
 			return err
 		}
 		if reg.offset != nil && !inside {

@@ -225,7 +225,9 @@ func (s *Silos) line(i int, spend account.Guarantee, proved *account.Guarantee) 
 		cluster := int(p.Personal[len(s.models[0])])
 		line.Cluster = &cluster
 	}
-	line.TestMSE, line.TestError = s.figures(s.losses[i], float64(s.wrong[i])/float64(max(1, line.TestExamples)))
+	if line.TestExamples > 0 {
+		line.TestMSE, line.TestError = s.figures(s.losses[i], float64(s.wrong[i])/float64(line.TestExamples))
+	}
 	if m := plan.Target.Records; m > 1 {
 		epsilon, delta := plan.Target.Person(spend.Epsilon, spend.Delta)
 		line.ProtectsPerson = &SiloTarget{event.Number(epsilon), event.Number(delta), m}
