@@ -160,6 +160,7 @@ type clusterRow struct {
 	Method               string
 	Cluster              string
 	Clients, Median, Max string
+	Terms                string
 }
 
 // clusterRows are the clusters of one result, those with the largest budgets if
@@ -178,7 +179,7 @@ func clusterRows(label string, r sim.Result) (rows []clusterRow, left int) {
 	}
 	for _, i := range order {
 		c := r.History.Clusters[i]
-		row := clusterRow{Method: label, Cluster: count(i + 1), Clients: count(c.Clients), Median: "–", Max: "–"}
+		row := clusterRow{Method: label, Cluster: count(i + 1), Clients: count(c.Clients), Median: "–", Max: "–", Terms: claimed(r.Privacy.Statement)}
 		if c.Clients > 0 {
 			row.Median, row.Max = cost(float64(c.Median)), cost(float64(c.Max))
 		}

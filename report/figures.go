@@ -155,7 +155,7 @@ func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
 		label := methods[i].Label
 		switch {
 		case len(curves[i]) > 0 && ys[i].hi > 0:
-			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i])})
+			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), claimed(r.Privacy.Statement)})
 			for _, c := range curves[i] {
 				drawnClusters[c.cluster] = true
 			}
@@ -193,7 +193,7 @@ func newBudgetFigure(methods []method, results []sim.Result) panelFigure {
 			f.miss(label, s.words())
 			continue
 		}
-		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s)})
+		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s), claimed(r.Privacy.Statement)})
 		if s.endless > 0 {
 			f.Caption += fmt.Sprintf(" %s: not drawn are %s with an unlimited total.", label, counted(s.endless, "client", "clients"))
 		}

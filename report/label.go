@@ -175,6 +175,24 @@ func ceilingRow(r sim.Result) labelRow {
 	return row
 }
 
+// termsOf is what an epsilon depends on, in the few words that stand beside it.
+func termsOf(s event.Statement) string {
+	words := fmt.Sprintf("unit %s, relation %s", s.Unit, s.Relation)
+	switch {
+	case s.Claim == event.ClaimNone:
+	case s.Radius != nil:
+		words += ", radius " + rounded(float64(*s.Radius))
+	case s.Unit == event.UnitNeighbourhood:
+		words += ", radius not public"
+	default:
+		words += ", delta " + rounded(float64(s.Delta))
+	}
+	return words
+}
+
+// claimed is termsOf with the claim in front.
+func claimed(s event.Statement) string { return string(s.Claim) + ", " + termsOf(s) }
+
 func protects(s event.Statement) string {
 	if s.Claim == event.ClaimNone {
 		return "nothing"

@@ -20,6 +20,7 @@ type page struct {
 	HasAccuracy bool
 	HasTruth    bool
 	HasDeclined bool
+	HasWider    bool
 	Data        []dataNote
 	Methods     []methodNote
 	Labels      []label
@@ -35,6 +36,8 @@ type page struct {
 type summaryRow struct {
 	Method                                    string
 	Claim                                     claim
+	Terms                                     string // of the row's epsilons
+	Wider                                     string // bounds that hold for more than the radius
 	Validation, Distance, Rounds, Median, Max string
 	Accuracy                                  string
 	Returned, Declined                        string
@@ -72,6 +75,7 @@ type panelFigure struct {
 type panel struct {
 	Name  string
 	Chart template.HTML
+	Terms string // of the epsilons in it, if any
 }
 
 // miss says why methods have no panel: those with the same reason together.
@@ -119,6 +123,7 @@ func newPage(title string, results []sim.Result) page {
 		p.Summary = append(p.Summary, newSummaryRow(label, r))
 		p.HasAccuracy = p.HasAccuracy || pictures(r)
 		p.HasTruth = p.HasTruth || r.Metrics.WorstDistance != nil
+		p.HasWider = p.HasWider || p.Summary[i].Wider != ""
 		p.HasDeclined = p.HasDeclined || r.Privacy.Declined > 0
 		p.Methods = append(p.Methods, methodNote{label, methods[i].Long, trainingStory(r, plans[i])})
 		p.Labels = append(p.Labels, newLabel(label, r, plans[i]))
@@ -139,6 +144,10 @@ func newSummaryRow(label string, r sim.Result) summaryRow {
 		Distance: "unknown", Rounds: count(r.Rounds), Returned: count(r.Rounds) + " (last)",
 		Median: cost(float64(r.Privacy.MedianEpsilon)), Max: cost(float64(r.Privacy.MaxEpsilon)),
 		Declined: count(r.Privacy.Declined),
+	}
+	row.Terms = termsOf(r.Privacy.Statement)
+	if p := r.Privacy; p.EpsilonAnyUpdate != nil && p.EpsilonSwitch != nil {
+		row.Wider = fmt.Sprintf("any other update: %s; any other group: %s", cost(float64(*p.EpsilonAnyUpdate)), cost(float64(*p.EpsilonSwitch)))
 	}
 	if d := r.Metrics.WorstDistance; d != nil {
 		row.Distance = rounded(float64(*d))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -33,6 +34,7 @@ type siloPage struct {
 type siloSummaryRow struct {
 	Method                                        string
 	Claim                                         claim
+	Terms, ProvedTerms                            string // of the row's epsilons
 	Figure, Epsilon, Delta, Proved, Silos, Rounds string
 }
 
@@ -43,7 +45,7 @@ type siloLines struct {
 }
 
 type siloLine struct {
-	Cluster, Name, Examples, Target, Noise, Epsilon, Proved, Relation, Sampling, Figure string
+	Cluster, Name, Examples, Target, Noise, Epsilon, Proved, Terms, Sampling, Figure string
 }
 
 // SiloHTML writes the report of one run on silos, or of several side by side, as
@@ -131,10 +133,10 @@ func newSiloSummaryRow(name string, r sim.SiloSummary) siloSummaryRow {
 	row := siloSummaryRow{
 		Method: name, Claim: siloClaim(r.Privacy), Figure: significant(siloFigureOf(r.Metrics), 4),
 		Epsilon: cost(float64(r.Privacy.Epsilon)), Delta: rounded(float64(r.Privacy.Delta)), Proved: "the same",
-		Silos: count(r.Clients), Rounds: count(r.Rounds),
+		Silos: count(r.Clients), Rounds: count(r.Rounds), Terms: termsOf(r.Privacy.Statement),
 	}
 	if p := r.Privacy.Proved; p != nil {
-		row.Proved = cost(float64(p.Epsilon))
+		row.Proved, row.ProvedTerms = cost(float64(p.Epsilon)), termsOf(*p)
 	}
 	return row
 }
@@ -153,6 +155,7 @@ func siloLabel(name string, r sim.SiloSummary) label {
 	}
 	l.Rows = append(l.Rows,
 		labelRow{Name: "Delta", Value: rounded(float64(s.Delta))},
+		labelRow{Name: "Unit", Value: unitWords(s)},
 		labelRow{Name: "Relation", Value: relationWords(s)},
 		labelRow{Name: "Batches", Value: s.Sampling},
 		labelRow{Name: "Assumes", Value: strings.Join(r.Privacy.Assumes, "; ")},
@@ -167,7 +170,13 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 		line := siloLine{
 			Name: s.Name, Examples: count(s.Examples), Noise: rounded(float64(s.Noise)), Epsilon: cost(float64(s.Epsilon)),
 			Target: fmt.Sprintf("%s, %s", rounded(float64(s.Target.Epsilon)), rounded(float64(s.Target.Delta))),
-			Proved: "the same", Relation: s.Relation, Sampling: s.Sampling, Figure: "unknown",
+			Proved: "the same", Terms: fmt.Sprintf("%s, unit %s, relation %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
+		}
+		if s.Target.Epsilon == 0 {
+			line.Target = "none"
+		}
+		if p := s.ProtectsPerson; p != nil {
+			line.Epsilon += "; a person: " + person(p)
 		}
 		if s.Target.RecordsPerPerson > 1 {
 			line.Target += fmt.Sprintf(" for %d records", s.Target.RecordsPerPerson)
@@ -176,7 +185,7 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 			line.Name += " *"
 		}
 		if s.Proved != nil {
-			line.Proved = cost(float64(*s.Proved))
+			line.Proved = cost(float64(*s.Proved)) + " (" + string(event.ReplaceOne) + ")"
 		}
 		if s.Cluster != nil {
 			line.Cluster = count(*s.Cluster + 1)

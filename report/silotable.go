@@ -3,32 +3,32 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// SiloTable prints runs on silos side by side for a terminal.
+// SiloTable prints runs on silos side by side for a terminal. What is proved for a
+// run's releases, where its own claim is heuristic, has a line of its own.
 func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
-	rows := [][]string{{"method", "silos", "rounds", "test figure", "epsilon", "delta", "proved", "claim"}}
+	rows := [][]string{{"method", "silos", "rounds", "test figure", "epsilon", "delta", "claim", "unit", "relation"}}
 	for _, r := range runs {
-		figureOf, proved := "", "-"
+		figureOf := ""
 		switch m := r.Metrics; {
 		case m.TestMSE != nil:
 			figureOf = fmt.Sprintf("MSE %.5f", float64(*m.TestMSE))
 		case m.TestError != nil:
 			figureOf = fmt.Sprintf("error %.4f", float64(*m.TestError))
 		}
+		rows = append(rows, append([]string{r.Algorithm, fmt.Sprint(r.Clients), fmt.Sprint(r.Rounds), figureOf}, siloStatement(r.Privacy.Statement)...))
 		if p := r.Privacy.Proved; p != nil {
-			proved = figure(p.Epsilon)
+			rows = append(rows, append([]string{"  the same releases", "", "", ""}, siloStatement(*p)...))
 		}
-		rows = append(rows, []string{
-			r.Algorithm, fmt.Sprint(r.Clients), fmt.Sprint(r.Rounds), figureOf,
-			figure(r.Privacy.Epsilon), figure(r.Privacy.Delta), proved, string(r.Privacy.Claim),
-		})
 	}
-	if err := writeRows(w, rows); err != nil {
+	if err := writeRows(w, rows, 3); err != nil {
 		return err
 	}
 	for _, r := range runs {
@@ -39,6 +39,10 @@ func SiloTable(w io.Writer, runs []sim.SiloSummary) error {
 		}
 	}
 	return notLoaded(w, runs)
+}
+
+func siloStatement(s event.Statement) []string {
+	return []string{figure(s.Epsilon), figure(s.Delta), string(s.Claim), string(s.Unit), string(s.Relation)}
 }
 
 // notLoaded says what loaders left out, once for runs on the same data.
@@ -58,28 +62,50 @@ func notLoaded(w io.Writer, runs []sim.SiloSummary) error {
 
 // SiloLines prints what every silo asked for, did and spent.
 func SiloLines(w io.Writer, r sim.SiloSummary) error {
-	rows := [][]string{{"silo", "examples", "target", "noise", "spent", "proved", "test figure", "relation", "sampling"}}
+	persons := slices.ContainsFunc(r.Silos, func(s sim.SiloLine) bool { return s.ProtectsPerson != nil })
+	head := []string{"silo", "examples", "target", "noise", "test figure", "spent eps", "delta", "proved eps"}
+	if persons {
+		head = append(head, "a person's eps, delta")
+	}
+	rows := [][]string{append(head, "claim", "unit", "relation", "sampling")}
 	for _, s := range r.Silos {
 		proved, test := "-", "-"
 		if s.Proved != nil {
-			proved = figure(*s.Proved)
+			proved = figure(*s.Proved) + " " + string(event.ReplaceOne)
 		}
 		if f, ok := siloLineFigure(s); ok {
 			test = fmt.Sprintf("%.4f", f)
 		}
 		target := fmt.Sprintf("%.3g, %.3g", float64(s.Target.Epsilon), float64(s.Target.Delta))
+		if s.Target.Epsilon == 0 {
+			target = "none"
+		}
 		if s.Target.RecordsPerPerson > 1 {
 			target += fmt.Sprintf(" for %d records", s.Target.RecordsPerPerson)
 		}
-		rows = append(rows, []string{
-			s.Name, fmt.Sprint(s.Examples), target, figure(s.Noise), figure(s.Epsilon), proved, test, s.Relation, s.Sampling,
-		})
+		row := []string{s.Name, fmt.Sprint(s.Examples), target, figure(s.Noise), test, figure(s.Epsilon), figure(s.Delta), proved}
+		if persons {
+			row = append(row, person(s.ProtectsPerson))
+		}
+		rows = append(rows, append(row, string(s.Claim), string(s.Unit), s.Relation, s.Sampling))
 	}
-	return writeRows(w, rows)
+	return writeRows(w, rows, 4)
 }
 
-// writeRows aligns columns: the first and the last to the left, figures to the right.
-func writeRows(w io.Writer, rows [][]string) error {
+// person is what is kept by somebody with several records.
+func person(t *sim.SiloTarget) string {
+	switch {
+	case t == nil:
+		return "-"
+	case t.Delta >= 1:
+		return "nothing is promised"
+	}
+	return fmt.Sprintf("%s, %s", figure(t.Epsilon), figure(t.Delta))
+}
+
+// writeRows aligns columns: words, the first column and so many last ones, to the left,
+// figures to the right.
+func writeRows(w io.Writer, rows [][]string, words int) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -90,7 +116,7 @@ func writeRows(w io.Writer, rows [][]string) error {
 		var line strings.Builder
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 || i == len(row)-1 {
+			if i == 0 || i >= len(row)-words {
 				line.WriteString(cell + pad)
 			} else {
 				line.WriteString(pad + cell)

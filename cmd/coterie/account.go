@@ -35,16 +35,18 @@ type accountFlags struct {
 	relation   string
 	unit       string
 	orders     []float64
+	exact      int64
 	explain    bool
 }
 
 func (f *accountFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Float64Var(&f.delta, "delta", 0, "the delta of (epsilon, delta)")
-	flags.StringVar(&f.accountant, "accountant", "rdp", "rdp, or pld: tighter, for schedules fixed in advance")
+	flags.StringVar(&f.accountant, "accountant", string(account.MethodBest), "rdp; pld, for schedules fixed in advance; best: the smaller number of those that are valid")
 	flags.StringVar(&f.relation, "relation", "", "add-remove or replace-one; the default is the one that fits the sampling")
 	flags.StringVar(&f.unit, "unit", string(event.UnitExample), "what is protected: example or client")
 	flags.Float64SliceVar(&f.orders, "orders", nil, "fix the Rényi orders instead of searching the best")
+	flags.Int64Var(&f.exact, "exact-noise", 0, "the noise is exact, as real releases have it, on sums of so many coordinates; 0: continuous noise, as other accountants assume")
 	flags.BoolVar(&f.explain, "explain", false, "show how the number came about")
 }
 
@@ -59,6 +61,25 @@ func (f *accountFlags) terms(fitting event.Relation) account.Terms {
 
 func (f *accountFlags) method() account.Method { return account.Method(f.accountant) }
 
+// lattice is where exact noise is drawn; nil for continuous noise.
+func (f *accountFlags) lattice() *account.Lattice {
+	if f.exact == 0 {
+		return nil
+	}
+	return &account.Lattice{Coordinates: f.exact}
+}
+
+// spend is what a release costs, by the accountant and the noise that were asked for.
+func (f *accountFlags) spend(r event.Release) (account.Guarantee, error) {
+	if f.exact < 0 {
+		return account.Guarantee{}, fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
+	}
+	if l := f.lattice(); l != nil {
+		return account.SpendExact(r, f.method(), f.delta, *l, f.orders...)
+	}
+	return account.Spend(r, f.method(), f.delta, f.orders...)
+}
+
 // answer prints a guarantee: the sentence to publish, or the privacy object with
 // the command's own keys.
 func (a *app) answer(g account.Guarantee, own map[string]any, explanation []string) error {
@@ -72,6 +93,9 @@ func (a *app) answer(g account.Guarantee, own map[string]any, explanation []stri
 	if _, err := fmt.Fprintln(a.stdout, g.Sentence()); err != nil {
 		return err
 	}
+	if g.Accountant != "" {
+		explanation = append([]string{"accountant: " + accountantInWords(g)}, explanation...)
+	}
 	for _, line := range explanation {
 		if _, err := fmt.Fprintln(a.stdout, "  "+line); err != nil {
 			return err
@@ -80,12 +104,22 @@ func (a *app) answer(g account.Guarantee, own map[string]any, explanation []stri
 	return nil
 }
 
+// accountantInWords names who found a number, and how far it may be from the truth.
+func accountantInWords(g account.Guarantee) string {
+	if g.Optimistic == 0 || g.Accountant != string(account.MethodPLD) {
+		return g.Accountant
+	}
+	low := g
+	low.Epsilon = g.Optimistic
+	return fmt.Sprintf("%s; the least that holds is not below epsilon %.6g (%s)", g.Accountant, low.Epsilon, inTerms(low.Statement()))
+}
+
 // answerRelease is answer with the explanation of a release, if asked for.
 func (a *app) answerRelease(f accountFlags, r event.Release, g account.Guarantee, own map[string]any, more ...string) error {
 	var lines []string
 	if f.explain && a.output != "json" {
 		var err error
-		if lines, err = account.Explain(r, f.delta, f.orders...); err != nil {
+		if lines, err = account.Explain(r, f.delta, f.lattice(), f.orders...); err != nil {
 			return accountError(err)
 		}
 	}

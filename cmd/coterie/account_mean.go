@@ -206,7 +206,7 @@ func (a *app) meanOfDifferent(f meanFlags) error {
 		return err
 	}
 	var list []map[string]any
-	lines := []string{fmt.Sprintf("%-6s %-12s %-14s %-12s %-12s %-12s %s", "silo", "epsilon", "local variance", "best lambda", "its error", "alone", "average")}
+	lines := []string{fmt.Sprintf("%-6s %-12s %-14s %-12s %-12s %-12s %-12s %s", "silo", "epsilon", "local variance", "best lambda", "its error", "alone", "average", "epsilon's terms")}
 	for k, silo := range federation.Silos {
 		best := federation.BestLambda(k)
 		fields := costs[k].Fields()
@@ -217,8 +217,8 @@ func (a *app) meanOfDifferent(f meanFlags) error {
 			fields[key] = event.Number(value)
 		}
 		list = append(list, fields)
-		lines = append(lines, fmt.Sprintf("%-6d %-12.6g %-14.6g %-12.6g %-12.6g %-12.6g %.6g", k, costs[k].Epsilon, silo.Variance(), best,
-			federation.Error(k, best), federation.Error(k, 0), federation.Error(k, math.Inf(1))))
+		lines = append(lines, fmt.Sprintf("%-6d %-12.6g %-14.6g %-12.6g %-12.6g %-12.6g %-12.6g %s", k, costs[k].Epsilon, silo.Variance(), best,
+			federation.Error(k, best), federation.Error(k, 0), federation.Error(k, math.Inf(1)), inTerms(costs[k].Statement())))
 	}
 	return a.answer(all, map[string]any{"silos": list}, lines)
 }

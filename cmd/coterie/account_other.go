@@ -36,7 +36,7 @@ func (a *app) newAccountMetricCommand() *cobra.Command {
 			}
 			if plan.Distance > 0 {
 				own["distance"], own["epsilon_at_distance"] = plan.Distance, event.Number(cost.AtDistance)
-				lines = append(lines, fmt.Sprintf("Between two points %.6g apart all releases together lose %.6g.", plan.Distance, cost.AtDistance))
+				lines = append(lines, fmt.Sprintf("between two points %.6g apart all releases together lose epsilon %s (%s)", plan.Distance, upTo(event.Number(cost.AtDistance), 6), inTerms(cost.Statement())))
 			}
 			return a.answer(cost.Guarantee, own, lines)
 		},
@@ -75,7 +75,7 @@ func (a *app) newAccountNodeCommand() *cobra.Command {
 			if e.Formula == event.AuthorsCode {
 				r.Claim = event.ClaimHeuristic
 			}
-			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			g, err := f.spend(r)
 			if err != nil {
 				return accountError(err)
 			}
@@ -137,7 +137,7 @@ func (a *app) newAccountSelectionCommand() *cobra.Command {
 			terms := f.terms(event.AddRemove)
 			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal,
 				What: event.Composed{Parts: parts}}
-			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			g, err := f.spend(r)
 			if err != nil {
 				return accountError(err)
 			}
@@ -169,18 +169,18 @@ func (a *app) newAccountTuningCommand() *cobra.Command {
 			e.Of = s.event()
 			terms := f.terms(event.AddRemove)
 			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal, What: e}
-			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			g, err := f.spend(r)
 			if err != nil {
 				return accountError(err)
 			}
 			base := r
 			base.What = e.Of
-			one, err := account.Spend(base, f.method(), f.delta, f.orders...)
+			one, err := f.spend(base)
 			if err != nil {
 				return accountError(err)
 			}
 			own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": event.Number(one.Epsilon)}
-			return a.answerRelease(f, r, g, own, fmt.Sprintf("One run alone: epsilon %.6g.", one.Epsilon))
+			return a.answerRelease(f, r, g, own, "one run alone: "+told(one))
 		},
 	}
 	f.register(cmd)

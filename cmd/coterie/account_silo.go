@@ -43,8 +43,8 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 				return a.answer(all, map[string]any{"silos": list}, nil)
 			}
 			for _, s := range silos {
-				if _, err := fmt.Fprintf(a.stdout, "%-16s noise %-10.6g rate %-10.6g steps %-8d epsilon %-10.6g delta %.3g\n",
-					s.Plan.Name, s.Training.Noise, s.Training.Rate, s.Training.Steps, s.Cost.Epsilon, s.Cost.Delta); err != nil {
+				if _, err := fmt.Fprintf(a.stdout, "%-16s noise %-10.6g rate %-10.6g steps %-8d %s\n",
+					s.Plan.Name, s.Training.Noise, s.Training.Rate, s.Training.Steps, told(s.Cost)); err != nil {
 					return err
 				}
 				if explain {
@@ -56,7 +56,7 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 			return a.answer(all, nil, nil)
 		},
 	}
-	cmd.Flags().StringVar(&accountant, "accountant", "rdp", "rdp or pld")
+	cmd.Flags().StringVar(&accountant, "accountant", string(account.MethodBest), "rdp; pld, for schedules fixed in advance; best: the smaller number")
 	cmd.Flags().BoolVar(&explain, "explain", false, "show how the numbers came about")
 	return cmd
 }
@@ -66,7 +66,7 @@ func (a *app) explainSilo(s account.SiloCost) error {
 	if err != nil {
 		return accountError(err)
 	}
-	lines, err := account.Explain(r, s.Plan.Delta)
+	lines, err := account.Explain(r, s.Plan.Delta, nil)
 	if err != nil {
 		return accountError(err)
 	}

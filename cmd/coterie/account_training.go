@@ -25,16 +25,20 @@ func (a *app) newAccountGaussianCommand() *cobra.Command {
 			terms := f.terms(event.AddRemove)
 			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal,
 				What: event.Repeated{Times: steps, Of: event.Gaussian{Noise: noise}}}
-			g, err := account.Spend(r, f.method(), f.delta, f.orders...)
+			g, err := f.spend(r)
 			if err != nil {
 				return accountError(err)
 			}
-			exact, err := account.GaussianEpsilon(noise, steps, f.delta, terms.Relation)
-			if err != nil {
+			own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": nil}
+			if f.lattice() != nil {
+				return a.answerRelease(f, r, g, own) // the closed form is of continuous noise
+			}
+			exact := g
+			if exact.Epsilon, err = account.GaussianEpsilon(noise, steps, f.delta, terms.Relation); err != nil {
 				return accountError(err)
 			}
-			own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": event.Number(exact)}
-			return a.answerRelease(f, r, g, own, fmt.Sprintf("exact (analytic Gaussian): epsilon %.6g", exact))
+			own["exact_epsilon"] = event.Number(exact.Epsilon)
+			return a.answerRelease(f, r, g, own, "closed form (analytic Gaussian): "+told(exact))
 		},
 	}
 	f.register(cmd)
@@ -72,7 +76,10 @@ func (f *trainingFlags) training(cmd *cobra.Command, solveRate, solveSteps bool)
 	}
 	t := account.Training{
 		Terms: f.terms(fitting), Trust: event.TrustLocal, Sampling: event.Sampling(f.sampling),
-		Noise: f.noise, Rate: f.rate, Batch: f.batch, Examples: f.examples, Steps: f.steps,
+		Noise: f.noise, Rate: f.rate, Batch: f.batch, Examples: f.examples, Steps: f.steps, Lattice: f.lattice(),
+	}
+	if f.exact < 0 {
+		return t, fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
 	}
 	sizes := cmd.Flags().Changed("batch") || cmd.Flags().Changed("examples")
 	if sizes {
@@ -145,7 +152,7 @@ func (a *app) answerTraining(f trainingFlags, t account.Training, g account.Guar
 				return accountError(err)
 			}
 			own["paper_epsilon"] = event.Number(p.Epsilon)
-			more = append(more, fmt.Sprintf("The papers' reading, as if every batch were a Poisson sample, would be epsilon %.6g: heuristic, no proof covers it.", p.Epsilon))
+			more = append(more, "the papers' reading, as if every batch were a Poisson sample, which no proof covers: "+told(p))
 		}
 	}
 	r, err := t.Release()

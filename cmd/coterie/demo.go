@@ -53,7 +53,7 @@ func (a *app) printDemo(demo repro.Demo) error {
 	if err := report.Table(a.stdout, append(append([]sim.Summary{}, demo.Runs...), demo.Sound)); err != nil {
 		return err
 	}
-	a.remark("\neps: summed loss of a client's releases against another point at their radius (unit: neighbourhood, relation: metric).")
+	a.remark("\neps: summed loss of a client's releases against another point at their radius. none: no noise, nothing is promised;")
 	a.remark("heuristic: the papers' number, with the update's own length as radius; metric: d-private at a public radius.\n")
 	for _, note := range demo.Notes {
 		a.remark("- %s", note)

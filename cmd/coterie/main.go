@@ -1,4 +1,4 @@
-// Command coterie trains models together without giving anyone's data away.
+// Command coterie trains models together while data stay with their owners, and says what that reveals.
 package main
 
 import (

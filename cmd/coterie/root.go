@@ -58,9 +58,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "coterie",
-		Short:         "Private, personalised federated learning",
-		Long:          "Coterie trains models together without giving anyone's data away, and gives every group its own model.",
+		Use:   "coterie",
+		Short: "Private, personalised federated learning",
+		Long: "Coterie trains models together while data stay with their owners, and gives every group its own model.\n" +
+			"What a run reveals about the data depends on its method: every number says what it protects, from whom, and whether that is proved; some methods promise nothing.",
 		Example:       "  coterie demo\n  coterie run examples/group-private.yaml --seed 7",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,

@@ -122,8 +122,8 @@ func (a *app) runSilos(cmd *cobra.Command, d *sim.Directory, s *sim.Silos) error
 			return err
 		}
 	}
-	a.remark("\nThe federation's line, epsilon %.4g at delta %.3g, assumes that %s.",
-		float64(res.Privacy.Epsilon), float64(res.Privacy.Delta), strings.Join(res.Privacy.Assumes, "; "))
+	a.remark("\nThe federation's line: epsilon %s (%s). It assumes that %s.",
+		upTo(res.Privacy.Epsilon, 4), inTerms(res.Privacy.Statement), strings.Join(res.Privacy.Assumes, "; "))
 	for _, line := range res.Privacy.NotCovered {
 		a.remark("not covered  %s", line)
 	}

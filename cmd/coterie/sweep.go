@@ -75,6 +75,15 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) e
 	if a.output == "json" {
 		return a.printJSON(r)
 	}
+	// Settings may name an epsilon, so the terms come first.
+	s, err := statementOf(r.Privacy)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.stdout, "one run of the best setting (*) costs epsilon %s (%s)\n\n%-37s settings; epsilons among them: %s\n",
+		upTo(s.Epsilon, 6), inTerms(s), "", inTerms(s)); err != nil {
+		return err
+	}
 	for i, p := range r.Points {
 		mark := " "
 		if i == r.Best {
@@ -154,10 +163,10 @@ func (a *app) printTuned(r sweep.Tuned, out string) error {
 		fmt.Sprintf("%s of the pivot's own       %.5g", r.Metric, float64(r.Pivot)),
 		fmt.Sprintf("%s of the pivot's average   %.5g (all at the noise that tuning needs)", r.Metric, float64(r.Average)),
 		fmt.Sprintf("tuning: charged; %.4g trials a silo on average (%s)", float64(r.MeanTrials), r.Distribution),
-		fmt.Sprintf("epsilon %.6g at delta %.3g: unit %s, relation %s, claim %s, for pivot, trials and scores together", float64(r.Privacy.Epsilon), float64(r.Privacy.Delta), r.Privacy.Unit, r.Privacy.Relation, r.Privacy.Claim),
+		fmt.Sprintf("epsilon %s (%s), for pivot, trials and scores together", upTo(r.Privacy.Epsilon, 6), inTerms(r.Privacy.Statement)),
 	}
-	if r.Privacy.Proved != nil {
-		lines = append(lines, fmt.Sprintf("proved for the same releases: epsilon %.6g (%s)", float64(r.Privacy.Proved.Epsilon), r.Privacy.Proved.Relation))
+	if p := r.Privacy.Proved; p != nil {
+		lines = append(lines, fmt.Sprintf("for the same releases: epsilon %s (%s)", upTo(p.Epsilon, 6), inTerms(*p)))
 	}
 	lines = append(lines, "assumes: "+strings.Join(r.Privacy.Assumes, "; "), "not covered: "+strings.Join(r.Privacy.NotCovered, "; "), "", "silos that chose")
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {

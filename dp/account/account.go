@@ -39,6 +39,11 @@ type Accountant interface {
 // TermsOf are the terms of a release.
 func TermsOf(r event.Release) Terms { return Terms{r.Unit, r.Relation, r.Claim} }
 
+// String names the terms to people.
+func (t Terms) String() string {
+	return fmt.Sprintf("claim %s, unit %s, relation %s", t.Claim, t.Unit, t.Relation)
+}
+
 // validate refuses terms on which no (epsilon, delta) can stand: distances are
 // the metric account's business.
 func (t Terms) validate() error {

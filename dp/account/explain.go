@@ -8,61 +8,56 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
-// Explain tells in lines how a release's epsilon came about, and what the other
-// accountants and conversions say.
-func Explain(r event.Release, delta float64, orders ...float64) ([]string, error) {
+// Explain tells in lines how a release's epsilon came about, and what the accountants
+// and conversions say; l is where exact noise is drawn, nil for continuous noise.
+func Explain(r event.Release, delta float64, l *Lattice, orders ...float64) ([]string, error) {
 	written, err := event.Marshal(r.What)
 	if err != nil {
 		return nil, err
 	}
-	rdp, err := NewRDP(TermsOf(r), WithOrders(orders...))
+	options := []Option{WithOrders(orders...)}
+	noise := "continuous, as other accountants assume"
+	if l != nil {
+		options = append(options, WithExactNoise())
+		noise = fmt.Sprintf("exact, on %d coordinates: sampled releases at whole Rényi orders, and a term in delta for pld", l.Coordinates)
+	}
+	rdp, err := NewRDP(TermsOf(r), options...)
 	if err != nil {
 		return nil, err
 	}
 	if err := rdp.Compose(r); err != nil {
 		return nil, err
 	}
-	lines := []string{
-		"released: " + string(written),
-		fmt.Sprintf("relation: %s, so the sensitivity is %v times the clip bound", r.Relation, rdp.terms.factor()),
-	}
 	epsilon, order, err := rdp.Epsilon(delta)
 	if err != nil {
 		return nil, err
 	}
-	lines = append(lines, fmt.Sprintf("rdp: Rényi divergence %.6g at order %.6g, which gives epsilon %.6g at delta %.6g (Canonne, Kamath and Steinke 2020, proposition 12)",
-		rdp.Curve().RDP(order), order, epsilon, delta))
-	if classical, at, err := CurveEpsilon(rdp.Curve(), delta, Classical, orders...); err == nil && delta > 0 {
-		lines = append(lines, fmt.Sprintf("rdp, classical conversion: epsilon %.6g at order %.6g (Mironov 2017, proposition 3)", classical, at))
+	terms := fmt.Sprintf("%s, delta %.6g", TermsOf(r), delta)
+	lines := []string{
+		"released: " + string(written),
+		"noise: " + noise,
+		fmt.Sprintf("relation: %s, so the sensitivity is %v times the clip bound", r.Relation, rdp.terms.factor()),
+		fmt.Sprintf("rdp: Rényi divergence %.6g at order %.6g, which gives epsilon %.6g (%s; Canonne, Kamath and Steinke 2020, proposition 12)",
+			rdp.Curve().RDP(order), order, epsilon, terms),
 	}
-	for _, other := range []struct {
-		name string
-		ask  func() (float64, error)
-	}{
-		{"pld, grid of 1e-4", func() (float64, error) { return pldEpsilon(r, delta) }},
-		{"pld, grid as fine as needed", func() (float64, error) { return pldEpsilon(r, delta, WithInterval(0)) }},
-		{"zcdp", func() (float64, error) { return zcdpEpsilon(r, delta) }},
-	} {
-		switch epsilon, err := other.ask(); {
-		case err == nil:
-			lines = append(lines, fmt.Sprintf("%s: epsilon %.6g", other.name, epsilon))
-		case !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrParameter):
-			return nil, err
-		}
+	if classical, at, err := CurveEpsilon(rdp.Curve(), delta, Classical, orders...); err == nil && delta > 0 {
+		lines = append(lines, fmt.Sprintf("rdp, classical conversion: epsilon %.6g at order %.6g (%s; Mironov 2017, proposition 3)", classical, at, terms))
+	}
+	switch loss, err := spend(r, MethodPLD, delta, l, nil); {
+	case err == nil:
+		lines = append(lines, fmt.Sprintf("pld: epsilon %.6g holds, %.6g does not (%s; pessimistic and optimistic bound)", loss.Epsilon, loss.Optimistic, terms))
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrParameter):
+		lines = append(lines, fmt.Sprintf("pld: none: %v", err))
+	default:
+		return nil, err
+	}
+	switch epsilon, err := zcdpEpsilon(r, delta); {
+	case err == nil:
+		lines = append(lines, fmt.Sprintf("zcdp: epsilon %.6g (%s)", epsilon, terms))
+	case !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrParameter):
+		return nil, err
 	}
 	return lines, nil
-}
-
-func pldEpsilon(r event.Release, delta float64, options ...PLDOption) (float64, error) {
-	p, err := NewPLD(TermsOf(r), options...)
-	if err != nil {
-		return 0, err
-	}
-	if err := p.Compose(r); err != nil {
-		return 0, err
-	}
-	g, err := p.Guarantee(delta)
-	return g.Epsilon, err
 }
 
 func zcdpEpsilon(r event.Release, delta float64) (float64, error) {

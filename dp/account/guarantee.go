@@ -85,6 +85,10 @@ func (g Guarantee) Sentence() string {
 		fmt.Fprintf(&s, "%s is protected with epsilon = %s and delta = %.6g, %s (%s).",
 			unit, upward(g.Epsilon), g.Delta, relation, g.Relation)
 	}
+	fmt.Fprintf(&s, " Claim: %s. Unit: %s. Relation: %s.", g.Claim, g.Unit, g.Relation)
+	if g.Radius != 0 {
+		fmt.Fprintf(&s, " Radius: %.6g.", g.Radius)
+	}
 	if g.Trust != "" {
 		fmt.Fprintf(&s, " Trust: %s.", g.Trust)
 	}
