@@ -80,8 +80,8 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) e
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(a.stdout, "one run of the best setting (*) costs epsilon %s (%s)\n\n%-37s settings; epsilons among them: %s\n",
-		upTo(s.Epsilon, 6), inTerms(s), "", inTerms(s)); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "one run of the best setting (*) costs epsilon %s (%s)\n\n  %-12s %-10s    %-10s settings; epsilons among them: %s\n",
+		upTo(s.Epsilon, 6), inTerms(s), "figure", "mean", "deviation", inTerms(s)); err != nil {
 		return err
 	}
 	for i, p := range r.Points {

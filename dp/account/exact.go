@@ -59,8 +59,8 @@ func (l Lattice) bounds(releases, delta float64, continuous func(delta float64) 
 	for range 20 {
 		term := (1 + math.Exp(high)) * t
 		if !(term < delta) {
-			return 0, 0, fmt.Errorf("%w: exact noise on %d coordinates, %g releases, adds %.3g to delta at epsilon %.3g, which leaves nothing of %.3g; use the RDP accountant, or noise of %.0f steps of its lattice",
-				ErrUnsupported, l.Coordinates, releases, term, high, delta, math.Ceil(l.sigma()*math.Sqrt(10*term/delta)))
+			return 0, 0, fmt.Errorf("%w: exact noise on %d coordinates, %g releases, adds %.3g to delta, which leaves nothing of %.3g; use the RDP accountant, or noise of %.0f steps of its lattice",
+				ErrUnsupported, l.Coordinates, releases, term, delta, math.Ceil(l.sigma()*math.Sqrt(10*term/delta)))
 		}
 		_, next, err := continuous(delta - term)
 		if err != nil {
