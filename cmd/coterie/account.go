@@ -106,12 +106,14 @@ func (a *app) answer(g account.Guarantee, own map[string]any, explanation []stri
 
 // accountantInWords names who found a number, and how far it may be from the truth.
 func accountantInWords(g account.Guarantee) string {
-	if g.Optimistic == 0 || g.Accountant != string(account.MethodPLD) {
+	if g.Accountant != string(account.MethodPLD) {
 		return g.Accountant
 	}
-	low := g
-	low.Epsilon = g.Optimistic
-	return fmt.Sprintf("%s; the least that holds is not below epsilon %.6g (%s)", g.Accountant, low.Epsilon, inTerms(low.Statement()))
+	words := "pld, for schedules that are fixed in advance"
+	if g.Optimistic == 0 {
+		return words
+	}
+	return fmt.Sprintf("%s; what is less than epsilon %.6g does not hold (%s)", words, g.Optimistic, inTerms(g.Statement()))
 }
 
 // answerRelease is answer with the explanation of a release, if asked for.
