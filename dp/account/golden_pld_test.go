@@ -84,7 +84,7 @@ func checkPLD(t *testing.T, e event.Event, eps1e5, eps1e6, deltaAtEps1, lower fl
 	}
 	// delta at epsilon 1 is read backwards: at that delta epsilon is 1.
 	if deltaAtEps1 > 1e-10 && deltaAtEps1 < 0.9999 {
-		if _, high := pldBounds(t, exampleTerms, e, deltaAtEps1); high > 1+1e-3 || high < 1-1e-3-lower {
+		if _, high := pldBounds(t, exampleTerms, e, deltaAtEps1, quick); high > 1+1e-3 || high < 1-1e-3-lower {
 			t.Errorf("%+v: epsilon %v at delta %v, want 1", e, high, deltaAtEps1)
 		}
 	}
