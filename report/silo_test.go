@@ -44,7 +44,8 @@ func TestSiloPageTellsWhatItMust(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := page.String()
-	for _, want := range []string{"MR-MTL", "heuristic", "55.2", "0.0233", "nobody is in two silos", "tuning", "north &lt;b&gt;", "south *", "for 2 records", "simulation"} {
+	for _, want := range []string{"MR-MTL", "heuristic", "55.2", "0.0233", "nobody is in two silos", "tuning", "north &lt;b&gt;", "south *", "for 2 records", "simulation",
+		"unit example, relation add-remove, delta 0.001", "unit example, relation replace-one, delta 0.001", "with its claim, unit and relation"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

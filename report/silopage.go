@@ -45,7 +45,8 @@ type siloLines struct {
 }
 
 type siloLine struct {
-	Cluster, Name, Examples, Target, Noise, Epsilon, Proved, Terms, Sampling, Figure string
+	Cluster, Name, Examples, Target, Noise, Epsilon, Proved, Sampling, Figure string
+	Terms, ProvedTerms, Person                                                string // beside the epsilons
 }
 
 // SiloHTML writes the report of one run on silos, or of several side by side, as
@@ -170,13 +171,13 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 		line := siloLine{
 			Name: s.Name, Examples: count(s.Examples), Noise: rounded(float64(s.Noise)), Epsilon: cost(float64(s.Epsilon)),
 			Target: fmt.Sprintf("%s, %s", rounded(float64(s.Target.Epsilon)), rounded(float64(s.Target.Delta))),
-			Proved: "the same", Terms: fmt.Sprintf("%s, unit %s, relation %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
+			Proved: "the same", Terms: fmt.Sprintf("%s, %s, %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
 		}
 		if s.Target.Epsilon == 0 {
 			line.Target = "none"
 		}
 		if p := s.ProtectsPerson; p != nil {
-			line.Epsilon += "; a person: " + person(p)
+			line.Person = "a person: " + person(p)
 		}
 		if s.Target.RecordsPerPerson > 1 {
 			line.Target += fmt.Sprintf(" for %d records", s.Target.RecordsPerPerson)
@@ -185,7 +186,7 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 			line.Name += " *"
 		}
 		if s.Proved != nil {
-			line.Proved = cost(float64(*s.Proved)) + " (" + string(event.ReplaceOne) + ")"
+			line.Proved, line.ProvedTerms = cost(float64(*s.Proved)), fmt.Sprintf("%s, %s, %s", event.ClaimProved, s.Unit, event.ReplaceOne)
 		}
 		if s.Cluster != nil {
 			line.Cluster = count(*s.Cluster + 1)
