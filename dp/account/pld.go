@@ -28,7 +28,9 @@ type PLDOption func(*PLD)
 // WithInterval sets the smallest step between losses, for comparisons with
 // implementations that have a fixed one (1e-4 in dp_accounting). Without it the grid is
 // as fine as accuracy asks, and the Rényi bound serves where that is better still.
-func WithInterval(interval float64) PLDOption { return func(p *PLD) { p.interval = interval } }
+func WithInterval(interval float64) PLDOption {
+	return func(p *PLD) { p.interval, p.excess = interval, 0 }
+}
 
 // WithLattice accounts for exact noise: the continuous normal's losses, and the term by
 // which exact noise may differ. It refuses a delta that the term uses up.
