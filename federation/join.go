@@ -116,7 +116,7 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if server == "" {
 		server = m.Server()
 	}
-	book, err := ledger.Open(o.File.Ledger, o.Policy.Budget())
+	book, err := ledger.Open(o.File.Ledger, o.Policy.Budget(), ledger.WithWitness(o.File.Witness))
 	if err != nil {
 		return res, err
 	}

@@ -12,6 +12,7 @@ type JoinFile struct {
 	Server   string `yaml:"server" jsonschema_description:"address of the server, host:port; empty: as the invitation said"`
 	Identity string `yaml:"identity" jsonschema_description:"folder of the participant's key and certificate"`
 	Ledger   string `yaml:"ledger" jsonschema_description:"folder of the dataset's privacy ledger"`
+	Witness  string `yaml:"ledger_witness" jsonschema_description:"file on another disk that sees every record of the ledger: an old copy of the ledger is then found out without a server; empty: none"`
 	Policy   string `yaml:"policy" jsonschema_description:"policy file: what may be released at all"`
 	Out      string `yaml:"out" jsonschema_description:"folder for the models, and for what the participant must remember"`
 	Data     Source `yaml:"data" jsonschema_description:"what this participant trains on"`
@@ -36,6 +37,7 @@ func LoadJoinFile(text []byte, dir string) (JoinFile, error) {
 		return f, err
 	}
 	f.Identity, f.Ledger, f.Policy, f.Out = under(dir, f.Identity), under(dir, f.Ledger), under(dir, f.Policy), under(dir, f.Out)
+	f.Witness = under(dir, f.Witness)
 	f.Data.Path, f.Trainer.Directory = under(dir, f.Data.Path), under(dir, f.Trainer.Directory)
 	return f, nil
 }

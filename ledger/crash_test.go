@@ -45,7 +45,11 @@ var (
 func fixedClock() time.Time { return time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC) }
 
 func openOn(d disk, p Policy) (*Ledger, error) {
-	return open(d, "ledger", fixedClock, func(l *Ledger) ([]record, error) { return l.adopt(p) })
+	var options []Option
+	if m, ok := d.(*memDisk); ok {
+		options = append(options, WithWitness(m.witness))
+	}
+	return open(d, "ledger", fixedClock, func(l *Ledger) ([]record, error) { return l.adopt(p) }, options...)
 }
 
 // participate does what a participant does, until all rounds are done or something fails.
@@ -217,19 +221,25 @@ func operations(t *testing.T, plant func(*memDisk)) []string {
 // TestCrashAtEveryOperation: whatever operation fails or is the last one, no release
 // is unrecorded, charged twice or above the ceiling.
 func TestCrashAtEveryOperation(t *testing.T) {
-	sound := func(*memDisk) {}
-	trace := operations(t, sound)
-	states := 0
-	for i, kind := range trace {
-		for _, f := range faults(kind) {
-			n, err := surviveCrash(i+1, f, sound)
-			if err != nil {
-				t.Fatalf("operation %d (%s), %+v: %v", i+1, kind, f, err)
+	for name, sound := range map[string]func(*memDisk){
+		"alone":          func(*memDisk) {},
+		"with a witness": func(d *memDisk) { d.witness = "elsewhere/witness" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			trace := operations(t, sound)
+			states := 0
+			for i, kind := range trace {
+				for _, f := range faults(kind) {
+					n, err := surviveCrash(i+1, f, sound)
+					if err != nil {
+						t.Fatalf("operation %d (%s), %+v: %v", i+1, kind, f, err)
+					}
+					states += n
+				}
 			}
-			states += n
-		}
+			t.Logf("%d operations, %d states after a fault", len(trace), states)
+		})
 	}
-	t.Logf("%d operations, %d states after a fault", len(trace), states)
 }
 
 // TestCrashTestNoticesMissingSyncs: the test above can fail.

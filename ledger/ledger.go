@@ -22,9 +22,9 @@ var (
 	// ErrPoisoned: an earlier write failed; what is on disk is known again after
 	// the ledger is opened anew.
 	ErrPoisoned = errors.New("the ledger must be opened again after a failed write")
-	// ErrRollback: the server holds a receipt that this ledger does not contain: an
-	// old copy was restored, or the ledger is another one.
-	ErrRollback = errors.New("the ledger is older than the server's last receipt")
+	// ErrRollback: a server's receipt or the ledger's witness knows something that this
+	// ledger does not contain: an old copy was restored, or the ledger is another one.
+	ErrRollback = errors.New("the ledger is older than what was seen of it")
 	// ErrPolicy: a ceiling differs from the one that releases were already made under.
 	ErrPolicy = errors.New("a ceiling is fixed once something was released under it")
 	// ErrConflict: the slot holds another release, or other bytes.
@@ -57,6 +57,11 @@ type Ledger struct {
 	state   state
 	allowed map[Terms]bool  // by the policy of this Open
 	known   map[string]bool // federations reconciled since Open
+	torn    int64           // bytes behind the last whole record, as they were read
+
+	witness   string     // path of the file that sees every record; empty: none
+	testified *testimony // what it had seen before the log was read
+	met       bool       // the log has it
 }
 
 // Check says whether releases would still fit together, and records nothing: a plan
@@ -113,5 +118,11 @@ func (l *Ledger) Member(federation string) (Membership, bool) {
 func (l *Ledger) Summary() (Summary, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return l.state.summary()
+	sum, err := l.state.summary()
+	sum.Torn = l.torn
+	return sum, err
 }
+
+// Witnessed says that the ledger's witness was heard and has seen nothing that the
+// ledger does not contain.
+func (l *Ledger) Witnessed() bool { return l.met }

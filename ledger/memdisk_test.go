@@ -26,6 +26,8 @@ type memDisk struct {
 	fault   func(op int, kind string) *fault
 	crashed bool
 
+	witness string // of ledgers on this disk; empty: none
+
 	ignoreSync, ignoreSyncDir bool // planted bugs: what a missing sync would do
 }
 
@@ -221,7 +223,7 @@ func (d *memDisk) survivors() map[string]*memDisk {
 // restart is a disk that holds these names and contents, all of them durable.
 func (d *memDisk) restart(names map[string]*inode, content func(*inode) []byte) *memDisk {
 	next := newMemDisk()
-	next.ignoreSync, next.ignoreSyncDir = d.ignoreSync, d.ignoreSyncDir
+	next.witness, next.ignoreSync, next.ignoreSyncDir = d.witness, d.ignoreSync, d.ignoreSyncDir
 	copies := map[*inode]*inode{}
 	for name, n := range names {
 		if copies[n] == nil {

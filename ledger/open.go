@@ -25,9 +25,11 @@ var errReadOnly = errors.New("the ledger was opened for reading only")
 // it read durable again. A folder that is missing or empty becomes a new ledger.
 // Ceilings on terms without releases are taken from the policy; ceilings under
 // which something was released must be the recorded ones: ErrPolicy, see Amend.
-func Open(dir string, p Policy) (*Ledger, error) {
-	return open(systemDisk{}, dir, func() time.Time { return time.Now() }, func(l *Ledger) ([]record, error) { return l.adopt(p) })
+func Open(dir string, p Policy, options ...Option) (*Ledger, error) {
+	return open(systemDisk{}, dir, wallClock, func(l *Ledger) ([]record, error) { return l.adopt(p) }, options...)
 }
+
+func wallClock() time.Time { return time.Now() }
 
 // Amend changes a ceiling under which something was released already. The reason is
 // recorded and shown: such a ceiling was not fixed in advance.
@@ -38,7 +40,7 @@ func Amend(dir string, c Ceiling, reason string) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("amend a ceiling: %w", err)
 	}
-	l, err := open(systemDisk{}, dir, func() time.Time { return time.Now() }, func(l *Ledger) ([]record, error) {
+	l, err := open(systemDisk{}, dir, wallClock, func(l *Ledger) ([]record, error) {
 		if l.state.records == 0 {
 			return nil, fmt.Errorf("amend a ceiling: there is no ledger in %s", dir)
 		}
@@ -53,24 +55,38 @@ func Amend(dir string, c Ceiling, reason string) error {
 
 // Read opens a ledger to look at it, without a lock, while another process may be
 // writing. Everything is verified; nothing can be changed.
-func Read(dir string) (*Ledger, error) {
+func Read(dir string, options ...Option) (*Ledger, error) {
 	l := &Ledger{dir: dir, disk: systemDisk{}, state: newState(), broken: errReadOnly}
+	for _, o := range options {
+		o(l)
+	}
+	if err := l.hear(); err != nil {
+		return nil, fmt.Errorf("ledger in %s: %w", dir, err)
+	}
 	log, err := l.disk.read(l.path(logFile), maxLog)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger in %s: %w", dir, err)
 	}
-	if _, err := l.replay(log); err != nil {
+	whole, err := l.replay(log)
+	if err == nil {
+		l.torn = int64(len(log)) - whole
+		err = l.corroborated()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("ledger in %s: %w", dir, err)
 	}
 	return l, nil
 }
 
 // open is Open with a disk and a clock. further names the records to add.
-func open(d disk, dir string, now func() time.Time, further func(*Ledger) ([]record, error)) (l *Ledger, err error) {
+func open(d disk, dir string, now func() time.Time, further func(*Ledger) ([]record, error), options ...Option) (l *Ledger, err error) {
 	if err := d.makeDir(dir); err != nil {
 		return nil, fmt.Errorf("make the ledger's folder %s: %w", dir, err)
 	}
 	l = &Ledger{dir: dir, disk: d, now: now, state: newState(), known: map[string]bool{}}
+	for _, o := range options {
+		o(l)
+	}
 	if l.lock, err = d.lock(l.path(lockFile)); err != nil {
 		return nil, fmt.Errorf("lock the ledger in %s: %w", dir, err)
 	}
@@ -85,18 +101,24 @@ func open(d disk, dir string, now func() time.Time, further func(*Ledger) ([]rec
 // may show bytes that are not on the disk, and not write them any more: only what
 // was written again is known to last.
 func (l *Ledger) start(further func(*Ledger) ([]record, error)) error {
+	if err := l.hear(); err != nil {
+		return err
+	}
 	log, err := l.disk.read(l.path(logFile), maxLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		log, err = nil, l.checkFresh()
 	} else if err == nil {
 		var whole int64
 		if whole, err = l.replay(log); err == nil {
-			torn := int64(len(log)) - whole
+			l.torn = int64(len(log)) - whole
 			log = log[:whole:whole]
-			if torn > 0 {
-				log, err = l.extend(log, record{Kind: kindCut, Bytes: torn})
-			}
 		}
+	}
+	if err == nil {
+		err = l.corroborated()
+	}
+	if err == nil && l.torn > 0 {
+		log, err = l.extend(log, record{Kind: kindCut, Bytes: l.torn})
 	}
 	if err != nil {
 		return err
@@ -122,6 +144,9 @@ func (l *Ledger) start(further func(*Ledger) ([]record, error)) error {
 		return err
 	}
 	l.size = int64(len(log))
+	if err := l.testify(); err != nil {
+		return err
+	}
 	return l.prepareContent()
 }
 
@@ -149,7 +174,11 @@ func (l *Ledger) replay(log []byte) (whole int64, err error) {
 		if err := l.state.admit(r); err != nil {
 			return err
 		}
-		return l.state.apply(r, at)
+		if err := l.state.apply(r, at); err != nil {
+			return err
+		}
+		l.meet()
+		return nil
 	})
 	if err == nil && l.state.records == 0 {
 		err = fmt.Errorf("%w: it has no record; a ledger is never created without one", ErrCorrupt)

@@ -218,6 +218,9 @@ func (l *Ledger) write(r record) error {
 	if err := l.state.apply(r, at); err != nil {
 		return l.poison(err)
 	}
+	if err := l.testify(); err != nil {
+		return l.poison(err)
+	}
 	return nil
 }
 

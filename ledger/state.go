@@ -24,6 +24,7 @@ type state struct {
 	counters map[string]int64 // stored releases by federation
 	waiting  map[Hash]int     // slots whose bytes must be kept, by content
 	notes    []Note
+	cuts     int // torn records that were removed
 }
 
 // Note is something that a reader of the ledger should know.
@@ -72,6 +73,7 @@ func (s *state) apply(r record, at Hash) error {
 		s.release(e)
 		e.Status, e.Reason = Abandoned, r.Reason
 	case kindCut:
+		s.cuts++
 		s.notes = append(s.notes, Note{r.At, fmt.Sprintf("%d bytes of a record that was never completed were removed", r.Bytes)})
 	}
 	s.head = at

@@ -19,6 +19,11 @@ type Summary struct {
 	Runs        []RunSpend    `json:"runs"`
 	Federations []Membership  `json:"federations"`
 	Notes       []Note        `json:"notes"`
+	// Torn is how many bytes were found behind the last whole record when the ledger
+	// was read: a write that never ended, or the rest of a log that was cut.
+	Torn int64 `json:"torn_bytes"`
+	// Cuts is how often such bytes were removed before.
+	Cuts int `json:"cuts"`
 }
 
 // Counts say how far releases have come. All of them are spent.
@@ -74,7 +79,7 @@ type RunSpend struct {
 
 func (s *state) summary() (Summary, error) {
 	sum := Summary{
-		Identity: s.identity, Founded: s.founded, Records: s.records, Head: s.head,
+		Identity: s.identity, Founded: s.founded, Records: s.records, Head: s.head, Cuts: s.cuts,
 		Budgets: []BudgetSpend{}, Runs: []RunSpend{}, Federations: []Membership{}, Notes: slices.Clone(s.notes),
 	}
 	if sum.Notes == nil {

@@ -272,7 +272,8 @@ func TestSeededNoiseIsRefused(t *testing.T) {
 func TestBudgetEndsParticipation(t *testing.T) {
 	run := `name: budget
 data: {kind: synthetic, users: 3, samples: 30}
-algorithm: {kind: group-private, mode: sound, hypotheses: 1, rounds: 6, clients_per_round: 3}
+model: {init_sd: 10}
+algorithm: {kind: group-private, mode: sound, hypotheses: 2, rounds: 6, clients_per_round: 3}
 privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 `
 	c := newClinics(t, run, "minimum: 2\n", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}\n", "a", "b", "c")
@@ -280,9 +281,18 @@ privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 	c.enrol("a")
 	c.enrol("b")
 	c.enrol("c")
-	// Every release loses 2/2 = 1 and a little for its lattice: three of them fit.
-	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 3.5, epsilon_switch: 100000}\n")
+	// Six releases lose 2/2 = 1 each at the radius and 2 between any two data sets, at
+	// least: a plan that cannot be paid for to its end is declined before it begins.
 	c.write("a/join.yaml", "policy: ../poor.yaml\n")
+	for _, ceiling := range []string{"epsilon: 5.5, epsilon_switch: 100", "epsilon: 20, epsilon_switch: 11"} {
+		c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, "+ceiling+"}\n")
+		poor := c.join("a")
+		if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(poor.errs.String(), "asks for 6 more releases") || strings.Contains(poor.errs.String(), `"joined"`) {
+			t.Errorf("%s: exit %d\n%s", ceiling, poor.cmd.ProcessState.ExitCode(), poor.errs.String())
+		}
+	}
+	// How far apart the hypotheses are only a round tells: the first costs 44.1.
+	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 46}\n")
 	poor, b, d := c.join("a"), c.join("b"), c.join("c")
 	if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("the poor one: exit %d\n%s", poor.cmd.ProcessState.ExitCode(), poor.errs.String())
@@ -290,8 +300,8 @@ privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 	var r struct {
 		Released int `json:"released"`
 	}
-	if err := json.Unmarshal(poor.out.Bytes(), &r); err != nil || r.Released != 3 {
-		t.Errorf("the poor one printed %s (%v); want 3 releases", poor.out.String(), err)
+	if err := json.Unmarshal(poor.out.Bytes(), &r); err != nil || r.Released != 1 {
+		t.Errorf("the poor one printed %s (%v); want 1 release", poor.out.String(), err)
 	}
 	end := c.result(server)
 	if end["rounds"] != 6.0 || end["abandoned"] != 0.0 {

@@ -26,7 +26,11 @@ func printLedger(w io.Writer, s ledgerShown) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "ledger %.16s, founded %s, %d records, head %s\n", s.Identity, s.Founded.Format("2006-01-02"), s.Records, s.Head)
 	for _, b := range s.Budgets {
-		fmt.Fprintf(out, "\n%s, %s, %s: epsilon %v of %v at delta %v are spent", b.Unit, b.Relation, b.Claim, b.Epsilon, b.Ceiling, b.Delta)
+		fmt.Fprintf(out, "\n%s, %s, %s: ", b.Unit, b.Relation, b.Claim)
+		if b.EpsilonSwitch != nil {
+			fmt.Fprintf(out, "epsilon_switch %v of %v between any two data sets, ", *b.EpsilonSwitch, b.CeilingSwitch)
+		}
+		fmt.Fprintf(out, "epsilon %v of %v%s at delta %v are spent", b.Epsilon, b.Ceiling, atRadii(b.Statement), b.Delta)
 		fmt.Fprintf(out, " (%.1f %% of the ceiling, by the %s filter)\n", 100*b.Used, b.Filter)
 		if b.Distance > 0 {
 			fmt.Fprintf(out, "  two points %v apart lose %v\n", b.Distance, b.EpsilonAtDistance)
@@ -35,18 +39,19 @@ func printLedger(w io.Writer, s ledgerShown) error {
 			fmt.Fprintln(out, "  the ceiling was changed after releases were made under it")
 		}
 		fmt.Fprintf(out, "  %s\n", describeCounts(b.Counts))
+		fmt.Fprintf(out, "  trust: %s\n", b.Trust)
 		if b.Releases > 0 {
-			fmt.Fprintf(out, "  trust: %s\n  not covered: %s\n", b.Trust, strings.Join(b.NotCovered, "; "))
+			fmt.Fprintf(out, "  not covered: %s\n", strings.Join(b.NotCovered, "; "))
 		}
 	}
 	if len(s.Budgets) == 0 {
 		fmt.Fprintln(out, "\nno ceilings: everything is refused")
 	}
 	if len(s.Runs) > 0 {
-		fmt.Fprint(out, "\nfederation\trun\tunit, relation, claim\tepsilon\tdelta\treleases\tlast\n")
+		fmt.Fprint(out, "\nfederation\trun\tunit, relation, claim, noise by\tepsilon_switch\tepsilon\tdelta\treleases\tlast\n")
 	}
 	for _, r := range s.Runs {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), r.Epsilon, r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), switchOf(r.Statement), r.Epsilon, r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
 	}
 	if len(s.Slots) > 0 {
 		fmt.Fprint(out, "\nfederation\trun\tround\tstatus\tenforcement\treserved\tSHA-256 of the bytes\n")
@@ -58,6 +63,9 @@ func printLedger(w io.Writer, s ledgerShown) error {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Slot.Federation, e.Slot.Run, e.Slot.Round, e.Status, e.Enforcement, e.ReservedAt.Format("2006-01-02 15:04:05"), content)
 	}
+	if s.Torn > 0 {
+		fmt.Fprintf(out, "\n%d bytes behind the last record are no whole record: a write that never ended, or the rest of a log that was cut\n", s.Torn)
+	}
 	for i, n := range s.Notes {
 		if i == 0 {
 			fmt.Fprintln(out)
@@ -68,7 +76,33 @@ func printLedger(w io.Writer, s ledgerShown) error {
 }
 
 func describeTerms(s event.Statement) string {
-	return fmt.Sprintf("%s, %s, %s", s.Unit, s.Relation, s.Claim)
+	who, _, _ := strings.Cut(string(s.Trust), " ") // participant, server or nobody
+	return fmt.Sprintf("%s, %s, %s, %s", s.Unit, s.Relation, s.Claim, who)
+}
+
+// atRadii says what a d-private epsilon is the loss of.
+func atRadii(s event.Statement) string {
+	if s.Relation != event.Metric {
+		return ""
+	}
+	return " at the radii"
+}
+
+// describeLoss is what was lost: first what is promised against everybody.
+func describeLoss(s event.Statement) string {
+	text := fmt.Sprintf("epsilon %v%s at delta %v", s.Epsilon, atRadii(s), s.Delta)
+	if s.EpsilonSwitch != nil {
+		text = fmt.Sprintf("epsilon_switch %v between any two data sets, %s", *s.EpsilonSwitch, text)
+	}
+	return text
+}
+
+// switchOf is what any two data sets lose, where that has a bound of its own.
+func switchOf(s event.Statement) string {
+	if s.EpsilonSwitch == nil {
+		return "-"
+	}
+	return fmt.Sprint(*s.EpsilonSwitch)
 }
 
 // describeCounts tells how far releases have come.
@@ -92,11 +126,11 @@ func printReceipt(w io.Writer, v ledgerVerdict) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "The receipt is as it was signed.\n")
 	fmt.Fprintf(&s, "  participant  %s\n  slot         %s\n", r.Participant, r.Slot)
-	fmt.Fprintf(&s, "  released     %s (%s)\n  unit         %s\n  relation     %s\n  claim        %s\n", what, r.Enforcement, r.Release.Unit, r.Release.Relation, r.Release.Claim)
+	fmt.Fprintf(&s, "  released     %s (%s)\n  unit         %s\n  relation     %s\n  claim        %s\n  trust        %s\n", what, r.Enforcement, r.Release.Unit, r.Release.Relation, r.Release.Claim, r.Release.Trust)
 	if r.RadiusWithheld {
 		fmt.Fprintf(&s, "               the radius is private and not told: 1 stands for it\n")
 	}
-	fmt.Fprintf(&s, "  spent so far epsilon %v at delta %v in this federation\n  not covered  %s\n", r.Spent.Epsilon, r.Spent.Delta, strings.Join(r.Spent.NotCovered, "; "))
+	fmt.Fprintf(&s, "  spent so far %s in this federation\n  not covered  %s\n", describeLoss(r.Spent), strings.Join(r.Spent.NotCovered, "; "))
 	fmt.Fprintf(&s, "  plan         %s\n  bytes        %s (%d)\n  ledger head  %s, release %d\n", r.Plan, r.Content, r.Size, r.Head, r.Counter)
 	switch {
 	case v.InTheLedger:
@@ -168,8 +202,7 @@ func (a *app) putReceipt(folder string, r ledger.SignedReceipt) error {
 		return a.printJSON(r)
 	}
 	x := r.Receipt
-	_, err := fmt.Fprintf(a.stdout, "%s: epsilon %v at delta %v so far (%s, %s, %s), %s, release %d\n",
-		x.Slot, x.Spent.Epsilon, x.Spent.Delta, x.Release.Unit, x.Release.Relation, x.Release.Claim, x.Enforcement, x.Counter)
+	_, err := fmt.Fprintf(a.stdout, "%s: %s so far (%s), %s, release %d\n", x.Slot, describeLoss(x.Spent), describeTerms(x.Spent), x.Enforcement, x.Counter)
 	return err
 }
 

@@ -18,7 +18,8 @@ func makeLedger(t *testing.T) (dir string, key ledger.Key) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "my-ledger")
 	l, err := ledger.Open(dir, ledger.Policy{Ceilings: []ledger.Ceiling{
-		{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4, Distance: 1},
+		{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4, Distance: 1, EpsilonSwitch: 50},
+		{Unit: event.UnitClient, Relation: event.AddRemove, Claim: event.ClaimProved, Trust: event.TrustServer, Epsilon: 6, Delta: 1e-5},
 		{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 3, Delta: 1e-5},
 	}})
 	if err != nil {
@@ -39,7 +40,7 @@ func makeLedger(t *testing.T) (dir string, key ledger.Key) {
 		}
 		must(l.Reserve(ledger.Charge{Slot: slot, Plan: ledger.Hash{1}, Enforcement: ledger.Enforced, Release: event.Release{
 			Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Trust: event.TrustLocal,
-			What: event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.5},
+			What: event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.5, Spread: 4},
 		}}))
 		must(l.Store(slot, fmt.Appendf(nil, "noised %d", round)))
 		if round == 2 {
@@ -58,7 +59,9 @@ func TestLedgerShow(t *testing.T) {
 	dir, _ := makeLedger(t)
 	text, _, code := coterie(t, "ledger", "show", dir, "--slots")
 	for _, want := range []string{
-		"neighbourhood, metric, metric: epsilon 1.2 of 4 at delta 0 are spent",
+		"neighbourhood, metric, metric: epsilon_switch 12 of 50 between any two data sets, epsilon 1.2 of 4 at the radii at delta 0 are spent",
+		"trust: server adds the noise; the server is trusted", "trust: participant adds the noise; the server is not trusted",
+		"neighbourhood, metric, metric, participant",
 		"3 releases, all of them spent: 2 committed, 1 stored, 0 reserved, 0 abandoned",
 		"two points 1 apart lose 2.4", "example, add-remove, proved: epsilon 0 of 3", "no releases", "spring",
 		"group membership",
@@ -68,9 +71,9 @@ func TestLedgerShow(t *testing.T) {
 		}
 	}
 	shown := runJSON(t, "ledger", "show", dir, "--output", "json")
-	budget := shown["budgets"].([]any)[1].(map[string]any)
+	budget := shown["budgets"].([]any)[2].(map[string]any)
 	for _, key := range []string{"claim", "unit", "relation", "trust", "epsilon", "delta", "sampling", "radius", "not_covered",
-		"ceiling", "used", "filter", "releases", "reserved", "stored", "committed", "abandoned", "attested", "amended", "distance", "epsilon_at_distance"} {
+		"ceiling", "used", "filter", "releases", "reserved", "stored", "committed", "abandoned", "attested", "amended", "distance", "epsilon_at_distance", "epsilon_switch", "ceiling_switch"} {
 		if _, ok := budget[key]; !ok {
 			t.Errorf("no key %q in %v", key, budget)
 		}
@@ -100,8 +103,10 @@ func TestLedgerReceiptsVerifyOffline(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	text, _, code := coterie(t, "ledger", "verify", file)
-	if code != 0 || !strings.Contains(text, "compare it with the server's") {
-		t.Errorf("exit %d\n%s", code, text)
+	for _, want := range []string{"compare it with the server's", "trust        participant adds the noise", "epsilon_switch 8 between any two data sets, epsilon 0.8 at the radii"} {
+		if code != 0 || !strings.Contains(text, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, text)
+		}
 	}
 
 	good, err := os.ReadFile(file)
@@ -129,13 +134,45 @@ func TestLedgerReceiptsVerifyOffline(t *testing.T) {
 func TestLedgerVerify(t *testing.T) {
 	dir, _ := makeLedger(t)
 	v := runJSON(t, "ledger", "verify", dir, "--output", "json")
-	if v["valid"] != true || v["receipts"] != 2.0 {
+	if v["valid"] != true || v["receipts"] != 2.0 || v["complete"] != "unknown" || v["torn_bytes"] != 0.0 || v["cuts"] != 0.0 {
 		t.Errorf("%v", v)
 	}
 	path := filepath.Join(dir, "ledger.log")
 	log, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A log that was cut in a record says so; one that was cut behind a record is found
+	// out by its witness.
+	witness := filepath.Join(t.TempDir(), "witness")
+	if _, stderr, code := coterie(t, "ledger", "witness", dir, witness); code != 0 {
+		t.Fatal(stderr)
+	}
+	if v := runJSON(t, "ledger", "verify", dir, "--witness", witness, "--output", "json"); v["complete"] != "witnessed" {
+		t.Errorf("%v", v)
+	}
+	if err := os.WriteFile(path, log[:len(log)-20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v := runJSON(t, "ledger", "verify", dir, "--output", "json"); v["torn_bytes"].(float64) < 100 || v["complete"] != "unknown" {
+		t.Errorf("a cut log: %v", v)
+	}
+	if text, _, _ := coterie(t, "ledger", "verify", dir); !strings.Contains(text, "no whole record") {
+		t.Error(text)
+	}
+	if text, _, _ := coterie(t, "ledger", "show", dir); !strings.Contains(text, "no whole record") {
+		t.Error(text)
+	}
+	if _, stderr, code := coterie(t, "ledger", "verify", dir, "--witness", witness); code != 1 || !strings.Contains(stderr, "older than what was seen of it") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if l, err := ledger.Open(dir, ledger.Policy{}); err != nil { // cuts the rest off, and remembers it
+		t.Error(err)
+	} else if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if v := runJSON(t, "ledger", "verify", dir, "--output", "json"); v["torn_bytes"] != 0.0 || v["cuts"] != 1.0 {
+		t.Errorf("after a cut: %v", v)
 	}
 	log[len(log)/2] ^= 1
 	if err := os.WriteFile(path, log, 0o600); err != nil {
@@ -155,7 +192,7 @@ func TestLedgerVerify(t *testing.T) {
 
 func TestLedgerAmend(t *testing.T) {
 	dir, _ := makeLedger(t)
-	args := []string{"ledger", "amend", dir, "--unit", "neighbourhood", "--relation", "metric", "--claim", "metric", "--epsilon", "8"}
+	args := []string{"ledger", "amend", dir, "--unit", "neighbourhood", "--relation", "metric", "--claim", "metric", "--epsilon", "8", "--epsilon-switch", "70"}
 	if _, _, code := coterie(t, args...); code != 2 {
 		t.Errorf("exit %d without a reason", code)
 	}
@@ -163,8 +200,17 @@ func TestLedgerAmend(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	text, _, _ := coterie(t, "ledger", "show", dir)
-	if !strings.Contains(text, "the board") || !strings.Contains(text, "of 8 at delta 0") {
+	if !strings.Contains(text, "the board") || !strings.Contains(text, "of 8 at the radii at delta 0") || !strings.Contains(text, "of 70 between any two data sets") {
 		t.Error(text)
+	}
+	for _, more := range [][]string{{"--epsilon-switch", "0"}, {"--trust", "everybody"}, {"--assumed-spread", "-1"}} {
+		if _, _, code := coterie(t, append(append(args[:len(args):len(args)], "--reason", "x"), more...)...); code != 2 {
+			t.Errorf("exit %d with %v", code, more)
+		}
+	}
+	if _, stderr, code := coterie(t, "ledger", "amend", dir, "--unit", "client", "--relation", "add-remove", "--claim", "proved", "--trust", "server",
+		"--epsilon", "5", "--delta", "1e-5", "--reason", "less trust"); code != 0 {
+		t.Error(stderr)
 	}
 	if _, _, code := coterie(t, "ledger", "amend", dir, "--unit", "example", "--relation", "metric", "--claim", "proved", "--epsilon", "8", "--reason", "x"); code != 2 {
 		t.Errorf("exit %d for a ceiling that makes no sense", code)
