@@ -188,6 +188,30 @@ func TestHostileServerCannotReadTheChoice(t *testing.T) {
 	}
 }
 
+// TestWhatIsReservedIsNotPaidTwice: a participant that was killed after it had paid, and
+// has no room for another release, makes the one that it paid for.
+func TestWhatIsReservedIsNotPaidTwice(t *testing.T) {
+	client, err := newCustomer(t, groupRun(3, "radius: 0.3"), metricPolicy("epsilon: 20, epsilon_switch: 9"), plane, someRows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := client.broadcast(t, 0, 0, 0, 3, 0) // costs 4.8
+	price, err := client.session.half.Algorithm.(*fl.Group).Price(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := ledger.Slot{Federation: "f", Run: "r", Round: 0}
+	if err := client.book.Reserve(ledger.Charge{Slot: slot, Plan: ledger.Hash(client.session.sum), Release: price, Enforcement: ledger.Enforced}); err != nil {
+		t.Fatal(err)
+	}
+	if released, err := client.answer(b); err != nil || !released {
+		t.Errorf("released %v: %v", released, err)
+	}
+	if released, err := client.answer(client.broadcast(t, 1, 0, 0, 3, 0)); released || !errors.Is(err, fl.ErrRefused) {
+		t.Errorf("9.6 fit 9: %v, %v", released, err)
+	}
+}
+
 // TestEveryRoundMustFit: a plan with more rounds than a ceiling pays for is declined
 // before the first release, with the number that would do.
 func TestEveryRoundMustFit(t *testing.T) {
