@@ -41,16 +41,22 @@ func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []sto
 
 // readUpdate reads an accepted release back and checks that it is what was accepted.
 func (c *Coordinator) readUpdate(ctx context.Context, round int, a store.Answer, raw []byte) error {
-	blob, err := c.store.OpenUpdate(ctx, c.plan.Run, round, a.Participant)
+	err := c.store.again(ctx, "read a release back", func(bool) error {
+		blob, err := c.store.OpenUpdate(ctx, c.plan.Run, round, a.Participant)
+		if err != nil {
+			return err
+		}
+		defer blob.Close()
+		if blob.Size() != int64(len(raw)) {
+			return fmt.Errorf("%w: it has %d bytes on disk, wanted %d", store.ErrDamaged, blob.Size(), len(raw))
+		}
+		if _, err := blob.ReadAt(raw, 0); err != nil {
+			return fmt.Errorf("read it back: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	defer blob.Close()
-	if blob.Size() != int64(len(raw)) {
-		return fmt.Errorf("has %d bytes on disk, wanted %d", blob.Size(), len(raw))
-	}
-	if _, err := blob.ReadAt(raw, 0); err != nil {
-		return fmt.Errorf("read it back: %w", err)
 	}
 	if sha256.Sum256(raw) != a.SHA256 {
 		return errors.New("is not on disk what it was when it came: the disk has failed")

@@ -33,7 +33,8 @@ type Coordinator struct {
 	algorithm fl.Algorithm
 	bounds    []fl.Bound // of a release's values
 	sampler   *fl.Sampler
-	store     store.Store
+	store     patient     // for the loop
+	direct    store.Store // for what participants ask: they try again themselves
 	signer    ed25519.PrivateKey
 	scratch   string
 	log       *slog.Logger
@@ -64,6 +65,8 @@ type Terms struct {
 	Start  int      // participants that must be present before the first round
 	Store  store.Store
 	Signer ed25519.PrivateKey
+	// Patience is how long a store may fail to answer; 0 means 10 minutes.
+	Patience time.Duration
 	// Scratch is a folder for releases that are too many for memory; empty: none.
 	Scratch string
 	Log     *slog.Logger
@@ -113,10 +116,13 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	a := run.Algorithm
 	c := &Coordinator{
 		plan: t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
-		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
+		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: patient{t.Store, t.Log, t.Patience}, direct: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		metrics:  newMetrics(),
+	}
+	if c.store.most == 0 {
+		c.store.most = storePatience
 	}
 	if c.tracer = t.Tracer; c.tracer == nil {
 		c.tracer = silent()
@@ -144,14 +150,14 @@ func (c *Coordinator) Join(ctx context.Context, name string) (text []byte, index
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	last, err := c.store.LatestReceipt(ctx, name)
+	last, err := c.direct.LatestReceipt(ctx, name)
 	switch {
 	case err == nil:
 		receipt = last.Signed
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, 0, nil, err
 	}
-	if err := c.store.Seen(ctx, c.plan.Run, name, time.Now()); err != nil {
+	if err := c.direct.Seen(ctx, c.plan.Run, name, time.Now()); err != nil {
 		return nil, 0, nil, err
 	}
 	c.presence.joined(index)

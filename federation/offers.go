@@ -63,7 +63,7 @@ func (c *Coordinator) Offer(ctx context.Context, name string, o Offered) (Standi
 		// acknowledgement was lost, and the receipt is repeated.
 		return c.acknowledged(ctx, name, fresh.update, err)
 	}
-	up, err := c.store.Upload(ctx, fresh.update)
+	up, err := c.direct.Upload(ctx, fresh.update)
 	if err != nil {
 		return Standing{}, fromStore(err)
 	}
@@ -90,7 +90,7 @@ func (c *Coordinator) isOpen(round int64) error {
 
 // acknowledged repeats the receipt of an accepted release, or gives the refusal.
 func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Update, otherwise error) (Standing, error) {
-	answers, err := c.store.Answers(ctx, u.Run, u.Round)
+	answers, err := c.direct.Answers(ctx, u.Run, u.Round)
 	if err != nil {
 		return Standing{}, otherwise
 	}
@@ -99,14 +99,14 @@ func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Upd
 			continue
 		}
 		if a.SHA256 != u.SHA256 {
-			up, err := c.store.Upload(ctx, u) // refuses it as well, and records it
+			up, err := c.direct.Upload(ctx, u) // refuses it as well, and records it
 			if err == nil {
 				up.Close()
 				err = store.ErrEquivocation
 			}
 			return Standing{}, fromStore(err)
 		}
-		r, err := c.store.Receipt(ctx, u.Run, u.Round, name)
+		r, err := c.direct.Receipt(ctx, u.Run, u.Round, name)
 		if err != nil {
 			return Standing{}, err
 		}
@@ -159,7 +159,7 @@ func (c *Coordinator) Receive(ctx context.Context, name string, s SlotName) (*Re
 	if !ok {
 		return nil, refuse(ReasonNotOffered, "the release of round %d was not offered", s.Round+1)
 	}
-	up, err := c.store.Upload(ctx, o.update)
+	up, err := c.direct.Upload(ctx, o.update)
 	if err != nil {
 		return nil, fromStore(err)
 	}
@@ -224,6 +224,8 @@ func (r *Receiving) Accept(ctx context.Context) (receipt []byte, err error) {
 		return nil, fromStore(err)
 	}
 	if repeated {
+		r.round.settle(r.index, store.Released) // the word that it was recorded may have been lost
+		c.progress.ring()
 		standing, err := c.acknowledged(ctx, r.name, r.offer.update, refuse(ReasonAnswered, "round %d was answered", r.round.number+1))
 		return standing.Receipt, err
 	}
@@ -261,20 +263,20 @@ func (c *Coordinator) Decline(ctx context.Context, name string, s SlotName, whol
 	defer c.gate.RUnlock()
 	if whole {
 		if r := c.round; r != nil && r.waitsFor(i) {
-			return c.recordDecline(ctx, r, i, leftRun)
+			return c.recordDecline(ctx, c.direct, r, i, leftRun)
 		}
 		return nil
 	}
 	if err := c.isOpen(s.Round); err != nil {
 		return err
 	}
-	return c.recordDecline(ctx, c.round, i, code)
+	return c.recordDecline(ctx, c.direct, c.round, i, code)
 }
 
 // recordDecline is durable before it counts. A release that was accepted meanwhile
 // stands.
-func (c *Coordinator) recordDecline(ctx context.Context, r *openRound, i int, code string) error {
-	if err := c.store.Decline(ctx, c.plan.Run, r.number, i, code, time.Now()); err != nil {
+func (c *Coordinator) recordDecline(ctx context.Context, s store.Store, r *openRound, i int, code string) error {
+	if err := s.Decline(ctx, c.plan.Run, r.number, i, code, time.Now()); err != nil {
 		return fromStore(err)
 	}
 	r.settle(i, store.Declined)

@@ -230,7 +230,7 @@ func (c *Coordinator) collect(ctx context.Context) error {
 		rung := c.progress.next()
 		for _, i := range r.clients {
 			if c.presence.hasLeft(i) && r.waitsFor(i) {
-				err := c.recordDecline(ctx, r, i, leftRun)
+				err := c.recordDecline(ctx, c.store, r, i, leftRun)
 				if err != nil && reasonOf(err) != ReasonAnswered {
 					return err
 				}

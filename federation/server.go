@@ -121,7 +121,7 @@ func hurry(ctx context.Context, most time.Duration) {
 
 func (s *Server) health(mux *http.ServeMux) {
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.coordinator.store.Ping(r.Context()); err != nil {
+		if err := s.coordinator.direct.Ping(r.Context()); err != nil {
 			s.log.Error("the store does not answer", "error", err)
 			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 			return

@@ -75,12 +75,14 @@ func (fileBlobs) attach(context.Context, *sql.Tx, string, io.ReaderAt, int64) er
 
 func (b fileBlobs) open(_ context.Context, key string, size int64) (Blob, error) {
 	f, err := os.Open(b.path(key))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	} else if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
 		f.Close()
-		return nil, fmt.Errorf("%s does not have the %d bytes that were recorded", f.Name(), size)
+		return nil, fmt.Errorf("%w: %s does not have the %d bytes that were recorded", ErrDamaged, f.Name(), size)
 	}
 	return fileBlob{f, size}, nil
 }

@@ -51,7 +51,7 @@ func (b tableBlobs) open(ctx context.Context, key string, size int64) (Blob, err
 		return nil, err
 	}
 	if there != size {
-		return nil, fmt.Errorf("%s has %d bytes, %d were recorded", key, there, size)
+		return nil, fmt.Errorf("%w: %s has %d bytes, %d were recorded", ErrDamaged, key, there, size)
 	}
 	return &tableBlob{ctx: ctx, db: b.db, key: key, size: size, held: -1}, nil
 }
@@ -98,7 +98,7 @@ func (b *tableBlob) ReadAt(p []byte, offset int64) (n int, err error) {
 		}
 		from := at % chunkBytes
 		if from >= int64(len(b.chunk)) {
-			return n, fmt.Errorf("read %s: a chunk is too short", b.key)
+			return n, fmt.Errorf("read %s: %w: a chunk is too short", b.key, ErrDamaged)
 		}
 		n += copy(p[n:], b.chunk[from:])
 	}

@@ -138,7 +138,12 @@ func (s *sqlStore) lockPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.release = conn.Close
+	s.held = conn
+	s.release = func() error {
+		s.holding.Lock()
+		defer s.holding.Unlock()
+		return s.held.Close()
+	}
 	for wait := time.After(5 * time.Second); ; {
 		var got bool
 		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(holderLock)).Scan(&got); err != nil {
@@ -155,6 +160,31 @@ func (s *sqlStore) lockPostgres(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// keepLock takes the lock again if it ended with its connection: the database was
+// restarted. Whoever took the store over meanwhile is found out by its epoch.
+func (s *sqlStore) keepLock(ctx context.Context) error {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	if s.held.PingContext(ctx) == nil {
+		return nil
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	var got bool
+	err = conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(holderLock)).Scan(&got)
+	if err == nil && !got && !s.options.TakeOver {
+		err = ErrBusy
+	}
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	_ = s.held.Close() // it has ended
+	s.held = conn
+	return nil
 }
 
 func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, dir string) error {

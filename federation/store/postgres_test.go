@@ -21,11 +21,10 @@ import (
 
 var soak = flag.Bool("soak", false, "250 kills instead of 15")
 
-// server is one PostgreSQL for all tests, on a socket in a temporary folder.
+// server is one PostgreSQL for all tests.
 var server struct {
 	once      sync.Once
-	dir       string
-	process   *exec.Cmd
+	postgres  *Postgres
 	err       error
 	databases atomic.Int64
 }
@@ -36,12 +35,8 @@ func TestMain(m *testing.M) {
 		writeUntilKilled(address)
 	}
 	code := m.Run()
-	if server.process != nil {
-		_ = server.process.Process.Signal(syscall.SIGINT) // "fast" shutdown
-		_ = server.process.Wait()
-	}
-	if server.dir != "" {
-		os.RemoveAll(server.dir)
+	if server.postgres != nil {
+		server.postgres.Close()
 	}
 	os.Exit(code)
 }
@@ -49,62 +44,74 @@ func TestMain(m *testing.M) {
 // postgresAddress is a new, empty database, or the test is skipped.
 func postgresAddress(t *testing.T) string {
 	t.Helper()
-	server.once.Do(func() { server.err = startPostgres() })
-	if errors.Is(server.err, exec.ErrNotFound) {
+	server.once.Do(func() { server.postgres, server.err = newPostgres() })
+	skipWithoutPostgres(t, server.err)
+	return server.postgres.Database(t, fmt.Sprintf("store%d", server.databases.Add(1)))
+}
+
+func skipWithoutPostgres(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, exec.ErrNotFound) {
 		t.Skip("skipped: PostgreSQL is not installed (postgres and initdb on the PATH)")
 	}
-	if server.err != nil {
-		t.Fatal(server.err)
-	}
-	name := fmt.Sprintf("store%d", server.databases.Add(1))
-	db, err := sql.Open("pgx", postgresURL("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
-		t.Fatal(err)
-	}
-	return postgresURL(name)
 }
 
-func postgresURL(database string) string {
-	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{"host": {server.dir}, "user": {"coterie"}}.Encode()}
-	return u.String()
+// Postgres is a PostgreSQL on a socket in a temporary folder. It can be stopped and
+// started again.
+type Postgres struct {
+	dir        string
+	program    string
+	attributes *syscall.SysProcAttr
+	process    *exec.Cmd
 }
 
-func startPostgres() error {
+// OwnPostgres is one that a test may stop, or the test is skipped.
+func OwnPostgres(t *testing.T) *Postgres {
+	t.Helper()
+	p, err := newPostgres()
+	skipWithoutPostgres(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func newPostgres() (*Postgres, error) {
 	initdb, err := exec.LookPath("initdb")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	program, err := exec.LookPath("postgres")
-	if err != nil {
-		return err
+	p := new(Postgres)
+	if p.program, err = exec.LookPath("postgres"); err != nil {
+		return nil, err
 	}
 	// Not t.TempDir: a socket's path must be short.
-	if server.dir, err = os.MkdirTemp("", "pg-"); err != nil {
-		return err
+	if p.dir, err = os.MkdirTemp("", "pg-"); err != nil {
+		return nil, err
 	}
-	var attributes *syscall.SysProcAttr
 	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
-		if attributes, err = unprivileged(server.dir); err != nil {
-			return err
+		if p.attributes, err = unprivileged(p.dir); err != nil {
+			return nil, err
 		}
 	}
-	data := filepath.Join(server.dir, "data")
-	prepare := exec.Command(initdb, "-D", data, "-U", "coterie", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
-	prepare.SysProcAttr, prepare.Dir = attributes, server.dir
+	prepare := exec.Command(initdb, "-D", filepath.Join(p.dir, "data"), "-U", "coterie", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+	prepare.SysProcAttr, prepare.Dir = p.attributes, p.dir
 	if out, err := prepare.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
+	return p, p.Start()
+}
+
+// Start runs the database and waits until it answers.
+func (p *Postgres) Start() error {
 	// Only its clients are killed, never the database: it need not sync.
-	server.process = exec.Command(program, "-D", data, "-k", server.dir, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off")
-	server.process.SysProcAttr, server.process.Dir = attributes, server.dir
-	if err := server.process.Start(); err != nil {
+	p.process = exec.Command(p.program, "-D", filepath.Join(p.dir, "data"), "-k", p.dir, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off")
+	p.process.SysProcAttr, p.process.Dir = p.attributes, p.dir
+	if err := p.process.Start(); err != nil {
 		return err
 	}
-	db, err := sql.Open("pgx", postgresURL("postgres"))
+	db, err := sql.Open("pgx", p.url("postgres"))
 	if err != nil {
 		return err
 	}
@@ -119,6 +126,37 @@ func startPostgres() error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// Stop ends the database and the connections of all its clients.
+func (p *Postgres) Stop() {
+	_ = p.process.Process.Signal(syscall.SIGINT) // "fast" shutdown
+	_ = p.process.Wait()
+}
+
+// Close ends the database for good.
+func (p *Postgres) Close() {
+	p.Stop()
+	os.RemoveAll(p.dir)
+}
+
+// Database makes an empty database and returns its address.
+func (p *Postgres) Database(t *testing.T, name string) string {
+	t.Helper()
+	db, err := sql.Open("pgx", p.url("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	return p.url(name)
+}
+
+func (p *Postgres) url(database string) string {
+	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{"host": {p.dir}, "user": {"coterie"}}.Encode()}
+	return u.String()
 }
 
 // unprivileged gives dir to another user and says how to run as that one.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -214,7 +213,7 @@ func (s *sqlStore) readState(ctx context.Context, k keptState) ([]byte, error) {
 		return nil, err
 	}
 	if sha256.Sum256(state) != k.sum {
-		return nil, errors.New("its hash is wrong: it was damaged")
+		return nil, fmt.Errorf("%w: its hash is wrong", ErrDamaged)
 	}
 	return state, nil
 }

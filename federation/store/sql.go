@@ -19,6 +19,8 @@ type sqlStore struct {
 	blobs    blobs
 	epoch    int64
 	release  func() error // of the lock against a second server
+	held     *sql.Conn    // that holds PostgreSQL's lock
+	holding  sync.Mutex   // guards held
 	scratch  string       // folder that ends with the store
 
 	mu      sync.Mutex
@@ -76,7 +78,11 @@ func (s *sqlStore) share() string {
 }
 
 func (s *sqlStore) Ping(ctx context.Context) error {
-	if err := s.mine(ctx, s.db); err != nil {
+	err := s.mine(ctx, s.db)
+	if err == nil && s.postgres {
+		err = s.keepLock(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("the store does not answer: %w", err)
 	}
 	return nil

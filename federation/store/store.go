@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// What callers branch on. Every other error means that the store could not be
-// read or written, and that nothing was recorded.
+// What callers branch on. Every other error means that the store could not be read or
+// written: try again. Nothing was recorded then, unless the connection broke just when
+// a database had done so: who tries again must expect to find it done.
 var (
 	// ErrNotFound: there is no such run, round, state or receipt.
 	ErrNotFound = errors.New("not found")
@@ -40,6 +41,8 @@ var (
 	ErrReceiptOrder = errors.New("the receipt does not follow the latest one")
 	// ErrBusy: another server holds the store.
 	ErrBusy = errors.New("another server holds the store")
+	// ErrDamaged: bytes are not on disk as they were recorded.
+	ErrDamaged = errors.New("the store is damaged")
 	// ErrSuperseded: another server has taken the store over; this one must stop.
 	ErrSuperseded = errors.New("another server has taken the store over")
 )
