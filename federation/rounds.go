@@ -180,15 +180,15 @@ func (c *Coordinator) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deadline := c.deadline()
 	err = c.store.OpenRound(ctx, store.Round{
 		Run: c.plan.Run, Number: c.state.Round, Clients: clients, Sampler: sampler,
-		Deadline: deadline, Opened: time.Now(), Status: store.RoundOpen,
+		Deadline: c.deadline(), Opened: time.Now(), Status: store.RoundOpen,
 	})
 	if err != nil {
 		return err
 	}
-	c.ask(newRound(c.state.Round, clients, newContent(EncodeBroadcast(b)), deadline))
+	// The store may have taken its time: that is not the participants'.
+	c.ask(newRound(c.state.Round, clients, newContent(EncodeBroadcast(b)), c.deadline()))
 	return nil
 }
 
