@@ -138,3 +138,54 @@ func TestRunThatCannotEndIsNotBegun(t *testing.T) {
 		t.Errorf("a radius of 0.3*1e-45 in the end: %v; want a word on radius_decay", err)
 	}
 }
+
+// TestSilosOutOfRangeAreRefused: models, and the numbers declared beside them, with
+// which means, relations or strengths would leave the finite numbers. What is at the
+// bounds begins the next round.
+func TestSilosOutOfRangeAreRefused(t *testing.T) {
+	for _, method := range []string{"kind: mr-mtl, lambda: 1", "kind: mr-mtl, lambda: auto", "kind: mocha, lambda: 1", "kind: fedavg", "kind: dp-fedavg"} {
+		t.Run(method, func(t *testing.T) {
+			b := newBench(t, func(p *Plan) {
+				p.RunFile = "name: silos\ndata: {kind: vehicle, standardise: none}\nalgorithm: {mode: sound, rounds: 4, " + method +
+					", local: {epochs: 1, step: 0.01, batch: 64}}\nprivacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}\n"
+				if method == "kind: dp-fedavg" {
+					p.RunFile = strings.Replace(p.RunFile, "clip: 1,", "update_clip: 1, relation: add-remove,", 1)
+				}
+				p.Shape = Shape{Features: 2, Classes: 2}
+			})
+			b.work("north")
+			n := b.c.model.Parameters()
+			// A model of one value, then weight, cluster, variance and steps.
+			release := func(value, weight, variance float64) []float64 {
+				out := make([]float64, n)
+				for i := range out {
+					out[i] = value
+				}
+				return append(out, weight, 0, variance, 1)
+			}
+			for what, values := range map[string][]float64{
+				"a model of 1e300": release(1e300, 1, 1), "a weight of 1e300": release(1, 1e300, 1),
+				"a variance of 1e300": release(1, 1, 1e300), "a variance of 1e-300": release(1, 1, 1e-300), "a weight of 1e-300": release(1, 1e-300, 1),
+			} {
+				if _, err := b.send("north", 0, values...); reasonOf(err) != ReasonMalformed {
+					t.Errorf("%s: %v; want malformed", what, err)
+				}
+			}
+			model, beside := b.c.bounds[0], b.c.bounds[1]
+			for round := range int64(3) {
+				b.work("west")
+				b.mustSend("north", round, release(model.Most, math.MaxInt32, beside.Least)...)
+				b.mustSend("south", round, release(-model.Most, beside.Least, beside.Most)...)
+				b.mustSend("west", round, release(0.5, 1, 1)...)
+			}
+			if w := b.work("south"); w.Round != 3 {
+				t.Errorf("after releases at the bounds comes round %d, want 4", w.Round+1)
+			}
+			for round := range 3 {
+				if r, err := b.store.Round(t.Context(), b.plan.Run, round); err != nil || r.Status != store.RoundClosed {
+					t.Errorf("round %d is %q: %s (%v)", round+1, r.Status, r.Reason, err)
+				}
+			}
+		})
+	}
+}

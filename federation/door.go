@@ -173,6 +173,9 @@ func (d *door) greet(g *guest) {
 	if peer, err := d.admit(&state); err == nil {
 		name = peer.Name
 	}
+	if d.crowded(name) {
+		_ = wait(ctx, nil, handshakeGrace) // or handshakes without end would be all that is done
+	}
 	if !d.letIn(g, name) {
 		c.Close()
 		return
@@ -182,6 +185,13 @@ func (d *door) greet(g *guest) {
 	case <-d.ctx.Done():
 		c.Close()
 	}
+}
+
+// crowded says that a participant has all the connections that it may have.
+func (d *door) crowded(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.members[name]) >= memberConnections
 }
 
 // letIn counts a guest as a member, or gives a stranger its time.

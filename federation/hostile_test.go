@@ -60,7 +60,7 @@ func (b *safeBuffer) String() string {
 // that it does not have to wait for west.
 func besiege(t *testing.T) *besieged {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	b := &besieged{loopback: newLoopback(t), ctx: ctx, words: new(safeBuffer), ended: make(chan servedEnd, 1)}
 	b.assault, b.relent = context.WithCancel(ctx)
 	var err error
@@ -93,7 +93,7 @@ func besiege(t *testing.T) *besieged {
 
 // goodTime is how long five rounds of two honest participants may take while they are
 // attacked, enrolment included. Alone they take a second.
-const goodTime = 25 * time.Second
+const goodTime = 45 * time.Second
 
 // holdsOut lets south enrol and both honest participants take part, while an attack
 // goes on, and returns what the server ends with.

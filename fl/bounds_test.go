@@ -69,3 +69,41 @@ func TestReleaseBoundsFitEveryBroadcast(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseBoundsCoverEveryValue of a release, of every method and of layers.
+func TestReleaseBoundsCoverEveryValue(t *testing.T) {
+	whole := func(name string, a Algorithm) {
+		at := 0
+		for _, b := range a.ReleaseBounds() {
+			if b.From != at || b.To <= b.From || !(b.Most > 0) || !(b.Least < b.Most) {
+				t.Errorf("%s: bound %+v after %d values", name, b, at)
+			}
+			at = b.To
+		}
+		if at != a.ReleaseLength() {
+			t.Errorf("%s: %d of %d values are bounded", name, at, a.ReleaseLength())
+		}
+	}
+	for _, method := range config.SiloMethods {
+		run := config.DefaultSilo("school", method, "sound")
+		s, err := NewSilo(run, model.SiloLinear{Linear: model.Linear{Features: 3}}, 4)
+		if err != nil {
+			t.Fatal(method, err)
+		}
+		whole(method, s)
+	}
+	run := config.Default("group-private", "sound")
+	run.Privacy.Noise, run.Privacy.Sanitise = "exact", SanitiseLayers
+	m, err := model.New(config.Model{Kind: "network", Name: "hospital"}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGroup(run, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.ReleaseBounds()) < 2 {
+		t.Error("a network's layers have one bound")
+	}
+	whole("layers", g)
+}
