@@ -71,14 +71,14 @@ func DefaultCanaryRun() config.Run {
 // PlayCanary audits a run's pipeline: a server that knows everything but whether the
 // canary is there plays whole runs against the shipped path and guesses.
 func PlayCanary(ctx context.Context, run config.Run, o CanaryOptions) (Canary, error) {
+	if err := o.Check(); err != nil {
+		return Canary{}, err
+	}
 	if o.Delta == 0 {
 		o.Delta = run.Privacy.Delta
 	}
 	if o.Confidence == 0 {
 		o.Confidence = 0.95
-	}
-	if err := o.check(); err != nil {
-		return Canary{}, err
 	}
 	game, err := newCanaryGame(run, o.Runs)
 	if err != nil {
@@ -95,14 +95,15 @@ func PlayCanary(ctx context.Context, run config.Run, o CanaryOptions) (Canary, e
 	return plan.judge(scores)
 }
 
-func (o CanaryOptions) check() error {
+// Check says what cannot be played.
+func (o CanaryOptions) Check() error {
 	switch {
 	case o.Runs < 10 || o.Runs > 10_000_000:
 		return fmt.Errorf("canary: %d runs; allowed: 10 to 10,000,000", o.Runs)
-	case !(o.Delta > 0 && o.Delta < 1):
-		return fmt.Errorf("canary: delta %v; allowed: above 0 and below 1", o.Delta)
-	case !(o.Confidence >= 0.5 && o.Confidence <= 1-1e-9):
-		return fmt.Errorf("canary: confidence %v; allowed: 0.5 to 1-1e-9", o.Confidence)
+	case !(o.Delta >= 0 && o.Delta < 1):
+		return fmt.Errorf("canary: delta %v; allowed: above 0 and below 1, or 0 for the run's", o.Delta)
+	case o.Confidence != 0 && !(o.Confidence >= 0.5 && o.Confidence <= 1-1e-9):
+		return fmt.Errorf("canary: confidence %v; allowed: 0.5 to 0.999999999", o.Confidence)
 	}
 	return nil
 }

@@ -206,6 +206,9 @@ func (c canaryCurve) critical(epsilon float64, o CanaryOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if share == 0 {
+		return o.guesses() + 1, nil
+	}
 	least, most := o.guesses()/2, o.guesses()+1 // guessing blindly, half are right
 	for most-least > 1 {
 		right := (least + most) / 2

@@ -21,11 +21,11 @@ func (a *app) newAuditCommand() *cobra.Command {
 		Use:     "audit",
 		Short:   "What leaks? Attacks on the actual pipeline",
 		Long:    "Attack what clients send. An attack that fails proves nothing: another may succeed.",
-		Example: "  coterie audit inversion examples/group-private.yaml --one-example",
+		Example: "  coterie audit inversion examples/group-private.yaml --one-example\n  coterie audit canary",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.newAuditInversionCommand(), a.newAuditFairnessCommand())
+	cmd.AddCommand(a.newAuditInversionCommand(), a.newAuditCanaryCommand(), a.newAuditFairnessCommand())
 	return cmd
 }
 

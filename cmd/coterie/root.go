@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/report"
@@ -19,7 +20,7 @@ import (
 const (
 	exitFailure = 1
 	exitUsage   = 2 // wrong usage or invalid configuration
-	exitRefused = 3 // a budget would be exceeded
+	exitRefused = 3 // a budget would be exceeded, or an audit shows that a claim is
 )
 
 // errUsage marks a command line that cannot be understood.
@@ -50,7 +51,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid):
 		return exitUsage
-	case errors.Is(err, fl.ErrRefused):
+	case errors.Is(err, fl.ErrRefused), errors.Is(err, audit.ErrCanary):
 		return exitRefused
 	}
 	return exitFailure

@@ -185,8 +185,9 @@ func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, s
 	return d, s, nil
 }
 
-// resolveRun reads the run file and applies the flags to it.
-func resolveRun(cmd *cobra.Command, f runFlags, args []string) (config.Run, error) {
+// resolveRun reads the run file, applies the flags to it, and checks it; a command
+// may ask for more than a run does.
+func resolveRun(cmd *cobra.Command, f runFlags, args []string, also ...func(config.Run) config.Faults) (config.Run, error) {
 	if len(args) != 1 {
 		return config.Run{}, fmt.Errorf("%w: name one run file, for example: coterie run examples/ifca.yaml", errUsage)
 	}
@@ -200,7 +201,7 @@ func resolveRun(cmd *cobra.Command, f runFlags, args []string) (config.Run, erro
 	if cmd.Flags().Changed("workers") {
 		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
 	}
-	run, err := config.Resolve(text, f.set, sim.Checks()...)
+	run, err := config.Resolve(text, f.set, append(sim.Checks(), also...)...)
 	if err != nil {
 		return config.Run{}, fmt.Errorf("%s: %w", args[0], err)
 	}
