@@ -170,10 +170,7 @@ func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 		Noise: g.run.Privacy.Noise, Confidence: o.Confidence, Privacy: p.claim.Statement(), Tight: event.Number(p.tight),
 		FalseAlarm: p.falseAlarm, Power: p.power, Assumes: canaryAssumes,
 	}
-	learned := o.learned()
-	counted := canaryScores{scores[0][learned:], scores[1][learned:]}
-	c.Guesses = o.guesses()
-	c.Right = counted.rightGuesses(canaryScores{scores[0][:learned], scores[1][:learned]}.threshold())
+	c.Guesses, c.Right = o.guesses(), scores.guess(o)
 	c.Advantage = advantageAtLeast(c.Right, o)
 	share, err := p.curve.noiseAtMost(c.Advantage)
 	if err != nil {
@@ -191,10 +188,10 @@ func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 	return c, nil
 }
 
-// canaryAssumes is what the bound through the curve rests on, beside independent runs.
+// canaryAssumes is what the bounds rest on.
 var canaryAssumes = []string{
-	"through the curve: what the silo does differs from what was charged in the size of its noise alone, by one factor for all steps; anything else shows as such a factor",
-	"curve-free: nothing",
+	"both: the runs are independent of one another",
+	"through the curve: the releases have the trade-off curve of what was charged, with all noise times one unknown factor; a silo that errs otherwise is taken for the one of these that can be guessed as well",
 }
 
 func (c *Canary) verdict() string {

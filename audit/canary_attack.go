@@ -179,6 +179,13 @@ func (c canaryScores) threshold() float64 {
 	return 0
 }
 
+// guess counts right guesses of the runs that count, by the threshold of the others.
+func (c canaryScores) guess(o CanaryOptions) int {
+	n := o.learned()
+	learned, counted := canaryScores{c[0][:n], c[1][:n]}, canaryScores{c[0][n:], c[1][n:]}
+	return counted.rightGuesses(learned.threshold())
+}
+
 // curveFree is the bound that needs no curve, at a threshold.
 func (c canaryScores) curveFree(threshold float64, o CanaryOptions) float64 {
 	return curveFreeEpsilon(c.above(0, threshold), c.above(1, threshold), len(c[0]), o)

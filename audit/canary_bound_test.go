@@ -116,6 +116,13 @@ func TestNoiseFromAdvantage(t *testing.T) {
 	}
 	s := attack.draw(1, pilotRuns, 9)
 	drawn := float64(s.rightGuesses(0))/pilotRuns - 1
+	low, high, err := canaryCurve{charged}.epsilon(1, 1e-5)
+	if err != nil || !(low < high) {
+		t.Fatal(low, high, err)
+	}
+	if e, err := (canaryCurve{charged}).atLeast(1, 1e-5); err != nil || e != low {
+		t.Errorf("a lower bound of %v, between %v and %v (%v)", e, low, high, err)
+	}
 	if as, err := (canaryCurve{charged}).advantage(); err != nil || math.Abs(as-drawn) > 0.013 {
 		t.Errorf("advantage as charged %v, drawn %v, %v", as, drawn, err)
 	}
@@ -166,10 +173,7 @@ func TestFalseAlarms(t *testing.T) {
 	curve := canaryCurve{charged}
 	audits := func(share float64) (alarms int) {
 		for seed := range uint64(3000) {
-			s := attack.draw(share, o.Runs, 100+seed)
-			learned := o.learned()
-			right := canaryScores{s[0][learned:], s[1][learned:]}.rightGuesses(canaryScores{s[0][:learned], s[1][:learned]}.threshold())
-			most, err := curve.noiseAtMost(advantageAtLeast(right, o))
+			most, err := curve.noiseAtMost(advantageAtLeast(attack.draw(share, o.Runs, 100+seed).guess(o), o))
 			if err != nil {
 				t.Fatal(err)
 			}

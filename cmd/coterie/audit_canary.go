@@ -63,7 +63,7 @@ func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) erro
 		return err
 	}
 	if found.Exceeds {
-		return fmt.Errorf("%w: %s", audit.ErrCanary, found.Verdict)
+		return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged", audit.ErrCanary, float64(max(found.AtLeast, found.CurveFree)), float64(found.Privacy.Epsilon))
 	}
 	return nil
 }
