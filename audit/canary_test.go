@@ -135,7 +135,7 @@ func TestCanary(t *testing.T) {
 // settings. 4,000 pairs miss the fainter ones, clip and rate, once in some hundred
 // times; these seeds do not.
 func TestCanaryFindsPlantedFaults(t *testing.T) {
-	plan := mustPlan(t, canaryRunOf(3, 4, 1, 16), CanaryOptions{Runs: 2 * canaryPairs(), Delta: 1e-4, Confidence: 0.95})
+	plan := mustPlan(t, canaryRunOf(3, 4, 1, 16), CanaryOptions{Runs: 4000, Delta: 1e-4, Confidence: 0.95})
 	for name, plant := range map[string]func(*config.Run){
 		"noise times 0.8": timesNoise(0.8),
 		"clip times 1.2": func(run *config.Run) {
