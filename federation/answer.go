@@ -52,7 +52,7 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 	case errors.Is(err, fl.ErrRefused):
 		p.report.Declined++
 		p.decline(ctx, s, round, true, "budget")
-		return err
+		return fmt.Errorf("%w: %w", errSpent, err)
 	case err != nil && ledgerFailed(err):
 		return err // fail closed: nothing is sent until the ledger can be trusted again
 	case err != nil || !released: // not even noise could be drawn: it has nothing to do with the data

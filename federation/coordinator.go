@@ -235,6 +235,10 @@ func (c *Coordinator) look(i int) (*Work, *Finished) {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	if c.finished != nil {
+		if c.finished.models.bytes == nil { // being told is all that there is to have
+			c.presence.served(i)
+			c.progress.ring()
+		}
 		return nil, c.finished
 	}
 	r := c.round

@@ -96,6 +96,9 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	if err := p.settleEarlier(ctx, s, s.run.Algorithm.Rounds); err != nil {
 		return err
 	}
+	if f.GetModels() == nil {
+		return fmt.Errorf("%w: the server says that no round had enough releases (the run ended for lack of %q), so there is no model; what was released stays spent", ErrNothing, f.GetStopped())
+	}
 	var err error
 	if p.report.Personal, err = p.personal(ctx, s, f); err != nil {
 		return err

@@ -149,6 +149,9 @@ func (h *handlers) Next(ctx context.Context, q *wire.NextRequest) (*wire.NextRep
 }
 
 func named(c content) *wire.Content {
+	if c.bytes == nil {
+		return nil // a run that ended without a model
+	}
 	return &wire.Content{Size: int64(len(c.bytes)), Sha256: c.sum[:]}
 }
 

@@ -139,10 +139,10 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if res.Spent, err = book.Summary(); err != nil {
 		return res, errors.Join(failure, err)
 	}
-	if failure != nil {
+	if report.Models == nil {
 		return res, failure
 	}
-	return res, takeHome(o.File.Out, report)
+	return res, errors.Join(failure, takeHome(o.File.Out, report))
 }
 
 // takeHome writes the models. The participant's own is for its owner alone.

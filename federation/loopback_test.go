@@ -83,6 +83,7 @@ func (l *loopback) join(ctx context.Context, name string) (JoinResult, error) {
 	if err != nil {
 		return JoinResult{}, err
 	}
+	f.Server = l.server // it may have been started again, elsewhere
 	return Join(ctx, JoinOptions{File: f, Policy: policy, Seeded: true, Log: l.log})
 }
 

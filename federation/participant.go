@@ -113,6 +113,9 @@ type session struct {
 	memorySent int // values that the first broadcast has besides the hypotheses
 	parameters int // of one model
 	settled    int // no earlier round's release waits for its acknowledgement
+	// over is why this participant releases no more, if it has released before: it has
+	// paid for the models and waits for them.
+	over error
 }
 
 // NewParticipant prepares to take part.
@@ -185,6 +188,9 @@ func (p *Participant) join(ctx context.Context) error {
 		return err
 	}
 	p.session = s
+	if s.over != nil {
+		p.decline(ctx, s, 0, true, "budget")
+	}
 	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.notCovered()
 	for _, what := range p.report.NotCovered {
 		p.o.Log.Warn("not covered by this participant's privacy claims", "what", what)
@@ -267,7 +273,25 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	if err := a.Prepare(&s.first); err != nil {
 		return err
 	}
-	return p.fits(s)
+	if err := p.fits(s); err != nil && !p.retire(s, err) {
+		return err
+	}
+	return nil
+}
+
+// errSpent means that the participant's own budget allows no further release. A server
+// that breaks its plan is another matter: from that one nothing is waited for.
+var errSpent = fmt.Errorf("%w: the budget allows no further release", fl.ErrRefused)
+
+// retire makes a participant that may release no more wait for the models, if it has
+// released in this run before.
+func (p *Participant) retire(s *session, err error) bool {
+	if !errors.Is(err, errSpent) || p.nextRound(s) == 0 {
+		return false
+	}
+	s.over = err
+	p.o.Log.Warn("no further release; waiting for the end of the run, to fetch the models that were paid for", "reason", err)
+	return true
 }
 
 // owes says whether something that is paid for may still have to be sent: then the
@@ -299,13 +323,15 @@ func (p *Participant) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case reply.GetWork() != nil:
-			err = p.answer(ctx, s, reply.GetWork())
+		switch work := reply.GetWork(); {
+		case work != nil && s.over != nil:
+			p.decline(ctx, s, work.GetSlot().GetRound(), true, "budget")
+		case work != nil:
+			err = p.answer(ctx, s, work)
 		case reply.GetFinished() != nil:
-			return p.takeHome(ctx, s, reply.GetFinished())
+			return errors.Join(s.over, p.takeHome(ctx, s, reply.GetFinished()))
 		}
-		if err != nil {
+		if err != nil && !p.retire(s, err) {
 			return err
 		}
 	}

@@ -16,10 +16,11 @@ type presence struct {
 	polls []int
 	out   []bool // declined the rest of the run
 	home  []bool // has fetched the models
+	due   []bool // has released, and so is to have them
 }
 
 func newPresence(n int) presence {
-	return presence{last: make([]time.Time, n), polls: make([]int, n), out: make([]bool, n), home: make([]bool, n)}
+	return presence{last: make([]time.Time, n), polls: make([]int, n), out: make([]bool, n), home: make([]bool, n), due: make([]bool, n)}
 }
 
 // joined forgets that a participant had declined: it may have another policy now.
@@ -61,12 +62,19 @@ func (p *presence) served(i int) {
 	p.home[i] = true
 }
 
+// paid notes that a participant has released.
+func (p *presence) paid(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due[i] = true
+}
+
 // allServed says whether nobody is left to wait for.
 func (p *presence) allServed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.home {
-		if !p.home[i] && !p.out[i] {
+		if !p.home[i] && (!p.out[i] || p.due[i]) {
 			return false
 		}
 	}

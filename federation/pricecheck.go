@@ -41,7 +41,7 @@ func (p *Participant) fits(s *session) error {
 // refusal is an error of the ledger, as the participant's half knows it.
 func refusal(err error) error {
 	if errors.Is(err, ledger.ErrRefused) {
-		return fmt.Errorf("%w: %w", fl.ErrRefused, err)
+		return fmt.Errorf("%w: %w", errSpent, err)
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func serve(ctx context.Context, o ServeOptions, c *Coordinator, a *identity.Auth
 		served <- err
 	}()
 	end, err := c.Run(rounds)
-	if err == nil {
+	if err == nil || errors.Is(err, ErrNothing) {
 		c.Linger(ctx, time.Duration(o.File.LingerSeconds*float64(time.Second)))
 	}
 	stop()

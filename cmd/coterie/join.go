@@ -34,7 +34,8 @@ func (a *app) newJoinCommand() *cobra.Command {
 		Short: "Take part in a federation",
 		Long: "Take part in a federation's run with one's own data, within one's own privacy budget.\n" +
 			"With --invite: make a key in DIR and have it certified, once, before the first run.\n" +
-			"Exit code 3 means that the plan breaks the policy, or that the budget is used up.",
+			"Exit code 3 means that the plan breaks the policy, or that the budget is used up: who has released before then waits\n" +
+			"for the end of the run all the same, and gets its models. Joining again after the end gets them too, while a server answers.",
 		Example: "  coterie join --invite \"$INVITE\" --identity north/identity\n  coterie join north.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,10 +120,10 @@ func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
 	if a.output == "json" && res.Run != "" {
 		return errors.Join(a.printJSON(res), err)
 	}
-	if err != nil {
+	if res.ModelSHA256 == "" {
 		return err
 	}
 	a.remark("run       %s\nreleased  %d (late: %d, declined: %d)\nmodel     %s\nsha256    %s",
 		res.Run, res.Released, res.Late, res.Declined, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256)
-	return nil
+	return err // the budget ended, but what was paid for is here
 }

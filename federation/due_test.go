@@ -1,0 +1,267 @@
+package federation
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// serving starts a server and returns how it ends, once it listens.
+func (l *loopback) serving(ctx context.Context, change func(*ServeFile)) <-chan servingEnd {
+	l.t.Helper()
+	f := l.serveFile()
+	if change != nil {
+		change(&f)
+	}
+	end := make(chan servingEnd, 1)
+	listening := make(chan string, 1)
+	go func() {
+		res, err := Serve(ctx, ServeOptions{File: f, Seeded: true, Log: l.log, Listening: func(address string) { listening <- address }})
+		end <- servingEnd{res, err}
+	}()
+	select {
+	case l.server = <-listening:
+	case e := <-end:
+		l.t.Fatal(e.err)
+	}
+	return end
+}
+
+type servingEnd struct {
+	res ServeResult
+	err error
+}
+
+// narrow is a ledger whose budget ends at a round: then something else, perhaps another
+// federation, has used it up.
+type narrow struct {
+	*ledger.Ledger
+	from     int
+	released func(round int) // is told of every release
+}
+
+func (n narrow) Reserve(c ledger.Charge) error {
+	if c.Slot.Round >= n.from {
+		return fmt.Errorf("%w: the ceiling is reached", ledger.ErrRefused)
+	}
+	return n.Ledger.Reserve(c)
+}
+
+func (n narrow) Commit(s ledger.Slot, r ledger.SignedReceipt) error {
+	err := n.Ledger.Commit(s, r)
+	if n.released != nil {
+		n.released(s.Round)
+	}
+	return err
+}
+
+// joinWith takes part with a ledger of the test's, as Join does.
+func (l *loopback) joinWith(ctx context.Context, name string, wrap func(*ledger.Ledger) Ledger) (Report, error) {
+	f, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
+	if err != nil {
+		return Report{}, err
+	}
+	m, err := identity.OpenMember(f.Identity)
+	if err != nil {
+		return Report{}, err
+	}
+	config, err := m.ClientTLS()
+	if err != nil {
+		return Report{}, err
+	}
+	policy, err := LoadPolicy([]byte(testPolicy))
+	if err != nil {
+		return Report{}, err
+	}
+	book, err := ledger.Open(f.Ledger, policy.Budget())
+	if err != nil {
+		return Report{}, err
+	}
+	defer book.Close()
+	client, transport := NewClient(l.server, config, nil)
+	defer transport.CloseIdleConnections()
+	return NewParticipant(ParticipantOptions{
+		Client: client, Name: name, Federation: m.Federation(), Signer: m.Signer(), Ledger: wrap(book), Policy: policy, Seeded: true, Log: l.log,
+		Half: halfOf(f, nil, nil), Memory: func(run string) (Memory, error) { return OpenMemory(f.Out, run) },
+	}).Run(ctx)
+}
+
+// enrolAll gives everybody a certificate.
+func (l *loopback) enrolAll(ctx context.Context) {
+	l.t.Helper()
+	a, err := identity.Open(filepath.Join(l.dir, "ca"), identity.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, name := range testNames {
+		l.enrol(ctx, a, name)
+	}
+}
+
+func newFederation(t *testing.T) (*loopback, context.Context) {
+	l := newLoopback(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	if _, err := identity.Init(filepath.Join(l.dir, "ca"), identity.Options{Server: "127.0.0.1:7443"}); err != nil {
+		t.Fatal(err)
+	}
+	return l, ctx
+}
+
+// joinEnd is how a participant's part ends.
+type joinEnd struct {
+	name string
+	res  JoinResult
+	err  error
+}
+
+// joinAll takes part as some, each on its own.
+func (l *loopback) joinAll(ctx context.Context, names ...string) <-chan joinEnd {
+	out := make(chan joinEnd, len(names))
+	for _, name := range names {
+		go func() {
+			res, err := l.join(ctx, name)
+			out <- joinEnd{name, res, err}
+		}()
+	}
+	return out
+}
+
+// TestWhoHasPaidGetsTheModel: a participant whose budget ends in the middle of a run
+// waits for the run's end, and has its models then, beside the refusal.
+func TestWhoHasPaidGetsTheModel(t *testing.T) {
+	l, ctx := newFederation(t)
+	end := l.serving(ctx, nil)
+	l.enrolAll(ctx)
+	others := l.joinAll(ctx, "north", "south")
+	report, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) Ledger { return narrow{Ledger: book, from: 2} })
+	if !errors.Is(err, fl.ErrRefused) || report.Released != 2 || report.Declined != 1 {
+		t.Errorf("released %d, declined %d: %v; want 2, 1 and a refusal", report.Released, report.Declined, err)
+	}
+	e := <-end
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	if report.ModelSHA256 != e.res.ModelSHA256 || sha256.Sum256(report.Models) != sha256.Sum256(read(t, filepath.Join(l.dir, "server", "model.safetensors"))) {
+		t.Errorf("it has the model %.8q; the run ended with %.8q", report.ModelSHA256, e.res.ModelSHA256)
+	}
+	for range 2 {
+		if o := <-others; o.err != nil || o.res.Released != 5 {
+			t.Errorf("%s released %d: %v", o.name, o.res.Released, o.err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestFinishedRunIsHandedOutAgain: who was away when a run ended gets its models from
+// the server when that is started again, even if its budget is used up by then.
+func TestFinishedRunIsHandedOutAgain(t *testing.T) {
+	l, ctx := newFederation(t)
+	end := l.serving(ctx, func(f *ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 2, 2, 2 })
+	l.enrolAll(ctx)
+	others := l.joinAll(ctx, "north", "south")
+	gone, leave := context.WithCancel(ctx)
+	_, err := l.joinWith(gone, "west", func(book *ledger.Ledger) Ledger {
+		return narrow{Ledger: book, from: 5, released: func(int) { leave() }}
+	})
+	if !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("%v; want %v", err, ErrInterrupted)
+	}
+	e := <-end
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	for range 2 {
+		if o := <-others; o.err != nil || o.res.ModelSHA256 != e.res.ModelSHA256 {
+			t.Fatalf("%s has the model %.8q: %v", o.name, o.res.ModelSHA256, o.err)
+		}
+	}
+	model := read(t, filepath.Join(l.dir, "server", "model.safetensors"))
+
+	end = l.serving(ctx, func(f *ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 60, 2, 2 })
+	late, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) Ledger { return spent{book} })
+	if !errors.Is(err, fl.ErrRefused) || late.ModelSHA256 != e.res.ModelSHA256 || !bytes.Equal(late.Models, model) {
+		t.Errorf("model %.8q: %v; want %.8q, and a refusal beside it", late.ModelSHA256, err, e.res.ModelSHA256)
+	}
+	again := l.joinAll(ctx, "north", "south") // once more: then everybody has them, and the second server is done
+	for range 2 {
+		if o := <-again; o.err != nil || o.res.ModelSHA256 != e.res.ModelSHA256 {
+			t.Errorf("%s has the model %.8q: %v", o.name, o.res.ModelSHA256, o.err)
+		}
+	}
+	second := <-end
+	if second.err != nil || second.res.ModelSHA256 != e.res.ModelSHA256 || second.res.Rounds != e.res.Rounds {
+		t.Errorf("started again it ends after %d rounds with %.8q: %v", second.res.Rounds, second.res.ModelSHA256, second.err)
+	}
+}
+
+// spent is a ledger that has nothing left.
+type spent struct{ *ledger.Ledger }
+
+func (s spent) Check(...event.Release) error {
+	return fmt.Errorf("%w: the ceiling is reached", ledger.ErrRefused)
+}
+
+func (s spent) Reserve(ledger.Charge) error {
+	return fmt.Errorf("%w: the ceiling is reached", ledger.ErrRefused)
+}
+
+// TestNothingLearntIsAFailure: a run in which nobody releases leaves no model, and says
+// that it failed, to the server and to everybody who waits.
+func TestNothingLearntIsAFailure(t *testing.T) {
+	for name, from := range map[string]map[string]int{
+		"nobody releases": {"north": 0, "south": 0, "west": 0},
+		"too few release": {"north": 0, "south": 0, "west": 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ctx := newFederation(t)
+			end := l.serving(ctx, func(f *ServeFile) { f.Minimum = 2 })
+			l.enrolAll(ctx)
+			failures := make(chan joinEnd, len(testNames))
+			for _, name := range testNames {
+				go func() {
+					_, err := l.joinWith(ctx, name, func(book *ledger.Ledger) Ledger { return narrow{Ledger: book, from: from[name]} })
+					failures <- joinEnd{name: name, err: err}
+				}()
+			}
+			if e := <-end; !errors.Is(e.err, ErrNothing) {
+				t.Errorf("the server ends with %+v: %v; want %v", e.res, e.err, ErrNothing)
+			}
+			for range testNames {
+				want := fl.ErrRefused
+				f := <-failures
+				if from[f.name] > 0 {
+					want = ErrNothing
+				}
+				if !errors.Is(f.err, want) {
+					t.Errorf("%s ends with %v; want %v", f.name, f.err, want)
+				}
+			}
+			for _, file := range []string{"model.safetensors", "result.json"} {
+				if _, err := os.Stat(filepath.Join(l.dir, "server", file)); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("the server left %s: %v", file, err)
+				}
+			}
+		})
+	}
+}
