@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/store"
@@ -14,8 +15,13 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
+// Family marks results of federations.
+const Family = "federation"
+
 // ServeResult is what one run of a server ends with. Its keys are stable.
 type ServeResult struct {
+	Family       string             `json:"family"`
+	Federation   string             `json:"federation"`
 	RunID        string             `json:"run_id"`
 	Name         string             `json:"name"`
 	Algorithm    string             `json:"algorithm"`
@@ -25,6 +31,10 @@ type ServeResult struct {
 	Hypotheses   int                `json:"hypotheses"`
 	Parameters   int                `json:"parameters"`
 	Participants []ServeParticipant `json:"participants"`
+	History      []ServeRound       `json:"history"`
+	Quorum       int                `json:"quorum"`
+	Minimum      int                `json:"minimum"`
+	Config       string             `json:"config"`
 	ConfigSHA256 string             `json:"config_sha256"`
 	PlanSHA256   string             `json:"plan_sha256"`
 	Kernel       string             `json:"kernel"`
@@ -38,7 +48,23 @@ type ServeParticipant struct {
 	Declined      int              `json:"declined"`
 	Missed        int              `json:"missed"` // asked, without an answer
 	Equivocations int              `json:"equivocations"`
-	Spent         *event.Statement `json:"spent"` // as it says itself, in its last receipt
+	Receipts      int              `json:"receipts"` // that the server has signed
+	Spent         *event.Statement `json:"spent"`    // as it says itself, in its last receipt
+	// Enforcement is whether the program itself kept to the limits, or a trainer says so.
+	Enforcement ledger.Enforcement `json:"enforcement"`
+}
+
+// ServeRound is one round, as the server saw it.
+type ServeRound struct {
+	Round    int       `json:"round"`  // from 1
+	Status   string    `json:"status"` // closed, abandoned
+	Asked    int       `json:"asked"`
+	Released int       `json:"released"`
+	Declined int       `json:"declined"`
+	Missed   int       `json:"missed"`
+	Opened   time.Time `json:"opened"`
+	Ended    time.Time `json:"ended"`
+	Reason   string    `json:"reason"` // of abandoning it
 }
 
 // leave writes models and result to a folder.
@@ -52,11 +78,12 @@ func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (Serv
 		return ServeResult{}, fmt.Errorf("find the folder for the models: %w", err)
 	}
 	res := ServeResult{
+		Family: Family, Federation: c.plan.Federation, Quorum: c.plan.Quorum, Minimum: c.plan.Minimum, Config: c.plan.RunFile,
 		RunID: c.plan.Run, Name: c.run.Name, Algorithm: c.run.Algorithm.Kind, Mode: c.run.Algorithm.Mode, Seed: c.run.Seed,
 		Finished: end, Hypotheses: c.run.Algorithm.Hypotheses, Parameters: c.model.Parameters(),
 		ConfigSHA256: hash, PlanSHA256: fmt.Sprintf("%x", c.sum), Kernel: model.Kernel(), Directory: dir,
 	}
-	if res.Participants, err = c.account(ctx); err != nil {
+	if res.Participants, res.History, err = c.account(ctx); err != nil {
 		return res, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -72,45 +99,58 @@ func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (Serv
 	return res, durable.WriteFile(filepath.Join(out, "result.json"), append(text, '\n'), 0o644)
 }
 
-// account sums up what every participant did.
-func (c *Coordinator) account(ctx context.Context) ([]ServeParticipant, error) {
+// account sums up what every participant did, and what every round brought.
+func (c *Coordinator) account(ctx context.Context) ([]ServeParticipant, []ServeRound, error) {
 	out := make([]ServeParticipant, len(c.names))
 	for i, name := range c.names {
 		out[i].Name = name
 	}
-	for round := range c.state.Round {
-		answers, err := c.store.Answers(ctx, c.plan.Run, round)
+	rounds, err := c.store.Rounds(ctx, c.plan.Run)
+	if err != nil {
+		return nil, nil, err
+	}
+	history := make([]ServeRound, len(rounds))
+	for i, r := range rounds {
+		answers, err := c.store.Answers(ctx, c.plan.Run, r.Number)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		history[i] = ServeRound{
+			Round: r.Number + 1, Status: string(r.Status), Asked: len(answers), Opened: r.Opened.UTC(), Ended: r.Ended.UTC(), Reason: r.Reason,
 		}
 		for _, a := range answers {
 			switch p := &out[a.Participant]; a.Kind {
 			case store.Released:
 				p.Released++
+				history[i].Released++
 			case store.Declined:
 				p.Declined++
+				history[i].Declined++
 			default:
 				p.Missed++
+				history[i].Missed++
 			}
 		}
 	}
 	doubles, err := c.store.Equivocations(ctx, c.plan.Run)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, e := range doubles {
 		out[e.Participant].Equivocations += 1 + e.Further
 	}
 	receipts, err := c.store.Receipts(ctx, c.plan.Run)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, r := range receipts { // by round: the last one stands
 		signed, err := ledger.ParseSignedReceipt(r.Signed)
 		if err != nil {
-			return nil, fmt.Errorf("a receipt in the store: %w", err)
+			return nil, nil, fmt.Errorf("a receipt in the store: %w", err)
 		}
-		out[c.index[r.Participant]].Spent = &signed.Receipt.Spent
+		p := &out[c.index[r.Participant]]
+		p.Receipts++
+		p.Spent, p.Enforcement = &signed.Receipt.Spent, signed.Receipt.Enforcement
 	}
-	return out, nil
+	return out, history, nil
 }

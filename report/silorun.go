@@ -2,8 +2,10 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	"github.com/coterie-fl/coterie/federation"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -34,22 +36,56 @@ func RunSilos(ctx context.Context, d *sim.Directory, s *sim.Silos, version strin
 // LoadSilos reads the result of a finished run on silos.
 func LoadSilos(dir string) (sim.SiloResult, error) { return load[sim.SiloResult](dir) }
 
+// kind is what tells results apart: those of federations and of silos say what they are,
+// the oldest ones by what they hold.
+type kind struct {
+	Family       string          `json:"family"`
+	Algorithm    string          `json:"algorithm"`
+	PlanSHA256   string          `json:"plan_sha256"`
+	Participants json.RawMessage `json:"participants"`
+	Privacy      json.RawMessage `json:"privacy"`
+}
+
+func (k kind) ofFederation() bool {
+	return k.Family == federation.Family || k.PlanSHA256 != "" && k.Participants != nil
+}
+
+// known says whether the result is one of ours at all.
+func (k kind) known() bool {
+	return k.Algorithm != "" && (k.ofFederation() || k.Privacy != nil)
+}
+
 // Rewrite writes one report about finished runs of one family to a file.
 func Rewrite(path string, dirs []string) error {
 	var groups []sim.Result
 	var silos []sim.SiloResult
 	for _, dir := range dirs {
-		group, err := Load(dir)
+		k, err := load[kind](dir)
 		if err != nil {
 			return err
 		}
-		silo, err := LoadSilos(dir)
-		if err != nil {
-			return err
-		}
-		if silo.Family == sim.FamilySilos {
+		switch {
+		case !k.known():
+			return fmt.Errorf("%s holds neither a finished run nor what a federation's server leaves: its %s is something else", dir, sim.ResultFile)
+		case k.ofFederation() && len(dirs) > 1:
+			return fmt.Errorf("%s holds a federation's run: it is reported by itself", dir)
+		case k.ofFederation():
+			r, err := LoadFederation(dir)
+			if err != nil {
+				return err
+			}
+			return FederationPage(path, r)
+		case k.Family == sim.FamilySilos:
+			silo, err := LoadSilos(dir)
+			if err != nil {
+				return err
+			}
 			silos = append(silos, silo)
-		} else {
+		default:
+			group, err := Load(dir)
+			if err != nil {
+				return err
+			}
 			groups = append(groups, group)
 		}
 	}
