@@ -4,12 +4,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/internal/durable"
 )
 
 // defaultAuthority is where `coterie ca init` puts an authority unless told.
@@ -21,7 +24,7 @@ func (a *app) newCACommand() *cobra.Command {
 		Short: "Who may take part: invitations, certificates, revocation",
 		Long: "Keep a federation's own certificate authority. Participants are invited by name; they make their keys themselves,\n" +
 			"redeem the invitation once, and hold short-lived certificates that they renew. Revocation needs no restart.",
-		Example: "  coterie ca init --server fl.example.org:7443\n  coterie ca invite north-hospital\n  coterie ca revoke north-hospital",
+		Example: "  coterie ca init --server fl.example.org:7443\n  coterie ca invite north-hospital --out north-hospital.invite\n  coterie ca revoke north-hospital",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -55,7 +58,7 @@ func (a *app) newCAInitCommand() *cobra.Command {
 					ReceiptKey string `json:"receipt_key"`
 				}{dir, ca.Federation(), ca.Server(), ca.Lifetime().String(), receiptKey(ca)})
 			}
-			a.remark("authority   %s\nfederation  %s\nserver      %s\n\nNext: coterie ca invite NAME --ca %s", dir, ca.Federation(), ca.Server(), dir)
+			a.remark("authority   %s\nfederation  %s\nserver      %s\n\nNext: coterie ca invite NAME --ca %s --out NAME.invite", dir, ca.Federation(), ca.Server(), dir)
 			return nil
 		},
 	}
@@ -78,20 +81,28 @@ func receiptKey(ca *identity.Authority) string {
 }
 
 func (a *app) newCAInviteCommand() *cobra.Command {
-	var dir, server string
+	var dir, server, out string
 	var expires time.Duration
 	var readmit bool
 	cmd := &cobra.Command{
 		Use:   "invite NAME",
 		Short: "Make a one-time invitation",
-		Long: "Make an invitation for one participant. It is a secret: hand it over by a way that you trust. It works once, for this name,\n" +
-			"until it expires; it tells the participant where the server is and how to recognise it.",
-		Example: "  coterie ca invite north-hospital --expires 48h",
+		Long: "Make an invitation for one participant. It is a secret: hand the file over by a way that you trust. It works once, for this\n" +
+			"name, until it expires; it tells the participant where the server is and how to recognise it.\n" +
+			"With --out it is written to a file that only you can read; without, it is printed, for another program to take.",
+		Example: "  coterie ca invite north-hospital --out north-hospital.invite --expires 48h",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ca, err := identity.Open(dir, identity.Options{Server: server})
 			if err != nil {
 				return authorityError(err)
+			}
+			if out != "" {
+				// Before anything is changed: an invitation that cannot be written would end the
+				// earlier one all the same.
+				if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+					return fmt.Errorf("%w: --out %s is there already: name a file that is not", errUsage, out)
+				}
 			}
 			if readmit {
 				if err := ca.Readmit(args[0]); err != nil {
@@ -102,22 +113,35 @@ func (a *app) newCAInviteCommand() *cobra.Command {
 			if err != nil {
 				return authorityError(err)
 			}
+			text := i.String()
+			if out != "" {
+				if err := durable.WriteFile(out, []byte(text+"\n"), 0o600); err != nil {
+					return fmt.Errorf("write the invitation: %w", err)
+				}
+				text = "" // it is in the file, and nowhere else
+			}
 			if a.output == "json" {
 				return a.printJSON(struct {
 					Name       string    `json:"name"`
 					Invite     string    `json:"invite"`
+					File       string    `json:"file"`
 					Server     string    `json:"server"`
 					Expires    time.Time `json:"expires"`
 					Federation string    `json:"federation"`
 					CASHA256   string    `json:"ca_sha256"`
 					ReceiptKey string    `json:"receipt_key"`
-				}{i.Name, i.String(), i.Server, i.Expires, ca.Federation(), hex.EncodeToString(i.CA[:]), hex.EncodeToString(i.Signer)})
+				}{i.Name, text, out, i.Server, i.Expires, ca.Federation(), hex.EncodeToString(i.CA[:]), hex.EncodeToString(i.Signer)})
 			}
-			_, err = fmt.Fprintln(a.stdout, i)
+			if out != "" {
+				a.remark("invitation  %s, for %s until %s: hand it over by a way that you trust", out, i.Name, i.Expires.Format("2006-01-02 15:04 UTC"))
+				return nil
+			}
+			_, err = fmt.Fprintln(a.stdout, text)
 			return err
 		},
 	}
 	authorityFlag(cmd, &dir)
+	cmd.Flags().StringVar(&out, "out", "", "file for the invitation, readable by you alone (default: print it)")
 	cmd.Flags().StringVar(&server, "server", "", "address that this participant dials, host:port (default: the authority's)")
 	cmd.Flags().DurationVar(&expires, "expires", 24*time.Hour, "how long the invitation can be used")
 	cmd.Flags().BoolVar(&readmit, "readmit", false, "let a revoked participant in again")

@@ -42,7 +42,7 @@ func TestAuthority(t *testing.T) {
 		want   string
 	}{
 		{made, "certificate_lifetime directory federation receipt_key server"},
-		{invited, "ca_sha256 expires federation invite name receipt_key server"},
+		{invited, "ca_sha256 expires federation file invite name receipt_key server"},
 		{revoked, "already_known blocked cancelled name serials"},
 		{listed, "entries federation revoked"},
 		{entries[0], "created expires kind name status"},
@@ -90,4 +90,45 @@ func TestAuthorityRefuses(t *testing.T) {
 		t.Error("a refused init leaves a folder")
 	}
 	runJSON(t, "ca", "invite", "north", "--ca", dir, "--readmit")
+}
+
+// TestInvitationsAreSecrets: the program writes them to files that nobody else can read,
+// never over another file, and does not take them from a command line.
+func TestInvitationsAreSecrets(t *testing.T) {
+	dir, out := filepath.Join(t.TempDir(), "ca"), filepath.Join(t.TempDir(), "north.invite")
+	runJSON(t, "ca", "init", dir)
+	invited := runJSON(t, "ca", "invite", "north", "--ca", dir, "--out", out)
+	if invited["invite"] != "" || invited["file"] != out {
+		t.Errorf("the invitation is printed too: %v", invited)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil || !strings.HasPrefix(string(text), "coterie-invite-") {
+		t.Fatalf("%q: %v", text, err)
+	}
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	if _, errs, code := coterie(t, "ca", "invite", "north", "--ca", dir, "--out", out); code != 2 || !strings.Contains(errs, "is there already") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if again, err := os.ReadFile(out); err != nil || string(again) != string(text) {
+		t.Errorf("the file was written over: %v", err)
+	}
+	if entries := runJSON(t, "ca", "list", "--ca", dir)["entries"].([]any); len(entries) != 1 || entries[0].(map[string]any)["status"] != "open" {
+		t.Errorf("an invitation that could not be written has ended the earlier one: %v", entries)
+	}
+	remark, _, code := coterie(t, "ca", "invite", "south", "--ca", dir, "--out", filepath.Join(t.TempDir(), "south.invite"))
+	if code != 0 || strings.Contains(remark, "coterie-invite-") || !strings.Contains(remark, "by a way that you trust") {
+		t.Errorf("exit %d: %s", code, remark)
+	}
+	folder := filepath.Join(t.TempDir(), "identity")
+	if _, errs, code := coterie(t, "join", "--invite", strings.TrimSpace(string(text)), "--identity", folder); code != 2 || !strings.Contains(errs, "can read command lines") || strings.Contains(errs, "coterie-invite-") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if _, errs, code := coterie(t, "join", "--invite", out+"2", "--identity", folder); code != 2 || !strings.Contains(errs, "read the invitation") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("a key was made without an invitation")
+	}
 }

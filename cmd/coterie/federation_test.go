@@ -158,8 +158,9 @@ func (c *clinics) serve(flags ...string) *process {
 // enrol gives a participant its key, certificate and file.
 func (c *clinics) enrol(name string) {
 	c.t.Helper()
-	invite := runJSON(c.t, "ca", "invite", name, "--ca", c.path("ca"))["invite"].(string)
-	runJSON(c.t, "join", "--invite", invite, "--identity", c.path(name, "identity"))
+	invitation := c.path(name + ".invite")
+	runJSON(c.t, "ca", "invite", name, "--ca", c.path("ca"), "--out", invitation)
+	runJSON(c.t, "join", "--invite", invitation, "--identity", c.path(name, "identity"))
 	c.write(filepath.Join(name, "join.yaml"), "policy: ../policy.yaml\n")
 }
 
@@ -183,7 +184,7 @@ privacy: {noise_multiplier: 5, radius: 0.3, radius_decay: 0.9, noise: exact-seed
 
 // The keys that programs rely on.
 const (
-	serveKeys = "abandoned algorithm config_sha256 directory hypotheses kernel mode model_sha256 name parameters participants plan_sha256 rounds run_id seed stopped"
+	serveKeys = "abandoned algorithm config config_sha256 directory family federation history hypotheses kernel minimum mode model_sha256 name parameters participants plan_sha256 quorum rounds run_id seed stopped"
 	joinKeys  = "declined directory enforcement index late ledger model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
 )
 
@@ -345,5 +346,61 @@ func TestPolicyDeclines(t *testing.T) {
 		if err := os.RemoveAll(c.path("a", "ledger")); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestFederationIsReported: the folder that a server leaves is shown as the federation
+// that it was; a folder of another kind is refused.
+func TestFederationIsReported(t *testing.T) {
+	c := newClinics(t, seededRun(""), "", clinicsPolicy, "a", "b", "c", "d")
+	server := c.serve("--unsafe-seeded-noise")
+	for _, n := range c.names {
+		c.enrol(n)
+		c.join(n, "--unsafe-seeded-noise")
+	}
+	end := c.result(server)
+	path := runJSON(t, "report", c.path("server"))["report"].(string)
+	page, err := os.ReadFile(path)
+	if err != nil || path != c.path("server", "report.html") {
+		t.Fatalf("%s: %v", path, err)
+	}
+	for _, want := range []string{"This was a federation", "A federation of 4 participants: 6 rounds", "neighbourhood", "participant adds the noise", end["model_sha256"].(string), end["plan_sha256"].(string)} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	for _, wrong := range []string{"This is a simulation", "0 clients", "nothing was released"} {
+		if bytes.Contains(page, []byte(wrong)) {
+			t.Errorf("the report says %q", wrong)
+		}
+	}
+	c.write("other/result.json", `{"score": 1}`)
+	for folder, want := range map[string]string{c.path("ca"): "holds no finished run", c.path("other"): "holds neither"} {
+		if _, errs, code := coterie(t, "report", folder); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %s", folder, code, errs)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "report.html")); err == nil {
+			t.Errorf("%s: a report was left", folder)
+		}
+	}
+}
+
+// TestNobodyReleasesIsAFailure: a server to which nobody has released ends with exit code
+// 1 and a sentence, and leaves no model.
+func TestNobodyReleasesIsAFailure(t *testing.T) {
+	c := newClinics(t, seededRun(""), "", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 0.01}\n", "a", "b", "c", "d")
+	server := c.serve("--unsafe-seeded-noise")
+	for _, n := range c.names {
+		c.enrol(n)
+		p := c.join(n, "--unsafe-seeded-noise")
+		if c.wait(p); p.cmd.ProcessState.ExitCode() != 3 {
+			t.Errorf("%s: exit %d\n%s", n, p.cmd.ProcessState.ExitCode(), p.errs.String())
+		}
+	}
+	if c.wait(server); server.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(server.errs.String(), "there is no model") || server.out.Len() > 0 {
+		t.Errorf("exit %d: %s\n%s", server.cmd.ProcessState.ExitCode(), server.out.String(), server.errs.String())
+	}
+	if _, err := os.Stat(c.path("server", "model.safetensors")); err == nil {
+		t.Error("an untrained model was left")
 	}
 }

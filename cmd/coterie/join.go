@@ -3,14 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -30,13 +34,13 @@ func addLogFlag(flags *pflag.FlagSet, level *string) {
 func (a *app) newJoinCommand() *cobra.Command {
 	var f joinFlags
 	cmd := &cobra.Command{
-		Use:   "join FILE | join --invite TOKEN --identity DIR",
+		Use:   "join FILE | join --invite INVITATION --identity DIR",
 		Short: "Take part in a federation",
 		Long: "Take part in a federation's run with one's own data, within one's own privacy budget.\n" +
-			"With --invite: make a key in DIR and have it certified, once, before the first run.\n" +
+			"With --invite: make a key in DIR and have it certified, once, before the first run. INVITATION is the file that you were sent.\n" +
 			"Exit code 3 means that the plan breaks the policy, or that the budget is used up: who has released before then waits\n" +
 			"for the end of the run all the same, and gets its models. Joining again after the end gets them too, while a server answers.",
-		Example: "  coterie join --invite \"$INVITE\" --identity north/identity\n  coterie join north.yaml",
+		Example: "  coterie join --invite north.invite --identity north/identity\n  coterie join north.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.invite != "" {
@@ -46,7 +50,7 @@ func (a *app) newJoinCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.invite, "invite", "", "invitation that coterie ca invite gave; - reads it from standard input")
+	flags.StringVar(&f.invite, "invite", "", "file with the invitation that coterie ca invite made; - reads it from standard input")
 	flags.StringVar(&f.identity, "identity", "identity", "folder for the key and the certificate, with --invite")
 	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
 	flags.BoolVar(&f.seeded, unsafeSeeded, false, "allow plans with privacy.noise exact-seeded, which protects nobody: to compare with a simulation")
@@ -58,18 +62,18 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%w: --invite takes no FILE: enrol first, then join with the file", errUsage)
 	}
-	if f.invite == "-" {
-		text, err := readRunFile("-", cmd.InOrStdin())
-		if err != nil {
-			return err
-		}
-		f.invite = string(text)
+	if strings.HasPrefix(strings.TrimSpace(f.invite), identity.InvitePrefix) {
+		return fmt.Errorf("%w: an invitation is a secret, and everybody on this machine can read command lines: ask for another one, save it in a file that only you can read, and name the file", errUsage)
 	}
 	log, err := a.logger(f.log)
 	if err != nil {
 		return err
 	}
-	m, err := federation.Enrol(cmd.Context(), f.invite, f.identity, log)
+	text, err := readInvitation(f.invite, cmd.InOrStdin(), log)
+	if err != nil {
+		return err
+	}
+	m, err := federation.Enrol(cmd.Context(), string(text), f.identity, log)
 	if err != nil {
 		return err
 	}
@@ -85,6 +89,23 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 	a.remark("%s is enrolled in federation %s until %s; the key is in %s",
 		m.Name(), m.Federation(), m.Expires().UTC().Format("2006-01-02 15:04 UTC"), f.identity)
 	return nil
+}
+
+// readInvitation reads a file, or what another program hands over.
+func readInvitation(name string, stdin io.Reader, log *slog.Logger) ([]byte, error) {
+	const most = 4096 // more than any invitation has
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(stdin, most))
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read the invitation: %w", errUsage, err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("the invitation may be read by others: chmod 600 it", "file", name, "mode", info.Mode().Perm().String())
+	}
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {

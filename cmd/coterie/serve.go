@@ -25,7 +25,8 @@ func (a *app) newServeCommand() *cobra.Command {
 		Use:   "serve FILE",
 		Short: "Run the server of a federation",
 		Long: "Run the server of a federation until its run has ended, and leave models and result in a folder.\n" +
-			"A server that was stopped or killed goes on in the same round when it is started again.",
+			"A server that was stopped or killed goes on in the same round when it is started again. One whose run has finished\n" +
+			"hands its models out once more. A run in which nobody released fails.",
 		Example: "  coterie ca init ca --server 127.0.0.1:7443\n  coterie serve serve.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,8 +15,8 @@ func FuzzInvite(f *testing.F) {
 	i := Invite{Name: "north", Server: "localhost:7443", Signer: make([]byte, 32), Expires: time.Unix(1_800_000_000, 0).UTC()}
 	f.Add(i.String())
 	f.Add(i.String()[:80])
-	f.Add(invitePrefix)
-	f.Add(invitePrefix + "AAAA")
+	f.Add(InvitePrefix)
+	f.Add(InvitePrefix + "AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
 		i, err := ParseInvite(text)
 		if err != nil {

@@ -28,13 +28,15 @@ type Invite struct {
 // end in seconds, the two strings with their lengths, and a checksum that tells a
 // slip of the clipboard from an invitation that is not known.
 const (
-	invitePrefix  = "coterie-invite-"
 	inviteVersion = 1
 	maxServer     = 255
 	checksumBytes = 4
 	// maxInvite is the text of the longest name and address, rounded up.
 	maxInvite = 1024
 )
+
+// InvitePrefix begins every invitation.
+const InvitePrefix = "coterie-invite-"
 
 // String is the invitation's text.
 func (i Invite) String() string {
@@ -47,7 +49,7 @@ func (i Invite) String() string {
 		b = append(append(b, byte(len(s))), s...)
 	}
 	sum := sha256.Sum256(b)
-	return invitePrefix + base64.RawURLEncoding.EncodeToString(append(b, sum[:checksumBytes]...))
+	return InvitePrefix + base64.RawURLEncoding.EncodeToString(append(b, sum[:checksumBytes]...))
 }
 
 // ParseInvite reads an invitation's text.
@@ -56,9 +58,9 @@ func ParseInvite(text string) (Invite, error) {
 	if len(text) > maxInvite {
 		return i, fmt.Errorf("%w: it has %d characters, at most %d are read", ErrInvite, len(text), maxInvite)
 	}
-	code, ok := strings.CutPrefix(strings.TrimSpace(text), invitePrefix)
+	code, ok := strings.CutPrefix(strings.TrimSpace(text), InvitePrefix)
 	if !ok {
-		return i, fmt.Errorf("%w: it does not start with %q", ErrInvite, invitePrefix)
+		return i, fmt.Errorf("%w: it does not start with %q", ErrInvite, InvitePrefix)
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(code)
 	if err != nil || len(b) < checksumBytes {
