@@ -265,3 +265,69 @@ func TestNothingLearntIsAFailure(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyAnEmptyBudgetIsWaitedWith: a participant waits for the models if its own budget
+// has ended and it has released. From a server that breaks its plan it takes nothing.
+func TestOnlyAnEmptyBudgetIsWaitedWith(t *testing.T) {
+	run := testPlan(t)
+	_, resolved, err := ParsePlan(mustEncode(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := fmt.Errorf("%w: %w", errSpent, ledger.ErrRefused)
+	for _, c := range []struct {
+		released bool
+		err      error
+		want     bool
+	}{
+		{true, empty, true}, {false, empty, false},
+		{true, fmt.Errorf("%w: round 3 begins off the plan's lattice", fl.ErrRefused), false},
+		{true, errors.New("the server asks for round 9"), false},
+	} {
+		known := knownRounds{}
+		if c.released {
+			known.rounds = []int{1}
+		}
+		p := NewParticipant(ParticipantOptions{Ledger: known, Log: quiet()})
+		s := &session{plan: run, run: resolved}
+		if got := p.retire(s, c.err); got != c.want || (s.over != nil) != c.want {
+			t.Errorf("released %v, %v: it waits: %v, want %v", c.released, c.err, got, c.want)
+		}
+	}
+}
+
+// TestLeaversThatPaidAreWaitedFor: a server that is done stays for everybody who ever
+// released, also for those who have declined the rest.
+func TestLeaversThatPaidAreWaitedFor(t *testing.T) {
+	b := newBench(t, func(p *Plan) { p.Minimum, p.Quorum = 1, 3 })
+	for i, name := range testNames {
+		b.work(name)
+		if name == "west" { // it leaves without ever having released
+			if err := b.c.Decline(t.Context(), name, b.slot(0), true, "policy"); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		b.mustSend(name, 0, float64(i), 2)
+	}
+	for _, name := range testNames[:2] { // and the others decline the rest: the run ends
+		if err := b.c.Decline(t.Context(), name, b.slot(1), true, "budget"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range testNames[:2] {
+		_, end, err := b.c.Next(t.Context(), name, b.plan.Run, b.c.sum[:], 10*time.Second)
+		if err != nil || end == nil {
+			t.Fatalf("%s is not told of the end: %v", name, err)
+		}
+		if b.c.presence.allServed() {
+			t.Fatalf("the server goes before %s has the models", name)
+		}
+		if _, err := b.c.Content(name, b.plan.Run, end.models.sum[:]); err != nil {
+			t.Fatal(err)
+		}
+		if done := b.c.presence.allServed(); done != (i == 1) {
+			t.Errorf("after %s the server is done: %v", name, done)
+		}
+	}
+}
