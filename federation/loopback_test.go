@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/ledger"
 )
 
 // loopback is a federation on this machine, over real connections, in one process.
@@ -75,7 +76,7 @@ func (l *loopback) enrol(ctx context.Context, a *identity.Authority, name string
 
 // join takes part as an enrolled participant.
 func (l *loopback) join(ctx context.Context, name string) (JoinResult, error) {
-	f, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
+	f, err := LoadJoinFile([]byte("ledger_witness: ../"+name+".witness\n"), filepath.Join(l.dir, name))
 	if err != nil {
 		return JoinResult{}, err
 	}
@@ -136,7 +137,16 @@ func TestLoopbackFederation(t *testing.T) {
 			t.Errorf("%s released %d and has model %.8s; want 5 and %.8s", r.Participant, r.Released, r.ModelSHA256, e.res.ModelSHA256)
 		}
 	}
+	for _, name := range testNames {
+		book, err := ledger.Read(filepath.Join(l.dir, name, "ledger"), ledger.WithWitness(filepath.Join(l.dir, name+".witness")))
+		if err != nil || !book.Witnessed() {
+			t.Errorf("the witness of %s: %v", name, err)
+		}
+	}
 	for _, p := range e.res.Participants {
+		if p.Spent == nil || p.Spent.EpsilonSwitch == nil || *p.Spent.EpsilonSwitch < 4 { // five times 4/5, and the spread
+			t.Errorf("the server's account of %s has no epsilon_switch: %+v", p.Name, p.Spent)
+		}
 		if p.Released != 5 || p.Spent == nil || !(p.Spent.Epsilon >= 2) { // five times 2/5, and the lattice
 			t.Errorf("the server's account of %s: %+v", p.Name, p)
 		}
