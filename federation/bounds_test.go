@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,18 @@ func TestStateThatCannotOpenIsNotCommitted(t *testing.T) {
 	}
 	b.begin() // and the store can be opened
 	b.work("south")
+}
+
+// TestLookingAheadChangesNothing: what a round begins with is rounded to its lattice,
+// and the models that are returned are not.
+func TestLookingAheadChangesNothing(t *testing.T) {
+	b := newBench(t, nil)
+	b.stop()
+	s := &fl.State{Round: 1, Hypotheses: []float64{1.0 / 3, -2.0 / 3, 0.1, 0.7}, Idle: []int{0, 1}}
+	before := cloneState(s)
+	if err := b.c.checkOpens(s); err != nil || !reflect.DeepEqual(s, before) {
+		t.Errorf("%+v became %+v (%v)", before, s, err)
+	}
 }
 
 // TestPoisonedStoreIsExplained: a store that an earlier version left with such a state

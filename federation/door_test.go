@@ -149,8 +149,9 @@ func memberTLS(t *testing.T, a *identity.Authority, name string) *tls.Config {
 // and rooms are free again when they end.
 func TestDoorCountsMembersAndStrangersApart(t *testing.T) {
 	d, a := doorOf(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
+	context.AfterFunc(ctx, func() { d.Close() })
 	enter := func(config *tls.Config) (outside, inside net.Conn) {
 		t.Helper()
 		outside, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", d.Addr().String())

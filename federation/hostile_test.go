@@ -69,7 +69,7 @@ func besiege(t *testing.T) *besieged {
 	}
 	f := b.serveFile()
 	f.Start, f.Quorum, f.Minimum, f.LingerSeconds = 1, 2, 2, 2
-	f.Limits.Connections = 20
+	f.Limits.Connections, f.Limits.Uploads = 20, 2
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
