@@ -47,7 +47,7 @@ privacy: {noise_multiplier: 5, radius: 0.3, noise: exact-seeded}
 `
 
 const restartPolicy = `ceilings:
-  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 40}
+  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 40, epsilon_switch: 1.0e+6}
 `
 
 var restartNames = []string{"north", "south", "west"}
