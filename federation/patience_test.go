@@ -3,9 +3,11 @@ package federation
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -250,5 +252,57 @@ func TestPatienceEnds(t *testing.T) {
 	err = p.again(ctx, "x", func(bool) error { cancel(); return errMoody })
 	if !errors.Is(err, ErrInterrupted) {
 		t.Errorf("a server that is stopped meanwhile: %v; want %v", err, ErrInterrupted)
+	}
+}
+
+// unlocking ends a lock when the server says that it tries again.
+type unlocking struct{ free func() }
+
+func (u unlocking) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "trying again") {
+		u.free()
+	}
+	return len(line), nil
+}
+
+// TestLockedFileIsWaitedFor: another program, a backup say, locks the SQLite file for
+// longer than SQLite itself waits, which is 10 seconds: a soak.
+func TestLockedFileIsWaitedFor(t *testing.T) {
+	if !*soak {
+		t.Skip("only with -soak: it takes 10 seconds")
+	}
+	b := newBench(t, nil)
+	b.work("north")
+	b.stop()
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, "state.db")+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var lock *sql.Tx
+	freed := 0
+	b.log = slog.New(slog.NewTextHandler(unlocking{func() { freed++; _ = lock.Rollback() }}, nil))
+	b.begin()
+	b.mustSend("north", 0, 1, 2)
+	b.mustSend("south", 0, 1, 2)
+	if lock, err = other.BeginTx(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error, 1) // west's decline is recorded by the loop
+	b.c.presence.leaves(2)
+	b.c.progress.ring()
+	go func() {
+		w, _, err := b.c.Next(t.Context(), "north", b.plan.Run, b.c.sum[:], time.Minute)
+		if err == nil && (w == nil || w.Round != 1) {
+			err = fmt.Errorf("north gets %+v, want round 2", w)
+		}
+		left <- err
+	}()
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+	b.stop()
+	if freed == 0 {
+		t.Error("the lock was not noticed")
 	}
 }
