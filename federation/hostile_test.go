@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"math"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -459,4 +461,35 @@ func TestHostileRequests(t *testing.T) {
 	}
 	b.holdsOut()
 	wg.Wait()
+}
+
+// TestEmptyStreamEnds: an upload whose first part does not come is given up after the
+// time of a part, and not after that of a whole transfer: a soak.
+func TestEmptyStreamEnds(t *testing.T) {
+	if !*soak {
+		t.Skip("only with -soak: it takes 30 seconds")
+	}
+	b := besiege(t)
+	config, err := b.west.member.ClientTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, transport := NewClient(b.server, config, nil)
+	defer transport.CloseIdleConnections()
+	body, never := io.Pipe() // nothing is ever written
+	defer never.Close()
+	q, err := http.NewRequestWithContext(b.assault, "POST", "https://"+b.server+wire.FederationUploadProcedure, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/connect+proto")
+	began := time.Now()
+	reply, err := transport.RoundTrip(q)
+	if err == nil {
+		_, err = io.Copy(io.Discard, reply.Body)
+		reply.Body.Close()
+	}
+	if took := time.Since(began); took < partTime-time.Second || took > partTime+15*time.Second {
+		t.Errorf("an empty stream ends after %v (%v), want %v", took, err, partTime)
+	}
 }
