@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
 )
 
 // ErrCanary means that a pipeline reveals more of one row than it claims.
@@ -165,9 +166,13 @@ func (p *canaryPlan) expected(share float64) float64 {
 // judge turns the scores of all runs into bounds.
 func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 	o, g := p.o, p.game
+	privacy, err := fl.StateSilos(g.run, []account.Guarantee{p.claim}, []*account.Guarantee{nil}, nil)
+	if err != nil {
+		return Canary{}, err
+	}
 	c := Canary{
 		Runs: o.Runs, Rounds: g.run.Algorithm.Rounds, Steps: g.attack[0].steps, Rate: g.attack[0].rate, Multiplier: g.attack[0].noise,
-		Noise: g.run.Privacy.Noise, Confidence: o.Confidence, Privacy: p.claim.Statement(), Tight: event.Number(p.tight),
+		Noise: g.run.Privacy.Noise, Confidence: o.Confidence, Privacy: privacy.Statement, Tight: event.Number(p.tight),
 		FalseAlarm: p.falseAlarm, Power: p.power, Assumes: canaryAssumes,
 	}
 	c.Guesses, c.Right = o.guesses(), scores.guess(o)

@@ -80,9 +80,13 @@ func (c canaryCurve) claim(delta float64) (account.Guarantee, error) {
 	return a.Guarantee(delta)
 }
 
+// curveInterval is the grid of losses: fine enough, since a search asks for dozens of
+// curves, and epsilons near 0 never come within a percent.
+const curveInterval = 1e-4
+
 // epsilon is the curve with a share of the noise at delta, from below and above.
 func (c canaryCurve) epsilon(share, delta float64) (low, high float64, err error) {
-	a, err := account.NewPLD(account.TermsOf(c.charged[0]))
+	a, err := account.NewPLD(account.TermsOf(c.charged[0]), account.WithInterval(curveInterval))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -164,7 +164,7 @@ func TestCanaryWithSystemEntropy(t *testing.T) {
 		t.Fatalf("the default noise is %q", run.Privacy.Noise)
 	}
 	run.Seed = 3 // of the batches
-	plan := mustPlan(t, run, CanaryOptions{Runs: canaryPairs(), Delta: 1e-4, Confidence: 0.95})
+	plan := mustPlan(t, run, CanaryOptions{Runs: canaryPairs(), Delta: 1e-4, Confidence: 0.99})
 	enough, err := plan.curve.critical(0.7*plan.tight, plan.o)
 	if err != nil {
 		t.Fatal(err)

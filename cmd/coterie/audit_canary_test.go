@@ -49,6 +49,9 @@ func TestAuditCanary(t *testing.T) {
 	if e := number("epsilon_at_least"); e > claim || e < 0.7*number("tight_epsilon") || number("curve_free_epsilon_at_least") > e {
 		t.Errorf("at least %v, claim %v: %v", e, claim, out)
 	}
+	if list, _ := json.Marshal(out["privacy"].(map[string]any)["not_covered"]); !strings.Contains(string(list), "seeded float noise") {
+		t.Errorf("not covered: %s", list)
+	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
 	if err != nil {
 		t.Fatal(err)
