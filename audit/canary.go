@@ -135,7 +135,7 @@ func (o CanaryOptions) guesses() int { return 2 * (o.Runs - o.learned()) }
 
 // plan looks at nothing but what was charged.
 func (g *canaryGame) plan(o CanaryOptions) (*canaryPlan, error) {
-	p := &canaryPlan{o: o, game: g, curve: canaryCurve{g.charged}}
+	p := &canaryPlan{o: o, game: g, curve: canaryCurve{charged: g.charged, exact: g.run.Privacy.Noise != "simulated"}}
 	var err error
 	if p.claim, err = p.curve.claim(o.Delta); err != nil {
 		return nil, err

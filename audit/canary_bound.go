@@ -64,11 +64,18 @@ func advantageAtLeast(right int, o CanaryOptions) float64 {
 
 // canaryCurve is the trade-off curve of what was charged, as one of a family: the
 // same with a share of the noise.
-type canaryCurve struct{ charged []event.Release }
+type canaryCurve struct {
+	charged []event.Release
+	exact   bool // the noise is on a lattice, and is accounted for so
+}
 
 // claim is what the run's own accountant says.
 func (c canaryCurve) claim(delta float64) (account.Guarantee, error) {
-	a, err := account.NewRDP(account.TermsOf(c.charged[0]))
+	var options []account.Option
+	if c.exact {
+		options = append(options, account.WithExactNoise())
+	}
+	a, err := account.NewRDP(account.TermsOf(c.charged[0]), options...)
 	if err != nil {
 		return account.Guarantee{}, err
 	}

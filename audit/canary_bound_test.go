@@ -86,7 +86,7 @@ func TestCurveFreeHolds(t *testing.T) {
 // TestNoiseFromAdvantage holds the search against the closed form of full batches:
 // the advantage is 2*Phi(mu/2) - 1 at mu = sqrt(rounds)/noise.
 func TestNoiseFromAdvantage(t *testing.T) {
-	curve := canaryCurve{chargedSteps(t, 4, 1, 2)}
+	curve := canaryCurve{charged: chargedSteps(t, 4, 1, 2)}
 	for _, want := range []float64{0.1, 0.8, 1, 1.3, 20} {
 		mu := 1 / want
 		advantage := 2*distuv.UnitNormal.CDF(mu/2) - 1
@@ -120,14 +120,14 @@ func TestNoiseFromAdvantage(t *testing.T) {
 	}
 	s := attack.draw(1, pilotRuns, 9)
 	drawn := float64(s.rightGuesses(0))/pilotRuns - 1
-	low, high, err := canaryCurve{charged}.epsilon(1, 1e-5)
+	low, high, err := canaryCurve{charged: charged}.epsilon(1, 1e-5)
 	if err != nil || !(low < high) {
 		t.Fatal(low, high, err)
 	}
-	if e, err := (canaryCurve{charged}).atLeast(1, 1e-5); err != nil || e != low {
+	if e, err := (canaryCurve{charged: charged}).atLeast(1, 1e-5); err != nil || e != low {
 		t.Errorf("a lower bound of %v, between %v and %v (%v)", e, low, high, err)
 	}
-	if as, err := (canaryCurve{charged}).advantage(); err != nil || math.Abs(as-drawn) > 0.013 {
+	if as, err := (canaryCurve{charged: charged}).advantage(); err != nil || math.Abs(as-drawn) > 0.013 {
 		t.Errorf("advantage as charged %v, drawn %v, %v", as, drawn, err)
 	}
 }
@@ -135,7 +135,7 @@ func TestNoiseFromAdvantage(t *testing.T) {
 // TestCriticalCount: the chances that the audit states are those of its own verdict.
 func TestCriticalCount(t *testing.T) {
 	o := CanaryOptions{Runs: 2000, Delta: 1e-5, Confidence: 0.95}
-	curve := canaryCurve{chargedSteps(t, 4, 1, 1.7)}
+	curve := canaryCurve{charged: chargedSteps(t, 4, 1, 1.7)}
 	claim, err := curve.claim(o.Delta)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestFalseAlarms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	curve := canaryCurve{charged}
+	curve := canaryCurve{charged: charged}
 	audits := func(share float64) (alarms int) {
 		for seed := range uint64(3000) {
 			most, err := curve.noiseAtMost(advantageAtLeast(attack.draw(share, o.Runs, 100+seed).guess(o), o))

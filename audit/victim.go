@@ -2,6 +2,7 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -137,6 +138,9 @@ func (v *Victim) Send(x []float64, label int, s Sanitiser, src rand.Source) (Rel
 			continue
 		}
 		bounded, err := mech.OwnRadius(update, radiusFloor, radiusCeiling)
+		if bounded.Replaced() {
+			err = errors.New("the update is not finite")
+		}
 		if err != nil {
 			return Release{}, fmt.Errorf("audit: parameters %d to %d: %w", p.From, p.To, err)
 		}

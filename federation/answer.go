@@ -208,6 +208,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	case !pay.paid:
 		return false, errors.New("the method made a release that it did not pay for; it is not sent")
 	}
+	fl.Clamp(s.out, s.half.Algorithm.ReleaseBounds())
 	if i := firstNotFinite(s.out); i >= 0 {
 		return false, fmt.Errorf("value %d of the release is %v", i, s.out[i])
 	}

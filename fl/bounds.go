@@ -40,6 +40,16 @@ type Bound struct {
 	Least, Most float64
 }
 
+// Clamp brings the values of a release within bounds. It is post-processing: it reads
+// nothing but the release, and keeps a server from refusing it.
+func Clamp(release []float64, bounds []Bound) {
+	for _, b := range bounds {
+		for i, v := range release[b.From:b.To] {
+			release[b.From+i] = max(-b.Most, min(b.Most, v))
+		}
+	}
+}
+
 // ReleaseBounds hold for every release of the run: what fits the finest of a layer's
 // lattices, that of the broadcast after the last round. A value that fits only the
 // lattice of an earlier round would be a hypothesis that no later one can send.

@@ -185,7 +185,7 @@ privacy: {noise_multiplier: 5, radius: 0.3, radius_decay: 0.9, noise: exact-seed
 // The keys that programs rely on.
 const (
 	serveKeys = "abandoned algorithm config config_sha256 directory family federation history hypotheses kernel minimum mode model_sha256 name parameters participants plan_sha256 quorum rounds run_id seed stopped"
-	joinKeys  = "declined directory enforcement index late ledger model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
+	joinKeys  = "blank declined directory enforcement index late ledger model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
 )
 
 func wantKeys(t *testing.T, v map[string]any, want string) {
@@ -388,7 +388,7 @@ func TestFederationIsReported(t *testing.T) {
 // TestNobodyReleasesIsAFailure: a server to which nobody has released ends with exit code
 // 1 and a sentence, and leaves no model.
 func TestNobodyReleasesIsAFailure(t *testing.T) {
-	c := newClinics(t, seededRun(""), "", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 0.01}\n", "a", "b", "c", "d")
+	c := newClinics(t, seededRun(""), "", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 0.01, epsilon_switch: 1.0e+6}\n", "a", "b", "c", "d")
 	server := c.serve("--unsafe-seeded-noise")
 	for _, n := range c.names {
 		c.enrol(n)
