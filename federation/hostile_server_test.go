@@ -508,3 +508,54 @@ func TestAnswersWaitForTheirTime(t *testing.T) {
 		t.Errorf("an answer time beyond the deadline: %v", err)
 	}
 }
+
+// TestWhatIsDrawnAtHomeIsSecret: what a participant draws by a seed (the order of its
+// rows, its first model) follows from a seed of its own, which the plan does not tell,
+// and which lasts over a crash.
+func TestWhatIsDrawnAtHomeIsSecret(t *testing.T) {
+	w := newHostileWorld(t)
+	const run = `seed: 3
+data: {kind: synthetic, users: 3, samples: 5}
+algorithm: {kind: group-private, mode: sound, hypotheses: 1, rounds: 1, clients_per_round: 3}
+privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}
+`
+	h, _, ok := w.ask(run, 2)
+	if !ok {
+		t.Fatal("the plan is refused")
+	}
+	w.handler = h
+	policy, err := LoadPolicy([]byte(hostilePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []uint64
+	for _, folder := range []string{"one", "other", "one"} {
+		dir := filepath.Join(w.dir, folder)
+		book, err := ledger.Open(filepath.Join(dir, "ledger"), policy.Budget())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := errors.New("that is enough")
+		p := NewParticipant(ParticipantOptions{
+			Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
+			Ledger: book, Policy: policy, Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Half: func(_ context.Context, _ Plan, run, private config.Run, _ int) (*Half, error) {
+				if run.Seed != 3 {
+					t.Errorf("the plan's seed is %d", run.Seed)
+				}
+				seeds = append(seeds, private.Seed)
+				return nil, stop
+			},
+		})
+		if _, err := p.Run(t.Context()); !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+		if err := book.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seeds[0] == 3 || seeds[1] == 3 || seeds[0] == seeds[1] || seeds[0] != seeds[2] {
+		t.Errorf("the private seeds are %v; the plan's is 3", seeds)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // drawingRuns are all methods for silos that draw noise at the silo, in both modes.
@@ -183,5 +184,65 @@ func TestNonFiniteRowsCountAsZeroInASilo(t *testing.T) {
 	most := run.Algorithm.Local.Step * run.Privacy.Clip / 30
 	if apart = math.Sqrt(apart); !(apart <= most*(1+1e-6)) || apart == 0 {
 		t.Errorf("one row moves a step by %v; the clip allows %v", apart, most)
+	}
+}
+
+// watched is a model whose learner writes down which rows every step takes.
+type watched struct {
+	model.Model
+	batches *[]string
+}
+
+func (w watched) Learner() model.Learner {
+	return watchedLearner{w.Model.Learner().(model.SiloLearner), w.batches}
+}
+
+type watchedLearner struct {
+	model.SiloLearner
+	batches *[]string
+}
+
+func (l watchedLearner) Gradient(dst, theta []float64, c *data.Client, batch []int, s model.SiloStep) error {
+	*l.batches = append(*l.batches, fmt.Sprint(batch))
+	return l.SiloLearner.Gradient(dst, theta, c, batch, s)
+}
+
+// TestBatchesAreSecret: with noise that is to protect somebody, who is in a batch does
+// not follow from the run file, which the server knows: amplification would be gone.
+// Two draws of ten of forty rows are the same once in 10^9 times a step.
+func TestBatchesAreSecret(t *testing.T) {
+	train, _ := testSilos(1, 40, testFeatures, 0.2)
+	for _, relation := range bothRelations {
+		for _, noise := range []string{"exact", NoiseSeeded, "simulated"} {
+			run := siloRun("fedavg")
+			run.Algorithm.Mode, run.Algorithm.Weights, run.Privacy.Relation, run.Data.Standardise = "sound", "equal", relation, "none"
+			run.Privacy.Noise, run.Algorithm.Local.Epochs = noise, 3
+			if relation == "add-remove" {
+				run.Privacy.PublicSize = 40
+			}
+			var seen [2][]string
+			for i := range seen {
+				m := watched{model.SiloLinear{Linear: model.Linear{Features: testFeatures, Intercept: true}}, &seen[i]}
+				s, err := NewSilo(run, m, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &Participant{Data: &train[0]}
+				if err := s.Prepare(p); err != nil {
+					t.Fatal(err)
+				}
+				b, err := s.Broadcast(s.Start())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Respond(new(Worker), b, p, make([]float64, s.ReleaseLength())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same := slices.Equal(seen[0], seen[1])
+			if len(seen[0]) < 12 || same != (noise != "exact") {
+				t.Errorf("%s, %s: %d steps, drawn again the same: %v", relation, noise, len(seen[0]), same)
+			}
+		}
 	}
 }
