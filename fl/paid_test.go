@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
@@ -243,6 +244,18 @@ func TestBatchesAreSecret(t *testing.T) {
 			if len(seen[0]) < 12 || same != (noise != "exact") {
 				t.Errorf("%s, %s: %d steps, drawn again the same: %v", relation, noise, len(seen[0]), same)
 			}
+		}
+	}
+}
+
+// TestARowLimitNeedsAPublicSize: under add-remove a row less would let another one in.
+func TestARowLimitNeedsAPublicSize(t *testing.T) {
+	for _, relation := range bothRelations {
+		run := paidRun("mr-mtl", relation, 3)
+		run.Data.TrainLimit = 10
+		faults := checkSilo(run)
+		if refused := faults != nil && strings.Contains(faults.Error(), "data.train_limit"); refused != (relation == "add-remove") {
+			t.Errorf("%s: %v", relation, faults)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package mech
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
+	"github.com/coterie-fl/coterie/internal/rng"
 	"pgregory.net/rapid"
 )
 
@@ -139,5 +141,28 @@ func TestTruncationSlack(t *testing.T) {
 	}
 	if apart := distance(onLattice(l, a), onLattice(l, b)); apart != 10 {
 		t.Errorf("the slack is not reached: %v", apart)
+	}
+}
+
+// TestReleaseOnTheLatticeKeepsItsBound: an excess that rounding hid from Clip is
+// removed in integers before noise is added, for the Laplace mechanism as for sums.
+func TestReleaseOnTheLatticeKeepsItsBound(t *testing.T) {
+	lattice, err := NewLattice(1.0 / 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func(v ...float64) []int64 {
+		family := rng.NewFamily(5, "lattice")
+		dst := make([]int64, 2)
+		// Norm 5, just above its bound, as rounding could leave it.
+		c := Clipped{v: v, bound: math.Nextafter(5, 0), public: true}
+		if _, err := (Laplace{Multiplier: 1}).OnLattice(dst, make([]int64, 2), c, lattice, NewEntropy(family.Stream(0, 0))); err != nil {
+			t.Fatal(err)
+		}
+		return dst
+	}
+	got, want := release(3, 4), release(3-1.0/1024, 4-1.0/1024)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v was released for an update above its bound, want %v", got, want)
 	}
 }
