@@ -43,7 +43,7 @@ type outcome struct{ Name, Value, Note string }
 type personRow struct {
 	Name                                          string
 	Released, Declined, Missed, Receipts, Doubles string
-	Epsilon, Delta, Unit, Relation, Trust, Noise  string
+	Epsilon, Switch, Delta, Terms, Noise          string
 	Claim                                         claim
 	Spent                                         bool
 }
@@ -153,7 +153,14 @@ func newPersonRow(x federation.ServeParticipant) personRow {
 	}
 	s := *x.Spent
 	row.Spent, row.Epsilon, row.Delta = true, cost(float64(s.Epsilon)), rounded(float64(s.Delta))
-	row.Unit, row.Relation, row.Trust, row.Claim = string(s.Unit), string(s.Relation), noiseOf(s.Trust), statementClaim(s)
+	row.Terms = fmt.Sprintf("unit %s, relation %s, noise by the %s", s.Unit, s.Relation, noiseOf(s.Trust))
+	if s.Trust == event.TrustNobody {
+		row.Terms = fmt.Sprintf("unit %s, relation %s, no noise", s.Unit, s.Relation)
+	}
+	row.Claim = statementClaim(s)
+	if s.EpsilonSwitch != nil {
+		row.Switch = "any two data sets: " + cost(float64(*s.EpsilonSwitch))
+	}
 	return row
 }
 
@@ -205,6 +212,7 @@ func federationLabels(r federation.ServeResult) []label {
 		l := label{Method: counted(len(names[i]), "participant", "participants"), Claim: statementClaim(s), NotCovered: s.NotCovered}
 		l.Rows = []labelRow{
 			{Name: "Epsilon, most exposed participant", Value: cost(float64(s.Epsilon)), Note: "by its own ledger, for this federation", Large: true},
+			{Name: "Between any two data sets", Value: switchText(s), Note: "whatever radius and hypotheses the server chose"},
 			{Name: "Delta", Value: rounded(float64(s.Delta))},
 			{Name: "What is protected", Value: protects(s)},
 			{Name: "From whom", Value: fromWhom(s), Note: string(s.Trust)},
@@ -217,6 +225,14 @@ func federationLabels(r federation.ServeResult) []label {
 		labels = append(labels, l)
 	}
 	return labels
+}
+
+// switchText is what any two data sets may lose; empty where that is not another number.
+func switchText(s event.Statement) string {
+	if s.EpsilonSwitch == nil {
+		return ""
+	}
+	return cost(float64(*s.EpsilonSwitch))
 }
 
 func radiusText(s event.Statement) string {

@@ -20,10 +20,11 @@ import (
 // served is what the server of a small federation might have left.
 func served() federation.ServeResult {
 	radius := event.Number(0.3)
+	change := event.Number(31.5)
 	spent := func(epsilon float64) *event.Statement {
 		return &event.Statement{
 			Claim: event.ClaimMetric, Unit: event.UnitNeighbourhood, Relation: event.Metric, Trust: event.TrustLocal,
-			Epsilon: event.Number(epsilon), Sampling: "none", Radius: &radius, NotCovered: []string{"which rounds a participant answers"},
+			Epsilon: event.Number(epsilon), EpsilonSwitch: &change, Sampling: "none", Radius: &radius, NotCovered: []string{"which rounds a participant answers"},
 		}
 	}
 	start := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
@@ -110,8 +111,8 @@ func TestFederationIsReportedAsOne(t *testing.T) {
 		text := words(t, page)
 		for _, want := range []string{
 			"A federation of 3 participants: 5 rounds of group-private, 2 of them released.",
-			"north 4 0 1 4 2.001 0 neighbourhood metric participant metric", // an epsilon is rounded up
-			"south 2 3 0 2 0.8002 0 neighbourhood metric participant metric",
+			"north 4 0 1 4 2.001 any two data sets: 31.5 0 metric unit neighbourhood, relation metric, noise by the participant", // an epsilon is rounded up
+			"south 2 3 0 2 0.8002 any two data sets: 31.5 0 metric unit neighbourhood, relation metric, noise by the participant",
 			"<west> 0 0 5 0 nothing was released",
 			"Rounds aggregated 4 of 5; each needs 1 release", "Rounds abandoned 1", "Ended as planned",
 			"Epsilon, most exposed participant 2.001", "which rounds a participant answers", "Radius 0.3",
