@@ -559,3 +559,25 @@ privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}
 		t.Errorf("the private seeds are %v; the plan's is 3", seeds)
 	}
 }
+
+// TestPlansThatAskForMemory: a number of participants is the server's word; methods that
+// keep a model of each would take all memory before the first round.
+func TestPlansThatAskForMemory(t *testing.T) {
+	policy, err := LoadPolicy([]byte(hostilePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, refused := range map[string]bool{"mocha": true, "fedavg": false, "mr-mtl": true} {
+		run := config.DefaultSilo("school", kind, "sound")
+		if kind == "mr-mtl" {
+			run.Algorithm.Lambda = config.LambdaAuto
+		}
+		err := policy.Allows(Plan{Participants: 1 << 40, Minimum: 1}, run, 29)
+		if (err != nil) != refused || refused && !errors.Is(err, fl.ErrRefused) {
+			t.Errorf("%s among 2^40 participants: %v", kind, err)
+		}
+		if err := policy.Allows(Plan{Participants: 1000, Minimum: 1}, run, 29); err != nil {
+			t.Errorf("%s among 1000 participants: %v", kind, err)
+		}
+	}
+}

@@ -114,6 +114,9 @@ func (p Policy) Allows(plan Plan, run config.Run, parameters int) error {
 	add(p.MaximumRounds == 0 || a.Rounds <= p.MaximumRounds, "there are %d rounds; at most %d are allowed", a.Rounds, p.MaximumRounds)
 	if k := run.Algorithm.Hypotheses; p.MaximumParameters > 0 {
 		add(parameters <= p.MaximumParameters/max(k, 1), "there are %d models of %d values; at most %d values are allowed", k, parameters, p.MaximumParameters)
+		// These keep something of every participant, and one of them sends it to all.
+		all := a.Kind == "mocha" || a.Lambda == config.LambdaAuto
+		add(!all || plan.Participants <= p.MaximumParameters/max(parameters, 1), "there are %d participants with models of %d values; at most %d values are allowed in all", plan.Participants, parameters, p.MaximumParameters)
 	}
 	add(plan.Minimum >= p.MinimumCohort, "a round is aggregated of %d releases; at least %d are wanted", plan.Minimum, p.MinimumCohort)
 	if len(wrong) == 0 {
