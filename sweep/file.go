@@ -13,6 +13,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/sim"
 	"github.com/coterie-fl/coterie/theory"
 )
@@ -43,6 +44,9 @@ type Score struct {
 	Bound float64 `yaml:"bound"`
 	Noise float64 `yaml:"noise"`
 }
+
+// event is what one score costs.
+func (s Score) event() event.Event { return mech.Gaussian{Multiplier: s.Noise}.Event() }
 
 // Point is one setting of the grid.
 type Point struct {

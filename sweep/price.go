@@ -18,7 +18,7 @@ type price struct {
 	worker    *fl.Worker
 	rounds    int64
 	epochs    int64
-	score     float64
+	score     event.Event
 	trials    theory.Trials
 }
 
@@ -58,7 +58,7 @@ func (p price) bill(noise float64) (event.Release, error) {
 
 func (p price) all(round event.Event, noise float64) event.Event {
 	training := event.Repeated{Times: p.rounds, Of: round}
-	trial := event.Composed{Parts: []event.Event{training, event.Gaussian{Noise: p.score}}}
+	trial := event.Composed{Parts: []event.Event{training, p.score}}
 	return event.Composed{Parts: []event.Event{training, p.trials.Event(trial)}}
 }
 
@@ -81,7 +81,8 @@ func (p price) cost(r event.Release) (account.Guarantee, error) {
 }
 
 // settle finds the least noise that keeps the silo's target, and what it costs; and,
-// where that number is heuristic, what is proved for the same releases.
+// where that number is heuristic for its batches alone, what is proved for the same
+// releases.
 func (p price) settle() (noise float64, cost account.Guarantee, proved *account.Guarantee, err error) {
 	target := p.silo.Plan.Target
 	noise, err = account.LeastNoise(target.Epsilon, func(noise float64) (float64, error) {
@@ -93,13 +94,13 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 		return g.Epsilon, err
 	})
 	if err != nil {
-		return 0, cost, nil, fmt.Errorf("silo %s: with a score noise of %v: %w", p.silo.Name, p.score, err)
+		return 0, cost, nil, fmt.Errorf("silo %s: with a score of %+v: %w", p.silo.Name, p.score, err)
 	}
 	r, err := p.bill(noise)
 	if err != nil {
 		return 0, cost, nil, err
 	}
-	if cost, err = p.cost(r); err != nil || r.Claim != event.ClaimHeuristic {
+	if cost, err = p.cost(r); err != nil || r.Claim != event.ClaimHeuristic || len(p.silo.Uncovered) > 0 {
 		return noise, cost, nil, err
 	}
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10).

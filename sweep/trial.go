@@ -63,7 +63,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 		return trial{}, err
 	}
 	t := trial{point: point, theta: make([]float64, m.Parameters())}
-	one := fl.Participant{ID: silo.ID, Name: silo.Name, Data: silo.Data}
+	one := fl.Participant{ID: silo.ID, Name: silo.Name, Data: silo.Data, Uncovered: silo.Uncovered}
 	if err := algorithm.Prepare(&one); err != nil {
 		return trial{}, err
 	}
@@ -90,7 +90,13 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 func (b *bench) score(p *Plan, run config.Run, theta []float64, silo *fl.Participant, seeded rng.Family) (float64, error) {
 	s := p.Tuning.Score
 	noise := mech.Gaussian{Multiplier: s.Noise}
-	terms := mech.Terms{Unit: event.UnitExample, Relation: event.Relation(run.Privacy.Relation), Trust: event.TrustLocal}
+	paid, err := mech.NewPaid(event.Release{ // a trial's score, as every trial is charged for it
+		Unit: event.UnitExample, Relation: event.Relation(run.Privacy.Relation), Claim: event.ClaimProved, Trust: event.TrustLocal,
+		What: s.event(),
+	})
+	if err != nil {
+		return 0, err
+	}
 	if run.Privacy.Noise == "simulated" {
 		sum, err := mech.NewSimulatedSum(1, s.Bound)
 		if err != nil {
@@ -100,7 +106,7 @@ func (b *bench) score(p *Plan, run config.Run, theta []float64, silo *fl.Partici
 			return 0, err
 		}
 		var out [1]float64
-		_, err = noise.Simulate(out[:], sum, terms, seeded.Stream(0, silo.ID))
+		err = paid.Simulate(noise, out[:], sum, seeded.Stream(0, silo.ID))
 		return out[0], err
 	}
 	lattice, err := noise.Lattice(s.Bound)
@@ -121,7 +127,7 @@ func (b *bench) score(p *Plan, run config.Run, theta []float64, silo *fl.Partici
 		b.entropy.Reset(seeded.Stream(0, silo.ID))
 	}
 	var steps [1]int64
-	if _, err := noise.Release(steps[:], sum, terms, b.entropy); err != nil {
+	if err := paid.Release(noise, steps[:], sum, b.entropy); err != nil {
 		return 0, err
 	}
 	var out [1]float64

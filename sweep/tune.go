@@ -129,13 +129,13 @@ func (t *tuner) price() error {
 	errs := make([]error, len(t.pivot.silos))
 	t.workers.Each(len(errs), func(worker, i int) {
 		silo := &t.pivot.silos[i]
-		*silo = fl.Participant{ID: i, Name: t.federation.Names[i], Data: &t.federation.Train[i]}
+		*silo = fl.Participant{ID: i, Name: t.federation.Names[i], Data: &t.federation.Train[i], Uncovered: t.federation.NotCovered}
 		if errs[i] = t.pivot.algorithm.Prepare(silo); errs[i] != nil {
 			return
 		}
 		bill := price{
 			algorithm: t.pivot.algorithm, silo: silo, worker: &t.memory[worker], rounds: int64(a.Rounds), epochs: int64(a.Local.Epochs),
-			score: t.plan.Tuning.Score.Noise, trials: t.plan.Trials,
+			score: t.plan.Tuning.Score.event(), trials: t.plan.Trials,
 		}
 		silo.Plan.Noise, t.costs[i], t.proved[i], errs[i] = bill.settle()
 	})
