@@ -61,8 +61,7 @@ func canarySilo(run config.Run) ([2]data.Client, model.Model, error) {
 		X:        append(append([]float64{}, rows.X...), 0, 0, 0, canaryValue*max(1, run.Privacy.Clip)),
 		Y:        append(append([]float64{}, rows.Y...), 0),
 	}
-	f := &data.Federation{Features: rows.Features, Classes: classes, Train: silo[1:], Test: silo[1:]}
-	m, err := model.NewSilo(run.Model, run.Algorithm.Local.Loss, f)
+	m, err := model.Of(run, data.Shape{Features: rows.Features, Classes: classes})
 	if err != nil {
 		return silo, nil, fmt.Errorf("canary: %w", err)
 	}

@@ -49,7 +49,7 @@ func MeasureFairness(run config.Run, hypotheses []float64, folder *data.Folder, 
 	if len(f.Sensitive) == 0 {
 		return nil, fmt.Errorf("%w: data of the kind %q have no sensitive attributes; adult and compas have", ErrNoFairness, run.Data.Kind)
 	}
-	m, err := model.New(run.Model, f.Features)
+	m, err := model.Of(run, f.Shape())
 	if err != nil {
 		return nil, err
 	}

@@ -24,10 +24,8 @@ func networkOf(run config.Run, f *data.Federation) (Network, model.Model, error)
 	}
 	if im := f.Train[0].Images; im != nil {
 		n.Input = model.Shape{Height: im.Height, Width: im.Width, Channels: 1}
-		m, err := model.NewPictures(run.Model, im, f.Classes)
-		return n, m, err
 	}
-	m, err := model.New(run.Model, f.Features)
+	m, err := model.Of(run, f.Shape())
 	return n, m, err
 }
 

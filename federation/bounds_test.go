@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -164,7 +165,7 @@ func TestSilosOutOfRangeAreRefused(t *testing.T) {
 				if method == "kind: dp-fedavg" {
 					p.RunFile = strings.Replace(p.RunFile, "clip: 1,", "update_clip: 1, relation: add-remove,", 1)
 				}
-				p.Shape = Shape{Features: 2, Classes: 2}
+				p.Shape = data.Shape{Features: 2, Classes: 2}
 			})
 			b.work("north")
 			n := b.c.model.Parameters()

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/identity/identitytest"
 	"github.com/coterie-fl/coterie/federation/store"
@@ -29,7 +30,7 @@ func guarded(t *testing.T, f *identitytest.Federation, wrap func(http.Handler) h
 	c, err := NewCoordinator(context.Background(), Terms{
 		Plan: Plan{
 			Version: planVersion, Federation: f.Authority.Federation(), Run: "guarded", RunFile: witnessedRun, Participants: 1,
-			Shape: Shape{Features: witnessedParameters}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
+			Shape: data.Shape{Features: witnessedParameters}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
 		},
 		Names: []string{"north"}, Start: 1, Store: kept, Signer: f.Authority.ReceiptKey(), Log: quiet(),
 	})

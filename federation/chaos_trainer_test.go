@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/trainer"
 )
 
@@ -37,7 +38,7 @@ func TestTrainerExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, err := halfOf(f, nil, nil)(context.Background(), Plan{Participants: 3, Shape: Shape{Features: 2}}, run, run, 0)
+	half, err := halfOf(f, nil, nil)(context.Background(), Plan{Participants: 3, Shape: data.Shape{Features: 2}}, run, run, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

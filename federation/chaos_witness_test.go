@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/wire"
@@ -59,7 +60,7 @@ func newWitness(t *testing.T, dir string, run string, features int) *witnessServ
 	s.authority = a
 	s.plan = Plan{
 		Version: planVersion, Federation: a.Federation(), Run: "witnessed", RunFile: run, Participants: 1,
-		Shape: Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
+		Shape: data.Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
 	}
 	kept, err := store.Open(context.Background(), filepath.Join(dir, "server.db"), store.Options{})
 	if err != nil {

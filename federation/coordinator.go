@@ -100,7 +100,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newModel(run, t.Plan.Shape)
+	m, err := model.Of(run, t.Plan.Shape)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -71,7 +72,7 @@ func testPlan(t testing.TB) Plan {
 		t.Fatal(err)
 	}
 	return Plan{
-		Version: planVersion, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: Shape{Features: 2},
+		Version: planVersion, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: data.Shape{Features: 2},
 		Quorum: 3, Minimum: 2, DeadlineSeconds: 60,
 	}
 }

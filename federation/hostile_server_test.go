@@ -28,6 +28,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // hostileServer asks what it likes and writes down all that it can see: which calls
@@ -208,12 +209,12 @@ func (w *hostileWorld) ask(text string, features int) (*hostileServer, fl.Algori
 	}
 	h := &hostileServer{key: key, plan: Plan{
 		Version: planVersion, Federation: "f", Run: "r", RunFile: string(resolved), Participants: 3,
-		Shape: Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 60,
+		Shape: data.Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 60,
 	}}
 	if h.text, h.sum, err = h.plan.Encode(); err != nil {
 		w.t.Fatal(err)
 	}
-	m, err := newModel(run, h.plan.Shape)
+	m, err := model.Of(run, h.plan.Shape)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 var simulatedRelease = event.Release{
@@ -86,7 +87,7 @@ func (w *world) half(i int, rng *rand.Rand) func(context.Context, Plan, config.R
 		if index != i {
 			return nil, fmt.Errorf("%s was given place %d", w.name(i), index)
 		}
-		m, err := newModel(run, plan.Shape)
+		m, err := model.Of(run, plan.Shape)
 		if err != nil {
 			return nil, err
 		}

@@ -147,7 +147,7 @@ func TestMomentsSurviveACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		life := func() *session {
-			s := &session{plan: Plan{Federation: "f", Run: "r", Participants: 3, Shape: Shape{Features: 28}}, run: run, sum: [32]byte{1}}
+			s := &session{plan: Plan{Federation: "f", Run: "r", Participants: 3, Shape: data.Shape{Features: 28}}, run: run, sum: [32]byte{1}}
 			if err := p.prepare(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Participant is one member of a federation: it dials out, asks for work, pays for
@@ -240,7 +241,7 @@ func (p *Participant) agree(s *session) error {
 	if after, deadline := p.o.AnswerAfter.Seconds(), s.plan.DeadlineSeconds; after > 0 && after >= deadline {
 		return fmt.Errorf("%w: answer_seconds is %v, but the plan's rounds end after %v: no answer would come in time", fl.ErrRefused, after, deadline)
 	}
-	m, err := newModel(s.run, s.plan.Shape)
+	m, err := model.Of(s.run, s.plan.Shape)
 	if err != nil {
 		return fmt.Errorf("%w: the plan's model cannot be built: %w", fl.ErrRefused, err)
 	}

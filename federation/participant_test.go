@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // TestRoundsBeginFromEarlierMemory: a round that is made again after a crash starts
@@ -86,7 +88,7 @@ func TestCSVData(t *testing.T) {
 	if got := fmt.Sprint(c.X, c.Y); got != "[3 1 0.6 4] [2 5]" {
 		t.Errorf("read as %s", got)
 	}
-	if err := new(Half).load(s, c, nil, Shape{Features: 3}, config.Run{}, 0); err == nil {
+	if err := new(Half).load(s, c, nil, data.Shape{Features: 3}, config.Run{}, 0); err == nil {
 		t.Error("two features serve for a model of three")
 	}
 	for text, want := range map[string]string{
@@ -162,7 +164,7 @@ func TestServerCannotChangeTheTerms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newModel(run, plan.Shape)
+	m, err := model.Of(run, plan.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}

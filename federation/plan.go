@@ -31,44 +31,13 @@ type Plan struct {
 	// RunFile is the resolved run file: what is trained, how, with how much noise.
 	RunFile      string `json:"run_file"`
 	Participants int    `json:"participants"`
-	Shape        Shape  `json:"shape"`
+	// Shape is what a model must know of the data.
+	Shape data.Shape `json:"shape"`
 	// Quorum releases close a round before its deadline; with fewer than Minimum at
 	// the deadline it is abandoned.
 	Quorum          int     `json:"quorum"`
 	Minimum         int     `json:"minimum"`
 	DeadlineSeconds float64 `json:"deadline_seconds"`
-}
-
-// Shape is what a model must know of the data. It is public.
-type Shape struct {
-	Features int `json:"features" yaml:"features" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"values in a row"`
-	Classes  int `json:"classes" yaml:"classes" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"labels; 0: targets are values"`
-	Height   int `json:"height" yaml:"height" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
-	Width    int `json:"width" yaml:"width" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
-}
-
-// ShapeOf is the shape of data at hand.
-func ShapeOf(f *data.Federation) Shape {
-	s := Shape{Features: f.Features, Classes: f.Classes}
-	if im := f.Train[0].Images; im != nil {
-		s.Height, s.Width = im.Height, im.Width
-	}
-	return s
-}
-
-// newModel is the run's model for data of a shape: the simulator's.
-func newModel(run config.Run, s Shape) (model.Model, error) {
-	if s.Height > 0 {
-		return model.NewPictures(run.Model, &data.Images{Height: s.Height, Width: s.Width}, s.Classes)
-	}
-	if !run.Data.OfSilos() {
-		return model.New(run.Model, s.Features)
-	}
-	l := model.SiloLinear{Linear: model.Linear{Features: s.Features, Intercept: run.Model.Intercept, InitSD: run.Model.InitSD}}
-	if s.Classes > 0 {
-		l.Loss = model.Hinge
-	}
-	return l, nil
 }
 
 // asked is how many participants a round asks.

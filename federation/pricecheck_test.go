@@ -16,6 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // customer is a participant with a real ledger and a plan before it, and no network.
@@ -27,7 +28,7 @@ type customer struct {
 }
 
 // newCustomer joins with a policy, on data of its own, and says what came of it.
-func newCustomer(t *testing.T, run, policy string, shape Shape, own *data.Client) (customer, error) {
+func newCustomer(t *testing.T, run, policy string, shape data.Shape, own *data.Client) (customer, error) {
 	t.Helper()
 	allowed, err := LoadPolicy([]byte(policy))
 	if err != nil {
@@ -47,7 +48,7 @@ func newCustomer(t *testing.T, run, policy string, shape Shape, own *data.Client
 	p := NewParticipant(ParticipantOptions{
 		Name: "p", Federation: "f", Ledger: book, Policy: allowed, Log: slog.New(slog.NewTextHandler(said, nil)),
 		Half: func(_ context.Context, plan Plan, _, private config.Run, _ int) (*Half, error) {
-			m, err := newModel(private, plan.Shape)
+			m, err := model.Of(private, plan.Shape)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +98,7 @@ func metricPolicy(more string) string {
 	return "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, " + more + "}\n"
 }
 
-var plane = Shape{Features: 2}
+var plane = data.Shape{Features: 2}
 
 // someRows lie on the line y = 3*x1 - 2*x2.
 func someRows() *data.Client {

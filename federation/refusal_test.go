@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/ledger"
@@ -47,7 +48,7 @@ func newBench(t *testing.T, change func(*Plan)) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, signer: signer, dir: t.TempDir(), log: quietLog(), ledgers: map[string]*ledger.Ledger{}, plan: Plan{
-		Version: planVersion, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: Shape{Features: 2},
+		Version: planVersion, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: data.Shape{Features: 2},
 		Quorum: 3, Minimum: 2, DeadlineSeconds: 60,
 	}}
 	if change != nil {

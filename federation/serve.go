@@ -166,12 +166,12 @@ func newPlan(o *ServeOptions, run config.Run, federation string) (Plan, error) {
 	if err := o.File.settle(cohort); err != nil {
 		return Plan{}, err
 	}
-	if o.File.Shape == (Shape{}) {
+	if o.File.Shape == (data.Shape{}) {
 		f, err := o.Folder.Load(run.Data, run.Seed)
 		if err != nil {
 			return Plan{}, fmt.Errorf("%w: shape says nothing about the data, and the server has none to look at: %w", config.ErrInvalid, err)
 		}
-		o.File.Shape = ShapeOf(f)
+		o.File.Shape = f.Shape()
 	}
 	text, err := run.Encode()
 	if err != nil {

@@ -5,25 +5,26 @@ import (
 	"regexp"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 )
 
 // ServeFile is what `coterie serve` reads. Paths are relative to the file.
 type ServeFile struct {
-	Run             string   `yaml:"run" jsonschema_description:"the run file"`
-	Listen          string   `yaml:"listen" jsonschema_description:"address for participants, host:port"`
-	Admin           string   `yaml:"admin" jsonschema_description:"address for /metrics, /healthz and /readyz, plain HTTP; empty: none"`
-	CA              string   `yaml:"ca" jsonschema_description:"folder that coterie ca init made"`
-	Store           string   `yaml:"store" jsonschema_description:"what the server must remember: sqlite:PATH or postgres://..."`
-	Out             string   `yaml:"out" jsonschema_description:"folder for the models and the result"`
-	Participants    []string `yaml:"participants" jsonschema_description:"names of those who may take part; their order numbers them"`
-	Shape           Shape    `yaml:"shape" jsonschema_description:"shape of the data; not needed if the run's data are synthetic"`
-	Start           int      `yaml:"start" jsonschema:"minimum=0" jsonschema_description:"participants that must be there before the first round; 0: all"`
-	Quorum          int      `yaml:"quorum" jsonschema:"minimum=0" jsonschema_description:"releases that close a round before its deadline; 0: all that were asked"`
-	Minimum         int      `yaml:"minimum" jsonschema:"minimum=0" jsonschema_description:"with fewer releases at the deadline a round is abandoned; 0: half of those asked"`
-	DeadlineSeconds float64  `yaml:"deadline_seconds" jsonschema:"exclusiveMinimum=0,maximum=31536000" jsonschema_description:"how long a round waits"`
-	LingerSeconds   float64  `yaml:"linger_seconds" jsonschema:"minimum=0,maximum=31536000" jsonschema_description:"how long a finished server waits for participants to fetch the models"`
-	Traces          string   `yaml:"traces" jsonschema_description:"URL of an OpenTelemetry collector (OTLP over HTTP); empty: no traces"`
-	Limits          Limits   `yaml:"limits" jsonschema_description:"what the server takes on at once"`
+	Run             string     `yaml:"run" jsonschema_description:"the run file"`
+	Listen          string     `yaml:"listen" jsonschema_description:"address for participants, host:port"`
+	Admin           string     `yaml:"admin" jsonschema_description:"address for /metrics, /healthz and /readyz, plain HTTP; empty: none"`
+	CA              string     `yaml:"ca" jsonschema_description:"folder that coterie ca init made"`
+	Store           string     `yaml:"store" jsonschema_description:"what the server must remember: sqlite:PATH or postgres://..."`
+	Out             string     `yaml:"out" jsonschema_description:"folder for the models and the result"`
+	Participants    []string   `yaml:"participants" jsonschema_description:"names of those who may take part; their order numbers them"`
+	Shape           data.Shape `yaml:"shape" jsonschema_description:"shape of the data; not needed if the run's data are synthetic"`
+	Start           int        `yaml:"start" jsonschema:"minimum=0" jsonschema_description:"participants that must be there before the first round; 0: all"`
+	Quorum          int        `yaml:"quorum" jsonschema:"minimum=0" jsonschema_description:"releases that close a round before its deadline; 0: all that were asked"`
+	Minimum         int        `yaml:"minimum" jsonschema:"minimum=0" jsonschema_description:"with fewer releases at the deadline a round is abandoned; 0: half of those asked"`
+	DeadlineSeconds float64    `yaml:"deadline_seconds" jsonschema:"exclusiveMinimum=0,maximum=31536000" jsonschema_description:"how long a round waits"`
+	LingerSeconds   float64    `yaml:"linger_seconds" jsonschema:"minimum=0,maximum=31536000" jsonschema_description:"how long a finished server waits for participants to fetch the models"`
+	Traces          string     `yaml:"traces" jsonschema_description:"URL of an OpenTelemetry collector (OTLP over HTTP); empty: no traces"`
+	Limits          Limits     `yaml:"limits" jsonschema_description:"what the server takes on at once"`
 }
 
 // participantName is what a participant may be called.

@@ -40,7 +40,11 @@ func TestSilosOverTheNetwork(t *testing.T) {
 	if folder == "" {
 		t.Skip("COTERIE_DATA is not set")
 	}
-	runs := map[string]string{"mr-mtl": siloRun}
+	runs := map[string]string{
+		"mr-mtl":   siloRun, // a linear SVM
+		"logistic": strings.Replace(siloRun, "batch: 64", "batch: 64, loss: cross-entropy", 1),
+		"pictures": strings.Replace(siloRun, "kind: vehicle, standardise: none", "kind: rotated-mnist, silos: 4, train_limit: 20", 1),
+	}
 	if *soak {
 		runs["auto"] = strings.Replace(siloRun, "lambda: 1", "lambda: auto", 1)
 		runs["mocha"] = strings.Replace(siloRun, "mr-mtl", "mocha", 1)

@@ -24,7 +24,7 @@ import (
 // them, and a trainer if there is one.
 func halfOf(f JoinFile, rows *data.Client, folder *data.Folder) func(context.Context, Plan, config.Run, config.Run, int) (*Half, error) {
 	return func(ctx context.Context, plan Plan, run, private config.Run, index int) (*Half, error) {
-		m, err := newModel(run, plan.Shape)
+		m, err := model.Of(run, plan.Shape)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (s Source) read() (*data.Client, error) {
 }
 
 // load is what this participant trains on, and its silo's name if it has one.
-func (h *Half) load(s Source, rows *data.Client, folder *data.Folder, shape Shape, run config.Run, index int) error {
+func (h *Half) load(s Source, rows *data.Client, folder *data.Folder, shape data.Shape, run config.Run, index int) error {
 	if rows != nil {
 		if rows.Features != shape.Features {
 			return fmt.Errorf("data.features names %d columns; the run's model has %d features", rows.Features, shape.Features)

@@ -16,6 +16,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
@@ -106,7 +107,7 @@ func (w *world) plan() Plan {
 	asked := w.asked()
 	p := Plan{
 		Version: planVersion, Federation: "simulated", Run: fmt.Sprintf("run-%d", w.seed), RunFile: w.runFile(),
-		Participants: w.members, Shape: Shape{Features: w.size},
+		Participants: w.members, Shape: data.Shape{Features: w.size},
 		Quorum: max(1, asked*9/10), Minimum: max(1, asked/2), DeadlineSeconds: 120,
 	}
 	if w.seed%4 == 1 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -94,7 +95,7 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 	}
 	run := config.Default("group-private", "sound")
 	run.Privacy.Noise, run.Privacy.Sanitise = "exact", SanitiseLayers
-	m, err := model.New(config.Model{Kind: "network", Name: "hospital"}, 3)
+	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: "hospital"}}, data.Shape{Features: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 func newGroup(t *testing.T, run config.Run) *Group {
 	t.Helper()
-	m, err := model.New(run.Model, data.Features(run.Data))
+	m, err := model.Of(run, data.Shape{Features: data.Features(run.Data)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func TestLayerSharesMustFit(t *testing.T) {
 	} {
 		run := layered(c.mode, c.sanitise)
 		run.Privacy.LayerShares = c.shares
-		m, err := model.New(run.Model, 3)
+		m, err := model.Of(run, data.Shape{Features: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,20 @@ type Learner interface {
 	Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler)
 }
 
-// New builds the run file's model for rows with so many features.
-func New(m config.Model, features int) (Model, error) {
+// Of builds the run file's model for data of a shape: simulations, federations, audits
+// and sweeps all have it from here, so that one run file trains one model.
+func Of(run config.Run, s data.Shape) (Model, error) {
+	switch {
+	case run.Data.OfSilos():
+		return newSilo(run.Model, run.Algorithm.Local.Loss, s)
+	case s.Pictures():
+		return newPictures(run.Model, s)
+	}
+	return newRows(run.Model, s.Features)
+}
+
+// newRows builds a model for rows with so many features.
+func newRows(m config.Model, features int) (Model, error) {
 	if m.Kind != "network" {
 		return Linear{Features: features, Intercept: m.Intercept, InitSD: m.InitSD}, nil
 	}
@@ -70,7 +82,7 @@ func Check(run config.Run) config.Faults {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
 		if features := data.Features(run.Data); len(c.Faults()) == 0 && features > 0 {
-			_, err := New(m, features)
+			_, err := newRows(m, features)
 			c.Require(err == nil, "model", "%v", err)
 		}
 	} else {

@@ -17,9 +17,9 @@ type pictureModel struct {
 	pixels int
 }
 
-// NewPictures builds the run file's network for pictures of classes.
-func NewPictures(m config.Model, im *data.Images, classes int) (Model, error) {
-	input, layers := Shape{im.Height, im.Width, 1}, m.Layers
+// newPictures builds a network for pictures of classes.
+func newPictures(m config.Model, s data.Shape) (Model, error) {
+	input, layers := Shape{s.Height, s.Width, 1}, m.Layers
 	if m.Name != "" {
 		n, err := NamedNetwork(m.Name)
 		if err != nil {
@@ -34,8 +34,8 @@ func NewPictures(m config.Model, im *data.Images, classes int) (Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if net.Output().Len() != classes {
-		return nil, fmt.Errorf("the network ends with %d values for %d classes", net.Output().Len(), classes)
+	if net.Output().Len() != s.Classes {
+		return nil, fmt.Errorf("the network ends with %d values for %d classes", net.Output().Len(), s.Classes)
 	}
 	return &pictureModel{net: net, layers: layers, pixels: input.Len()}, nil
 }

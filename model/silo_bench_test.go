@@ -27,7 +27,7 @@ func schoolData(tb testing.TB) *data.Federation {
 // and noised, on one core; the metric is the time of one example's gradient.
 func BenchmarkSchoolEpoch(b *testing.B) {
 	f := schoolData(b)
-	m, err := NewSilo(config.Model{Kind: "linear", Intercept: true}, "", f)
+	m, err := newSilo(config.Model{Kind: "linear", Intercept: true}, "", f.Shape())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func randomPictures(tb testing.TB, name string, height, width, channels, n int) 
 		c.Index = append(c.Index, i)
 	}
 	f := &data.Federation{Classes: 10, Train: []data.Client{c}, Test: []data.Client{c}}
-	m, err := NewSilo(config.Model{Kind: "network", Name: name}, "", f)
+	m, err := newSilo(config.Model{Kind: "network", Name: name}, "", f.Shape())
 	if err != nil {
 		tb.Fatal(err)
 	}

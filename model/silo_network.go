@@ -19,8 +19,8 @@ type siloNetwork struct {
 
 // newSiloNetwork builds the run file's network for pictures: of classes, or of
 // values if there are none.
-func newSiloNetwork(m config.Model, im *data.Images, classes int) (*siloNetwork, error) {
-	input, layers := Shape{im.Height, im.Width, im.Depth()}, m.Layers
+func newSiloNetwork(m config.Model, s data.Shape) (*siloNetwork, error) {
+	input, layers, classes := Shape{s.Height, s.Width, s.Depth()}, m.Layers, s.Classes
 	if m.Name != "" {
 		n, err := NamedNetwork(m.Name)
 		if err != nil {

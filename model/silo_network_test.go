@@ -31,7 +31,7 @@ func smallPictures(t *testing.T, classes, n int) (Model, *data.Client) {
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
 		{Kind: "linear", Units: max(1, classes)},
 	}
-	m, err := NewSilo(config.Model{Kind: "network", Layers: layers}, "", &data.Federation{Classes: classes, Train: []data.Client{c}, Test: []data.Client{c}})
+	m, err := newSilo(config.Model{Kind: "network", Layers: layers}, "", (&data.Federation{Classes: classes, Train: []data.Client{c}}).Shape())
 	if err != nil {
 		t.Fatal(err)
 	}

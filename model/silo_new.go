@@ -7,19 +7,16 @@ import (
 	"github.com/coterie-fl/coterie/data"
 )
 
-// NewSilo builds the run file's model for a federation of silos; its learners are
-// SiloLearners. The loss follows from the data: half the squared error of values,
-// the cross entropy of pictures' classes; rows of two classes train a linear SVM,
-// or a logistic regression if loss is "cross-entropy".
-func NewSilo(m config.Model, loss string, f *data.Federation) (Model, error) {
-	if len(f.Train) == 0 || len(f.Test) != len(f.Train) {
-		return nil, fmt.Errorf("model: %d silos with %d held-out parts; silo methods need data.kind school, vehicle, gleam, adni, rotated-mnist or cifar10-silos", len(f.Train), len(f.Test))
-	}
-	if im := f.Train[0].Images; im != nil {
+// newSilo builds a model for silos; its learners are SiloLearners. The loss follows
+// from the data: half the squared error of values, the cross entropy of pictures'
+// classes; rows of two classes train a linear SVM, or a logistic regression if loss is
+// "cross-entropy".
+func newSilo(m config.Model, loss string, s data.Shape) (Model, error) {
+	if s.Pictures() {
 		if m.Kind != "network" {
 			return nil, fmt.Errorf("model.kind %q, but pictures need a network; allowed: network", m.Kind)
 		}
-		net, err := newSiloNetwork(m, im, f.Classes)
+		net, err := newSiloNetwork(m, s)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
@@ -28,14 +25,14 @@ func NewSilo(m config.Model, loss string, f *data.Federation) (Model, error) {
 	if m.Kind != "linear" {
 		return nil, fmt.Errorf("model.kind %q, but silos of rows train linear models; allowed: linear", m.Kind)
 	}
-	linear := SiloLinear{Linear: Linear{Features: f.Features, Intercept: m.Intercept, InitSD: m.InitSD}}
+	linear := SiloLinear{Linear: Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD}}
 	switch {
-	case f.Classes == 2 && loss == "cross-entropy":
+	case s.Classes == 2 && loss == "cross-entropy":
 		linear.Loss = Logistic
-	case f.Classes == 2:
+	case s.Classes == 2:
 		linear.Loss = Hinge
-	case f.Classes != 0:
-		return nil, fmt.Errorf("model: rows of %d classes; linear models of silos know 2 classes, or values", f.Classes)
+	case s.Classes != 0:
+		return nil, fmt.Errorf("model: rows of %d classes; linear models of silos know 2 classes, or values", s.Classes)
 	case loss == "cross-entropy":
 		return nil, fmt.Errorf("model: algorithm.local.loss cross-entropy is of classes, the silos' targets are values; allowed: squared-error")
 	}
@@ -56,7 +53,7 @@ func checkSilo(run config.Run) config.Faults {
 	c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 	c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
 	if len(c.Faults()) == 0 {
-		_, err := newSiloNetwork(m, &data.Images{Height: height, Width: width, Channels: channels}, classes)
+		_, err := newSiloNetwork(m, data.Shape{Classes: classes, Height: height, Width: width, Channels: channels})
 		c.Require(err == nil, "model", "%v", err)
 	}
 	return c.Faults()

@@ -19,12 +19,12 @@ func TestLearnersOfOneModelShareNothing(t *testing.T) {
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"},
 		{Kind: "linear", Units: 3},
 	}
-	pictures, err := NewPictures(config.Model{Kind: "network", Layers: layers}, grey.Images, 3)
+	pictures, err := newPictures(config.Model{Kind: "network", Layers: layers}, data.Shape{Classes: 3, Height: grey.Images.Height, Width: grey.Images.Width})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dense := []Layer{{Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 1}}
-	rows, err := New(config.Model{Kind: "network", Layers: dense}, 5)
+	rows, err := newRows(config.Model{Kind: "network", Layers: dense}, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

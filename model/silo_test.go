@@ -332,7 +332,6 @@ func TestNewSiloRefuses(t *testing.T) {
 		f    *data.Federation
 		says string
 	}{
-		"nothing held out":  {config.Model{Kind: "linear"}, "", &data.Federation{Train: []data.Client{rows}}, "data.kind school"},
 		"a network of rows": {config.Model{Kind: "network", Name: "hospital"}, "", fed(rows, 0), "allowed: linear"},
 		"linear pictures":   {config.Model{Kind: "linear"}, "", fed(pictures, 10), "allowed: network"},
 		"three classes":     {config.Model{Kind: "linear"}, "", fed(rows, 3), "2 classes"},
@@ -341,7 +340,7 @@ func TestNewSiloRefuses(t *testing.T) {
 		"other classes":     {config.Model{Kind: "network", Name: "cross-silo-mnist"}, "", fed(pictures, 3), "10 values for 3 classes"},
 		"no such network":   {config.Model{Kind: "network", Name: "x"}, "", fed(pictures, 10), "not known"},
 	} {
-		if _, err := NewSilo(c.m, c.loss, c.f); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := newSilo(c.m, c.loss, c.f.Shape()); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, wanted %q", name, err, c.says)
 		}
 	}

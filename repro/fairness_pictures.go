@@ -44,7 +44,7 @@ func pictureGroup(group int) string {
 
 // learnerOf is the run's network with memory of its own.
 func learnerOf(run config.Run, f *data.Federation) (*model.PictureLearner, int, error) {
-	m, err := model.NewPictures(run.Model, f.Train[0].Images, f.Classes)
+	m, err := model.Of(run, f.Shape())
 	if err != nil {
 		return nil, 0, err
 	}

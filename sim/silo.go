@@ -56,7 +56,7 @@ func NewSilos(run config.Run, folder *data.Folder) (*Silos, error) {
 	if len(federation.Test) != len(federation.Train) || len(federation.Names) != len(federation.Train) {
 		return nil, fmt.Errorf("data.kind %s: its silos hold out no examples", run.Data.Kind)
 	}
-	m, err := model.NewSilo(run.Model, run.Algorithm.Local.Loss, federation)
+	m, err := model.Of(run, federation.Shape())
 	if err != nil {
 		return nil, err
 	}

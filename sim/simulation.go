@@ -85,7 +85,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if faults := c.Faults(); faults != nil {
 		return nil, faults
 	}
-	m, err := newModel(run, federation)
+	m, err := model.Of(run, federation.Shape())
 	if err != nil {
 		return nil, err
 	}
@@ -340,12 +340,4 @@ func (s *Simulation) Returned() []float64 {
 		return s.state.Hypotheses
 	}
 	return s.progress.Best
-}
-
-// newModel is the run's model for the data at hand.
-func newModel(run config.Run, f *data.Federation) (model.Model, error) {
-	if im := f.Train[0].Images; im != nil {
-		return model.NewPictures(run.Model, im, f.Classes)
-	}
-	return model.New(run.Model, f.Features)
 }

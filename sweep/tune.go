@@ -104,7 +104,7 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := model.NewSilo(p.Base.Model, p.Base.Algorithm.Local.Loss, federation)
+	m, err := model.Of(p.Base, federation.Shape())
 	if err != nil {
 		return nil, err
 	}
