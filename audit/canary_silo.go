@@ -24,8 +24,8 @@ const (
 func CheckCanary(run config.Run) config.Faults {
 	var c config.Checker
 	d, a, p := run.Data, run.Algorithm, run.Privacy
-	_, _, _, _, pictures := data.Pictured(d)
-	c.Require(d.OfSilos() && !pictures, "data.kind", "is %q; a canary is a row of a silo: allowed: school, vehicle, gleam", d.Kind)
+	shape, _ := data.ShapeOf(d)
+	c.Require(d.OfSilos() && !shape.Pictures(), "data.kind", "is %q; a canary is a row of a silo: allowed: school, vehicle, gleam", d.Kind)
 	c.Require(a.Kind == "fedavg" && a.WarmStart == 0, "algorithm.kind", "is %q with warm_start %v; the canary audit plays fedavg without a warm start", a.Kind, a.WarmStart)
 	c.Require(a.Mode == "sound", "algorithm.mode", "is %q; allowed: sound, where claims are proved", a.Mode)
 	c.Require(p.Relation == string(event.AddRemove), "privacy.relation", "is %q; the canary is there or not: allowed: add-remove, with privacy.public_size", p.Relation)

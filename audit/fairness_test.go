@@ -69,7 +69,8 @@ func TestFairnessOfRealTables(t *testing.T) {
 	run.Data.Kind, run.Data.Samples, run.Data.SensitiveFeatures = "compas", 20, true
 	run.Model.Intercept = true
 	folder := data.NewFolder(path)
-	features := data.Features(run.Data)
+	shape, _ := data.ShapeOf(run.Data)
+	features := shape.Features
 	always, bySex := make([]float64, features+1), make([]float64, features+1)
 	always[features] = 1
 	bySex[0] = 1 // sex=Female

@@ -14,7 +14,9 @@ type Run struct {
 }
 
 // Data describes the clients: the synthetic linear federation, y = x·theta_g +
-// shift_g + u, or real data. Keys of other kinds than the one named are ignored.
+// shift_g + u, or real data. Keys of other kinds than the one
+// named are faults, unless they have their default value: package data registers the
+// kinds and their keys.
 type Data struct {
 	Kind              string       `yaml:"kind" jsonschema:"enum=synthetic,enum=hospital,enum=writers,enum=adult,enum=compas,enum=school,enum=vehicle,enum=gleam,enum=adni,enum=rotated-mnist,enum=cifar10-silos" jsonschema_description:"synthetic: drawn from the seed; the others: real data from the folder that --data or COTERIE_DATA names; school and what follows: silos that hold out part of their own examples"`
 	Users             int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // Brain scans of ADNI, paper 002, appendix B.1: a silo is a maker of scanners, a
@@ -21,6 +23,24 @@ const (
 	adniLowest  = 0 // of an SUVR; values lie around 0.8 to 2
 	adniHighest = 10
 )
+
+func init() {
+	register(Kind{
+		Name: "adni", Keys: []string{"test_share", "train_limit", "standardise"}, Check: checkPictured,
+		Shape: wholeShape(Shape{Height: adniSide, Width: adniSide}),
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			if err := f.Has("adni"); err != nil {
+				return nil, err
+			}
+			a, err := LoadADNI(f.path)
+			if err != nil {
+				return nil, err
+			}
+			return a.Federation(seed, d.TestShare, d.TrainLimit)
+		},
+		Words: func(config.Data) string { return "Brain scans of ADNI: every maker of scanners is a silo" },
+	})
+}
 
 // adniMakers are the silos' folders.
 var adniMakers = []string{

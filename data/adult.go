@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 )
 
+func init() {
+	register(tableKind("adult", "UCI Adult, incomes above $50,000", adultSchema, true, LoadAdult))
+}
+
 // adultSchema follows the data dictionary of UCI's Adult (adult.names; Becker and
 // Kohavi 1996). fnlwgt, a census weight, is no feature. Scales and ranges are
 // round figures around what the dictionary and the census allow.

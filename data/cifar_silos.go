@@ -3,8 +3,31 @@ package data
 import (
 	"fmt"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
+
+func init() {
+	register(Kind{
+		Name: "cifar10-silos", Keys: []string{"silos", "silo_classes", "train_limit", "test_share", "standardise"},
+		Check: func(c *config.Checker, d config.Data) {
+			checkPictured(c, d)
+			c.Require(d.Silos*d.SiloClasses%cifarClasses == 0, "data.silos", "is %d with %d classes each; allowed: silos*classes a multiple of %d, so that every class has as many silos", d.Silos, d.SiloClasses, cifarClasses)
+		},
+		Shape: wholeShape(Shape{Classes: cifarClasses, Height: cifarSide, Width: cifarSide, Channels: 3}),
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			p, err := f.readPictures("cifar10", func() (p twoParts, err error) {
+				p.train, p.test, p.report, err = LoadCIFAR(f.path)
+				return p, err
+			})
+			if err != nil {
+				return nil, err
+			}
+			return CIFARSilos(p.train, p.test, p.report, seed, d.Silos, d.SiloClasses, d.TrainLimit)
+		},
+		Words: func(d config.Data) string { return "CIFAR-10’s pictures: every silo has some of the classes" },
+	})
+}
 
 // A silo's part of a class is drawn between these, before the parts are made to add
 // up: so do paper 002's silos come to differ in size (Shamsian et al. 2021,

@@ -2,6 +2,11 @@ package data
 
 import "path/filepath"
 
+func init() {
+	register(tableKind("compas", "COMPAS, offences within two years", compasSchema, false,
+		func(folder, _ string, o TabularOptions) (*Tabular, error) { return LoadCOMPAS(folder, o) }))
+}
+
 // Why ProPublica's filter leaves rows out.
 const (
 	leftNoArrest    = "no days between screening and arrest"

@@ -6,6 +6,10 @@ import "path/filepath"
 // B.1 (38 wearers, 180 features, eating or not).
 const gleamFeatures = 180
 
+func init() {
+	register(rowSilos("gleam", "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
+}
+
 // LoadGLEAM reads gleam/gleam.mat as the paper's authors hand it out: the cell
 // arrays X and Y, one cell a wearer, labels -1 and 1.
 func LoadGLEAM(folder string) (*Silos, error) {

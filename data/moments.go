@@ -3,10 +3,10 @@ package data
 import "github.com/coterie-fl/coterie/config"
 
 // PublicRange is the middle of every feature's public range and half its width: the
-// run file's, or else School's documented ones. Both are empty if there are none.
+// run file's, or else the data set's documented ones. Both are empty if there are none.
 func PublicRange(d config.Data) (centre, scale []float64) {
-	if d.Kind == "school" && len(d.Centre) == 0 && len(d.Scale) == 0 {
-		return SchoolRanges()
+	if k := kinds[d.Kind]; k.Ranges != nil && len(d.Centre) == 0 && len(d.Scale) == 0 {
+		return k.Ranges()
 	}
 	return d.Centre, d.Scale
 }

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
@@ -14,6 +15,32 @@ const (
 	rotations    = 4
 	white        = 255
 )
+
+func init() {
+	register(Kind{
+		Name: "rotated-mnist", Keys: []string{"silos", "mask", "mask_size", "train_limit", "test_share", "standardise"},
+		Check: func(c *config.Checker, d config.Data) {
+			checkPictured(c, d)
+			c.Require(d.Silos%rotations == 0, "data.silos", "is %d; allowed: a multiple of %d, the number of rotations", d.Silos, rotations)
+		},
+		Shape: wholeShape(Shape{Classes: digitClasses, Height: 28, Width: 28, Channels: 1}),
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			p, err := f.readPictures("mnist", func() (p twoParts, err error) {
+				if p.train, err = LoadIDXImages(f.path, "mnist", "train", digitClasses); err == nil {
+					p.test, err = LoadIDXImages(f.path, "mnist", "t10k", digitClasses)
+				}
+				return p, err
+			})
+			if err != nil {
+				return nil, err
+			}
+			return RotatedSilos(p.train, p.test, RotatedOptions{Seed: seed, Silos: d.Silos, Mask: d.Mask, MaskSize: d.MaskSize, TrainLimit: d.TrainLimit})
+		},
+		Words: func(config.Data) string {
+			return "MNIST’s digits, shared among silos of which every quarter turns its own by another angle"
+		},
+	})
+}
 
 // RotatedOptions say how MNIST becomes a federation of silos.
 type RotatedOptions struct {

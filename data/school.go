@@ -15,6 +15,10 @@ const (
 	schoolHighScore = 70
 )
 
+func init() {
+	register(rowSilos("school", "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
+}
+
 // LoadSchool reads school/school.csv.gz of the folder of real data, or, without
 // it, school/school.mat, which the paper's authors hand out.
 func LoadSchool(folder string) (*Silos, error) {

@@ -1,49 +1,75 @@
 package data
 
 import (
+	"math"
+
 	"github.com/coterie-fl/coterie/config"
 )
+
+// siloKeys are those that silos of rows read.
+var siloKeys = []string{"test_share", "train_limit", "standardise", "centre", "scale"}
+
+// rowSilos is a data set of silos of rows. Ranges are documented public ones, if it
+// has any.
+func rowSilos(name, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
+	return Kind{
+		Name: name, Keys: siloKeys, Shape: wholeShape(s),
+		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			all, err := f.readSilos(name, load)
+			if err != nil {
+				return nil, err
+			}
+			o := SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Standardise(d.Standardise)}
+			o.Centre, o.Scale = PublicRange(d)
+			return all.Federation(o)
+		},
+		Ranges: ranges,
+		Words:  func(config.Data) string { return words },
+	}
+}
+
+func checkConstants(c *config.Checker, d config.Data, features int, documented bool) {
+	if d.Standardise != string(ByPublic) && d.Standardise != string(ByPaid) {
+		c.Require(len(d.Centre) == 0 && len(d.Scale) == 0, "data.standardise", "is %q, but public constants are given; allowed with them: public, paid", d.Standardise)
+		return
+	}
+	if documented && len(d.Centre) == 0 && len(d.Scale) == 0 {
+		return
+	}
+	for _, k := range []struct {
+		path   string
+		values []float64
+		least  float64
+	}{{"data.centre", d.Centre, math.Inf(-1)}, {"data.scale", d.Scale, 0}} {
+		c.Require(len(k.values) == features, k.path, "has %d values for %d features: standardise %s needs a constant for each, or choose silo or none", len(k.values), features, d.Standardise)
+		for j, v := range k.values {
+			c.Require(v > k.least && !math.IsInf(v, 0), k.path, "value %d is %v; allowed: finite, above %v", j, v, k.least)
+		}
+	}
+}
+
+// readSilos reads a data set of rows once.
+func (f *Folder) readSilos(name string, load func(folder string) (*Silos, error)) (*Silos, error) {
+	if err := f.Has(name); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.silos[name]; s != nil {
+		return s, nil
+	}
+	s, err := load(f.path)
+	if err == nil {
+		f.silos[name] = s
+	}
+	return s, err
+}
 
 // twoParts are pictures to train with and pictures to test with.
 type twoParts struct {
 	train, test *Images
 	report      LoadReport
-}
-
-// siloFederation reads a federation whose silos hold out part of their own.
-func (f *Folder) siloFederation(d config.Data, seed uint64) (*Federation, error) {
-	switch d.Kind {
-	case "rotated-mnist":
-		p, err := f.readPictures("mnist", func() (p twoParts, err error) {
-			if p.train, err = LoadIDXImages(f.path, "mnist", "train", digitClasses); err == nil {
-				p.test, err = LoadIDXImages(f.path, "mnist", "t10k", digitClasses)
-			}
-			return p, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return RotatedSilos(p.train, p.test, RotatedOptions{Seed: seed, Silos: d.Silos, Mask: d.Mask, MaskSize: d.MaskSize, TrainLimit: d.TrainLimit})
-	case "cifar10-silos":
-		p, err := f.readPictures("cifar10", func() (p twoParts, err error) {
-			p.train, p.test, p.report, err = LoadCIFAR(f.path)
-			return p, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return CIFARSilos(p.train, p.test, p.report, seed, d.Silos, d.SiloClasses, d.TrainLimit)
-	case "adni":
-		if err := f.Has("adni"); err != nil {
-			return nil, err
-		}
-		a, err := LoadADNI(f.path)
-		if err != nil {
-			return nil, err
-		}
-		return a.Federation(seed, d.TestShare, d.TrainLimit)
-	}
-	return f.siloRows(d, seed)
 }
 
 // readPictures reads a set of pictures once.
@@ -64,38 +90,9 @@ func (f *Folder) readPictures(set string, read func() (twoParts, error)) (*twoPa
 	return &p, nil
 }
 
-// siloRows reads a federation of silos of rows.
-func (f *Folder) siloRows(d config.Data, seed uint64) (*Federation, error) {
-	s, err := f.readSilos(d.Kind)
-	if err != nil {
-		return nil, err
-	}
-	o := SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Standardise(d.Standardise)}
-	o.Centre, o.Scale = PublicRange(d)
-	return s.Federation(o)
-}
-
-func (f *Folder) readSilos(kind string) (*Silos, error) {
-	if err := f.Has(kind); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.silos[kind]; s != nil {
-		return s, nil
-	}
-	load := LoadSchool
-	switch kind {
-	case "vehicle":
-		load = LoadVehicle
-	case "gleam":
-		load = LoadGLEAM
-	}
-	s, err := load(f.path)
-	if err == nil {
-		f.silos[kind] = s
-	}
-	return s, err
+// checkPictured refuses what pictures do not have.
+func checkPictured(c *config.Checker, d config.Data) {
+	c.Require(d.Standardise != string(ByPaid), "data.standardise", "is paid, but %s has pictures, which are not standardised; leave it out", d.Kind)
 }
 
 // leaveOutMany counts examples that have no place of their own.

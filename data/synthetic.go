@@ -14,13 +14,23 @@ var paperParameters = [][]float64{{5, 6}, {4, -4.5}}
 // the size of the papers' own.
 const drawnSpread = 5
 
-// CheckSynthetic lists what is wrong with the data block.
-func CheckSynthetic(run config.Run) config.Faults {
-	var c config.Checker
-	d := run.Data
-	if d.Kind != "synthetic" {
-		return nil
-	}
+func init() {
+	register(Kind{
+		Name:  "synthetic",
+		Keys:  []string{"users", "validation_users", "samples", "groups", "dimension", "parameters", "shares", "shift", "x", "noise"},
+		Check: checkSynthetic,
+		Shape: func(d config.Data) (Shape, bool) {
+			_, features := shape(d)
+			return Shape{Features: features}, true
+		},
+		Clients: func(d config.Data) (train, validation int) { return d.Users, d.ValidationUsers },
+		Load:    func(_ *Folder, d config.Data, seed uint64) (*Federation, error) { return Synthetic(d, seed), nil },
+		Words:   func(config.Data) string { return "Generated data: y = x·θ + u, with a θ for every group of clients" },
+	})
+}
+
+// checkSynthetic lists what is wrong with the block.
+func checkSynthetic(c *config.Checker, d config.Data) {
 	for i, row := range d.Parameters {
 		c.Require(len(row) == len(d.Parameters[0]) && len(row) > 0, "data.parameters",
 			"row %d has %d values, row 0 has %d: every group needs as many, at least 1", i, len(row), len(d.Parameters[0]))
@@ -42,9 +52,8 @@ func CheckSynthetic(run config.Run) config.Faults {
 		c.Require(math.Abs(total-1) < 1e-9, "data.shares", "adds up to %v, must add up to 1", total)
 	}
 	c.Require(len(d.Shift) == 0 || len(d.Shift) == groups, "data.shift", "has %d values for %d groups", len(d.Shift), groups)
-	checkDistribution(&c, "data.x", d.X)
-	checkDistribution(&c, "data.noise", d.Noise)
-	return c.Faults()
+	checkDistribution(c, "data.x", d.X)
+	checkDistribution(c, "data.noise", d.Noise)
 }
 
 func checkDistribution(c *config.Checker, path string, d config.Distribution) {
@@ -64,29 +73,6 @@ func shape(d config.Data) (groups, dimension int) {
 		dimension = len(paperParameters[0])
 	}
 	return groups, dimension
-}
-
-// Features is the number of features that a client's rows will have; 0 for
-// pictures.
-func Features(d config.Data) int {
-	switch d.Kind {
-	case "hospital":
-		return 3
-	case "adult":
-		return adultSchema.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})
-	case "compas":
-		return compasSchema.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})
-	case "school":
-		return schoolFeatures
-	case "vehicle":
-		return vehicleFeatures
-	case "gleam":
-		return gleamFeatures
-	case "writers", "rotated-mnist", "cifar10-silos", "adni":
-		return 0
-	}
-	_, features := shape(d)
-	return features
 }
 
 // Synthetic draws the linear federation of papers 000 and 001:

@@ -86,7 +86,7 @@ func TestDrawnParameters(t *testing.T) {
 	d := defaults()
 	d.Groups, d.Dimension = 3, 5
 	f := Synthetic(d, 1)
-	if len(f.Truth) != 3 || len(f.Truth[0]) != 5 || Features(d) != 5 {
+	if len(f.Truth) != 3 || len(f.Truth[0]) != 5 || features(d) != 5 {
 		t.Fatalf("truth %v", f.Truth)
 	}
 	counts := map[int]int{}
@@ -109,12 +109,12 @@ func TestCheckSynthetic(t *testing.T) {
 	} {
 		run := config.Default("ifca", "paper")
 		change(&run.Data)
-		faults := CheckSynthetic(run)
+		faults := Check(run)
 		if len(faults) != 1 || faults[0].Path != name {
 			t.Errorf("%s: %v", name, faults)
 		}
 	}
-	if faults := CheckSynthetic(config.Default("ifca", "paper")); faults != nil {
+	if faults := Check(config.Default("ifca", "paper")); faults != nil {
 		t.Errorf("the defaults: %v", faults)
 	}
 }

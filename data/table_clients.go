@@ -120,8 +120,37 @@ func (d *Tabular) Federation(test *Tabular, p Partition, share float64) (*Federa
 	}, nil
 }
 
-// tabular reads Adult, whose two files are the two parts, or COMPAS.
-func (f *Folder) tabular(d config.Data, seed uint64) (*Federation, error) {
+// tableKind is a data set of rows with sensitive attributes, dealt out to clients.
+// Load reads one of its parts; without a part of its own to validate on, a share of
+// the rows serves.
+func tableKind(name, words string, s schema, ownTest bool, load func(folder, part string, o TabularOptions) (*Tabular, error)) Kind {
+	keys := []string{"samples", "partition", "sensitive_features"}
+	if !ownTest {
+		keys = append(keys, "train_share")
+	}
+	return Kind{
+		Name: name, Keys: keys,
+		Shape: func(d config.Data) (Shape, bool) {
+			return Shape{Features: s.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})}, true
+		},
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			return f.tabular(d, seed, ownTest, load)
+		},
+		Words: func(d config.Data) string {
+			dealt, rows := "dealt out at random", "rows"
+			if d.Partition != "" && d.Partition != "random" {
+				dealt = "all of the same " + d.Partition
+			}
+			if d.Samples == 1 {
+				rows = "row"
+			}
+			return fmt.Sprintf("%s: clients of up to %d %s, %s", words, d.Samples, rows, dealt)
+		},
+	}
+}
+
+// tabular reads a table's parts, each once, and deals their rows out.
+func (f *Folder) tabular(d config.Data, seed uint64, ownTest bool, load func(folder, part string, o TabularOptions) (*Tabular, error)) (*Federation, error) {
 	if err := f.Has(d.Kind); err != nil {
 		return nil, err
 	}
@@ -137,22 +166,17 @@ func (f *Folder) tabular(d config.Data, seed uint64) (*Federation, error) {
 		if t := f.tables[key]; t != nil {
 			return t, nil
 		}
-		t, err := (*Tabular)(nil), error(nil)
-		if d.Kind == "adult" {
-			t, err = LoadAdult(f.path, part, o)
-		} else {
-			t, err = LoadCOMPAS(f.path, o)
-		}
+		t, err := load(f.path, part, o)
 		if err == nil {
 			f.tables[key] = t
 		}
 		return t, err
 	}
 	train, err := read("train")
-	if err != nil || d.Kind != "adult" {
-		if err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
+	}
+	if !ownTest {
 		return train.Federation(train, p, d.TrainShare)
 	}
 	test, err := read("test")

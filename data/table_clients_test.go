@@ -98,7 +98,7 @@ func TestRealTablesAsFederations(t *testing.T) {
 		if c.kind == "compas" && train+held != 6172 || c.train > 0 && (train != c.train || held != c.held) {
 			t.Errorf("%s: %d rows train, %d are held out", c.kind, train, held)
 		}
-		if f.Features != c.features || Features(d) != c.features || len(f.Sensitive) != 2 || len(f.Sensitive[0].Groups) != len(f.Validation) {
+		if f.Features != c.features || features(d) != c.features || len(f.Sensitive) != 2 || len(f.Sensitive[0].Groups) != len(f.Validation) {
 			t.Errorf("%s: %d features, %d sensitive columns", c.kind, f.Features, len(f.Sensitive))
 		}
 	}

@@ -12,6 +12,10 @@ const vehicleFeatures = 100
 // vehicleScaledBefore is what the stored part brings with it.
 const vehicleScaledBefore = "standardisation (the stored part of Vehicle was scaled at its source, by every sensor's full data)"
 
+func init() {
+	register(rowSilos("vehicle", "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
+}
+
 // LoadVehicle reads vehicle/vehicle.mat, the whole data as the paper's authors
 // hand it out, or else vehicle/vehicle_ditto_train.csv.gz, a part of it in which
 // most sensors have fewer rows than one batch of the paper.

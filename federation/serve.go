@@ -158,8 +158,10 @@ func newPlan(o *ServeOptions, run config.Run, federation string) (Plan, error) {
 	cohort := asked(run, n)
 	var c config.Checker
 	c.Require(cohort <= n, "algorithm.clients_per_round", "%d is more than the %d participants", cohort, n)
-	c.Require(run.Data.Kind != "synthetic" || run.Data.Users == n, "data.users",
-		"is %d, but %d participants are listed: every one of them is one client of the synthetic data", run.Data.Users, n)
+	if k, err := data.KindOf(run.Data); err == nil && k.Clients != nil {
+		train, _ := k.Clients(run.Data)
+		c.Require(train == n, "data.users", "is %d, but %d participants are listed: every one of them is one client of the %s data", train, n, k.Name)
+	}
 	if faults := c.Faults(); faults != nil {
 		return Plan{}, fmt.Errorf("%s: %w", o.File.Run, faults)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 )
 
 // ErrRefused means that a budget would be exceeded.
@@ -21,12 +22,13 @@ func Check(run config.Run) config.Faults {
 		return checkSilo(run)
 	}
 	a, p := run.Algorithm, run.Privacy
-	if run.Data.Kind == "synthetic" { // of real data the counts are known when they are loaded
-		CheckCounts(&c, a, run.Data.Users, run.Data.ValidationUsers)
+	if k, err := data.KindOf(run.Data); err == nil && k.Clients != nil { // otherwise they are known when data are loaded
+		train, validation := k.Clients(run.Data)
+		CheckCounts(&c, a, train, validation)
 	}
 	c.Require(a.Empty != "split", "algorithm.empty", "is split, which needs releases that name their cluster; allowed: keep, relocate")
-	pictures := run.Data.Kind == "writers"
-	c.Require(pictures || a.Local.Loss != "cross-entropy", "algorithm.local.loss", "is %q, but rows have real targets; allowed: squared-error, rmse", a.Local.Loss)
+	s, _ := data.ShapeOf(run.Data)
+	c.Require(s.Pictures() || a.Local.Loss != "cross-entropy", "algorithm.local.loss", "is %q, but rows have real targets; allowed: squared-error, rmse", a.Local.Loss)
 	switch a.Kind {
 	case "fedavg":
 		c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but fedavg has one model; allowed: 1 (or use ifca)", a.Hypotheses)

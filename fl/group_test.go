@@ -16,7 +16,8 @@ import (
 
 func newGroup(t *testing.T, run config.Run) *Group {
 	t.Helper()
-	m, err := model.Of(run, data.Shape{Features: data.Features(run.Data)})
+	shape, _ := data.ShapeOf(run.Data)
+	m, err := model.Of(run, shape)
 	if err != nil {
 		t.Fatal(err)
 	}

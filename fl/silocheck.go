@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 )
 
 // checkKind holds the method against the data's family.
@@ -42,8 +43,8 @@ func checkSilo(run config.Run) config.Faults {
 	c.Require(p.NoiseMultiplier == 0 || !clusters, "privacy.noise_multiplier",
 		"is %v, but a private choice of clusters takes a share of privacy.epsilon; give that", p.NoiseMultiplier)
 	c.Require(p.NoiseMultiplier == 0 || len(p.Silos) == 0, "privacy.silos", "have targets, but privacy.noise_multiplier fixes the noise; give one of them")
-	classes := run.Data.Kind != "school" && run.Data.Kind != "adni"
-	c.Require(classes || a.Selection.Score != "error", "algorithm.selection.score", "is %q, but the answers are values; allowed: loss", a.Selection.Score)
+	s, _ := data.ShapeOf(run.Data)
+	c.Require(s.Classes > 0 || a.Selection.Score != "error", "algorithm.selection.score", "is %q, but the answers are values; allowed: loss", a.Selection.Score)
 	checkSiloRelation(&c, run)
 	checkMoments(&c, run)
 	seen := map[string]bool{}

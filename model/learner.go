@@ -81,12 +81,13 @@ func Check(run config.Run) config.Faults {
 	if m.Kind == "network" {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
-		if features := data.Features(run.Data); len(c.Faults()) == 0 && features > 0 {
-			_, err := newRows(m, features)
+		if s, _ := data.ShapeOf(run.Data); len(c.Faults()) == 0 && s.Features > 0 {
+			_, err := newRows(m, s.Features)
 			c.Require(err == nil, "model", "%v", err)
 		}
 	} else {
-		c.Require(run.Data.Kind != "writers", "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
+		s, _ := data.ShapeOf(run.Data)
+		c.Require(!s.Pictures(), "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
 		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
 	}
 	return c.Faults()

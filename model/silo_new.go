@@ -43,8 +43,8 @@ func newSilo(m config.Model, loss string, s data.Shape) (Model, error) {
 func checkSilo(run config.Run) config.Faults {
 	var c config.Checker
 	m := run.Model
-	height, width, channels, classes, pictures := data.Pictured(run.Data)
-	if !pictures {
+	s, _ := data.ShapeOf(run.Data)
+	if !s.Pictures() {
 		c.Require(m.Kind == "linear", "model.kind", "is %q, but silos of rows train linear models; allowed: linear", m.Kind)
 		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; remove them", m.Kind)
 		return c.Faults()
@@ -53,7 +53,7 @@ func checkSilo(run config.Run) config.Faults {
 	c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 	c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
 	if len(c.Faults()) == 0 {
-		_, err := newSiloNetwork(m, data.Shape{Classes: classes, Height: height, Width: width, Channels: channels})
+		_, err := newSiloNetwork(m, s)
 		c.Require(err == nil, "model", "%v", err)
 	}
 	return c.Faults()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -131,21 +132,11 @@ func dataStory(r sim.Result, p plan) string {
 
 // realData names what was read.
 func realData(d config.Data) string {
-	switch d.Kind {
-	case "hospital":
-		return fmt.Sprintf("Medicare’s payments to hospitals in fiscal year %d: every provider is a client", d.Year)
-	case "writers":
-		set := map[string]string{"unipen": "UNIPEN, 62 classes", "mnist": "MNIST, 10 classes", "femnist": "FEMNIST, 62 classes"}[d.Set]
-		return fmt.Sprintf("Handwriting (%s): every writer is a client; a writer’s pictures are turned by 90 degrees with probability %s", set, setting(d.Rotated))
-	case "adult", "compas":
-		dealt := "dealt out at random"
-		if d.Partition != "" && d.Partition != "random" {
-			dealt = "all of the same " + d.Partition
-		}
-		name := map[string]string{"adult": "UCI Adult, incomes above $50,000", "compas": "COMPAS, offences within two years"}[d.Kind]
-		return fmt.Sprintf("%s: clients of up to %s, %s", name, counted(d.Samples, "row", "rows"), dealt)
+	k, err := data.KindOf(d)
+	if err != nil {
+		return fmt.Sprintf("Data of the kind %q", d.Kind)
 	}
-	return fmt.Sprintf("Data of the kind %q", d.Kind)
+	return k.Words(d)
 }
 
 func distributionWords(d config.Distribution) string {

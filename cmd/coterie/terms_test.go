@@ -61,7 +61,7 @@ func TestNoBareEpsilon(t *testing.T) {
 		"paper.yaml":   "algorithm: {kind: group-private, rounds: 3}\n",
 		"sound.yaml":   "algorithm: {kind: group-private, mode: sound, rounds: 3}\n",
 		"average.yaml": "algorithm: {kind: fedavg, rounds: 2}\n",
-		"silos.yaml":   "data: {kind: school}\nalgorithm: {kind: mr-mtl, rounds: 2}\n",
+		"silos.yaml":   "data: {kind: school, standardise: none}\nalgorithm: {kind: mr-mtl, rounds: 2}\n",
 		"ifca.yaml":    "data: {kind: school}\nalgorithm: {kind: ifca, mode: sound, rounds: 2}\n",
 		"persons.yaml": "data: {kind: school}\nalgorithm: {kind: local, rounds: 2}\nprivacy: {epsilon: 0, noise_multiplier: 20, records_per_person: 3}\n",
 		"whole.yaml":   "data: {kind: school}\nalgorithm: {kind: dp-fedavg, rounds: 2}\n",

@@ -1,0 +1,113 @@
+package data
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// Kind is one data set: all that the program asks of it by name. Every kind stands in
+// the file of its data set and registers itself there.
+type Kind struct {
+	Name string
+	// Keys are those of the data block that it reads beside kind. Others are faults.
+	Keys []string
+	// Check says what is wrong with the block; nil: nothing can be.
+	Check func(c *config.Checker, d config.Data)
+	// Shape is what is known of the examples before anything is read; whole says that
+	// it is everything.
+	Shape func(d config.Data) (s Shape, whole bool)
+	// Clients is how many train and validate, where the block says so; nil: files do.
+	Clients func(d config.Data) (train, validation int)
+	Load    func(f *Folder, d config.Data, seed uint64) (*Federation, error)
+	// Ranges are documented public ranges of the features; nil: there are none.
+	Ranges func() (centre, scale []float64)
+	// Words are what a report says of the data, without a full stop.
+	Words func(d config.Data) string
+}
+
+var kinds = map[string]Kind{}
+
+// register adds a kind. Two of one name are a mistake in the program.
+func register(k Kind) {
+	if _, twice := kinds[k.Name]; twice {
+		panic("data: two kinds are called " + k.Name)
+	}
+	kinds[k.Name] = k
+}
+
+// KindOf is the kind that a data block names.
+func KindOf(d config.Data) (Kind, error) {
+	k, ok := kinds[d.Kind]
+	if !ok {
+		names := make([]string, 0, len(kinds))
+		for name := range kinds {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return Kind{}, fmt.Errorf("data.kind %q is not known; allowed: %s", d.Kind, strings.Join(names, ", "))
+	}
+	return k, nil
+}
+
+// Check lists what is wrong with the data block.
+func Check(run config.Run) config.Faults {
+	var c config.Checker
+	k, err := KindOf(run.Data)
+	if err != nil {
+		c.Require(false, "data.kind", "%v", err)
+		return c.Faults()
+	}
+	checkForeign(&c, k, run)
+	if k.Check != nil {
+		k.Check(&c, run.Data)
+	}
+	return c.Faults()
+}
+
+// checkForeign finds keys that the kind does not read. One that has its default value
+// is let pass: files with every default spelled out, as runs leave them, have those of
+// all kinds.
+func checkForeign(c *config.Checker, k Kind, run config.Run) {
+	usual := reflect.ValueOf(config.Default(run.Algorithm.Kind, run.Algorithm.Mode).Data)
+	mine := reflect.ValueOf(run.Data)
+	for i := range mine.NumField() {
+		key, _, _ := strings.Cut(mine.Type().Field(i).Tag.Get("yaml"), ",")
+		value := mine.Field(i)
+		empty := value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
+		if key == "kind" || slices.Contains(k.Keys, key) || empty || reflect.DeepEqual(value.Interface(), usual.Field(i).Interface()) {
+			continue
+		}
+		c.Require(false, "data."+key, "is set, but data of the kind %s do not read it; remove it (they read: %s)", k.Name, strings.Join(k.Keys, ", "))
+	}
+}
+
+// ShapeOf is what is known of a block's examples before anything is read; whole says
+// that it is everything.
+func ShapeOf(d config.Data) (s Shape, whole bool) {
+	if k, ok := kinds[d.Kind]; ok {
+		return k.Shape(d)
+	}
+	return Shape{}, false
+}
+
+// Load draws or reads the run file's data.
+func (f *Folder) Load(d config.Data, seed uint64) (*Federation, error) {
+	k, err := KindOf(d)
+	if err != nil {
+		return nil, err
+	}
+	fed, err := k.Load(f, d, seed)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	return fed, nil
+}
+
+// wholeShape is a Kind's Shape that does not depend on the block.
+func wholeShape(s Shape) func(config.Data) (Shape, bool) {
+	return func(config.Data) (Shape, bool) { return s, true }
+}

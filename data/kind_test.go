@@ -1,0 +1,92 @@
+package data
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// TestKindsAreThoseOfTheRunFile: every kind that the schema names is registered and has
+// its parts, and its keys are keys of the data block.
+func TestKindsAreThoseOfTheRunFile(t *testing.T) {
+	block := reflect.TypeFor[config.Data]()
+	field, _ := block.FieldByName("Kind")
+	var named, keys []string
+	for _, part := range strings.Split(field.Tag.Get("jsonschema"), ",") {
+		if name, ok := strings.CutPrefix(part, "enum="); ok {
+			named = append(named, name)
+		}
+	}
+	for i := range block.NumField() {
+		key, _, _ := strings.Cut(block.Field(i).Tag.Get("yaml"), ",")
+		keys = append(keys, key)
+	}
+	if len(named) != len(kinds) {
+		t.Errorf("the run file knows %d kinds, %d are registered", len(named), len(kinds))
+	}
+	read := map[string]bool{"kind": true}
+	for _, name := range named {
+		k, err := KindOf(config.Data{Kind: name})
+		if err != nil || k.Load == nil || k.Shape == nil || k.Words == nil {
+			t.Errorf("%s: %+v, %v", name, k, err)
+			continue
+		}
+		for _, key := range k.Keys {
+			read[key] = true
+			if !slices.Contains(keys, key) {
+				t.Errorf("%s reads %q, which is no key", name, key)
+			}
+		}
+	}
+	for _, key := range keys {
+		if !read[key] {
+			t.Errorf("nobody reads data.%s", key)
+		}
+	}
+	if _, err := KindOf(config.Data{Kind: "magic"}); err == nil || !strings.Contains(err.Error(), "allowed: adni, adult") {
+		t.Error(err)
+	}
+}
+
+// TestKeysOfOtherKindsAreFaults, with their place; but not those that a resolved file
+// spells out with their defaults.
+func TestKeysOfOtherKindsAreFaults(t *testing.T) {
+	for text, path := range map[string]string{
+		"data: {kind: hospital, users: 7}":              "data.users",
+		"data: {kind: school, mask: 0.1}":               "data.mask",
+		"data: {kind: synthetic, train_limit: 3}":       "data.train_limit",
+		"data: {kind: adult, train_share: 0.5}":         "data.train_share",
+		"data: {kind: writers, partition: sex}":         "data.partition",
+		"data: {kind: vehicle, standardise: none}":      "",
+		"data: {kind: compas, train_share: 0.7}":        "",
+		"data: {kind: rotated-mnist, silos: 8}":         "",
+		"data: {kind: synthetic, users: 5, samples: 3}": "",
+	} {
+		_, err := config.Resolve([]byte(text), nil, Check)
+		if path == "" && err != nil || path != "" && (err == nil || !strings.Contains(err.Error(), path+": is set, but data of the kind")) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, kind := range []string{"hospital", "school", "rotated-mnist", "writers", "adult"} {
+		run, err := config.Resolve([]byte("data: {kind: "+kind+"}"), nil, Check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := run.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Resolve(text, nil, Check); err != nil {
+			t.Errorf("a run of %s cannot read its own file again: %v", kind, err)
+		}
+	}
+}
+
+// features is how many values a row of a block has.
+func features(d config.Data) int {
+	s, _ := ShapeOf(d)
+	return s.Features
+}
