@@ -184,12 +184,18 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 		}
 		return nil
 	}
+	s.blank = false
+	defer func() {
+		if s.blank {
+			p.report.Blank++
+		}
+	}()
 	released, err := p.attempt(s, b, me)
 	if err != nil && pay.refused == nil && !ledgerFailed(err) {
 		// A missing answer would tell of the data what nobody has paid for: what is sent is
 		// noise around a fixed vector.
 		p.o.Log.Error("TRAINING FAILED: what this participant releases in this round says nothing of its data", "round", slot.Round+1, "error", err)
-		p.report.Blank++
+		s.blank = true
 		blank, recalled := s.recall(slot.Round)
 		if recalled != nil {
 			return false, recalled
@@ -248,12 +254,12 @@ func (p *Participant) attempt(s *session, b fl.Broadcast, me *fl.Participant) (r
 	}
 	if h.Failure != nil {
 		if failure := h.Failure(); failure != nil {
-			p.report.Blank++
+			s.blank = true
 			p.o.Log.Error("THE TRAINER FAILED: what this participant releases in this round says little or nothing of its data", "round", b.Round+1, "error", failure)
 		}
 	}
 	if err == nil && me.Mishap != nil {
-		p.report.Blank++
+		s.blank = true
 		p.o.Log.Error("TRAINING LEFT THE FINITE NUMBERS: a fixed vector was released in its place, with noise", "round", b.Round+1, "error", me.Mishap)
 	}
 	return released, err

@@ -122,6 +122,7 @@ type hostileWorld struct {
 	client  wire.FederationClient
 	dir     string
 	trial   int
+	blank   int // releases of the last participant that say nothing of its data
 }
 
 func newHostileWorld(t *testing.T) *hostileWorld {
@@ -181,7 +182,8 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	})
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	_, err = p.Run(ctx)
+	report, err := p.Run(ctx)
+	w.blank = report.Blank
 	if ctx.Err() != nil {
 		w.t.Fatalf("the participant does not come to an end: %v; the server saw %v", err, h.seen)
 	}
@@ -469,10 +471,16 @@ privacy: {relation: add-remove, public_size: 20, epsilon: 2, delta: 1.0e-4, clip
 	f := fuzzer{rand.New(rand.NewPCG(1, 2))}
 	rows := f.rows(30, 3, false)
 	want := strings.Join(w.observe(h, rows), "\n")
+	if w.blank != 0 {
+		t.Errorf("%d releases count as blank", w.blank)
+	}
 	// Rows whose features are cut off: what reads them panics or fails.
 	broken := &data.Client{Rows: data.Rows{Features: 3, X: rows.X[:10], Y: rows.Y}}
 	if got := strings.Join(w.observe(h, broken), "\n"); got != want || !strings.Contains(got, "part of") {
 		t.Errorf("training that fails is seen:\n%s\nwant:\n%s", got, want)
+	}
+	if w.blank != 2 {
+		t.Errorf("the owner is told of %d blank releases, not of 2", w.blank)
 	}
 }
 

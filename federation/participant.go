@@ -111,9 +111,10 @@ type session struct {
 	out    []float64
 	// began is the state before the first round: broadcasts must have its lengths.
 	began      *fl.State
-	memorySent int // values that the first broadcast has besides the hypotheses
-	parameters int // of one model
-	settled    int // no earlier round's release waits for its acknowledgement
+	memorySent int  // values that the first broadcast has besides the hypotheses
+	parameters int  // of one model
+	settled    int  // no earlier round's release waits for its acknowledgement
+	blank      bool // the round's release says little or nothing of the data
 	// over is why this participant releases no more, if it has released before: it has
 	// paid for the models and waits for them.
 	over error
