@@ -126,9 +126,7 @@ type decisions struct {
 // squared error, which is where the model's value is above one half.
 func decide(m model.Model, hypotheses []float64, clients []data.Client) (decisions, error) {
 	learner, n := m.Learner(), m.Parameters()
-	judge, ok := learner.(interface {
-		RowErrors(dst, theta []float64, c *data.Client)
-	})
+	judge, ok := learner.(model.RowJudge)
 	if !ok {
 		return decisions{}, fmt.Errorf("%w: the model does not predict rows", ErrNoFairness)
 	}
@@ -141,15 +139,22 @@ func decide(m model.Model, hypotheses []float64, clients []data.Client) (decisio
 			continue
 		}
 		first := data.Client{Rows: data.Rows{X: c.X[:half*c.Features], Y: c.Y[:half], Features: c.Features}}
-		_, best := model.Best(learner, n, hypotheses, &first)
+		_, best, err := model.Best(learner, n, hypotheses, &first)
+		if err != nil {
+			return decisions{}, err
+		}
 		theta := hypotheses[best*n : (best+1)*n]
 		rest := data.Client{Rows: data.Rows{X: c.X[half*c.Features:], Y: make([]float64, c.Len()-half), Features: c.Features}}
 		zero, one := make([]float64, len(rest.Y)), make([]float64, len(rest.Y))
-		judge.RowErrors(zero, theta, &rest)
+		if err := judge.RowErrors(zero, theta, &rest); err != nil {
+			return decisions{}, err
+		}
 		for j := range rest.Y {
 			rest.Y[j] = 1
 		}
-		judge.RowErrors(one, theta, &rest)
+		if err := judge.RowErrors(one, theta, &rest); err != nil {
+			return decisions{}, err
+		}
 		for j := range rest.Y {
 			truth, predicted, loss := 0, 0, zero[j]
 			switch c.Y[half+j] {

@@ -104,15 +104,7 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		w.theta, w.delta = make([]float64, 0, max(n, 32)), make([]float64, 0, max(n, 32))
 	}
 	p.Mishap = nil
-	choice := 0
-	if !p.Blank {
-		_, choice = model.Best(w.learner, n, b.Hypotheses, g.draw(w, b, p))
-	}
-	base := b.Hypotheses[choice*n : (choice+1)*n]
-	w.theta = append(w.theta[:0], base...)
-	if !p.Blank {
-		w.learner.Train(g.descent, w.theta, w.mine, &w.batches)
-	}
+	base := g.train(w, b, p)
 	if g.privacy.NoiseMultiplier == 0 {
 		return g.respondBare(w, b, p, out, base)
 	}
@@ -136,6 +128,26 @@ func (g *Group) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (
 		return false, err
 	}
 	return true, nil
+}
+
+// train leaves a trained vector in w.theta and returns the hypothesis that it began
+// from. What fails ends in that hypothesis as it came, and a Mishap.
+func (g *Group) train(w *Worker, b Broadcast, p *Participant) (base []float64) {
+	n, choice := g.clusters.n, 0
+	var err error
+	if !p.Blank {
+		_, choice, err = model.Best(w.learner, n, b.Hypotheses, g.draw(w, b, p))
+	}
+	base = b.Hypotheses[choice*n : (choice+1)*n]
+	w.theta = append(w.theta[:0], base...)
+	if !p.Blank && err == nil {
+		err = w.learner.Train(g.descent, w.theta, w.mine, &w.batches)
+	}
+	if err != nil {
+		copy(w.theta, base)
+		p.Mishap = fmt.Errorf("round %d, client %d: local training failed: %w", b.Round+1, p.ID, err)
+	}
+	return base
 }
 
 // draw is what the client chooses by and trains on in a round: all it has, or a

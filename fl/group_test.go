@@ -58,7 +58,9 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 		out, ok := respond(t, g, s, &p)
 		base := s.Hypotheses[2*f.Train[c].Group:][:2]
 		want := slices.Clone(base)
-		g.model.Learner().Train(g.descent, want, p.Data, nil)
+		if err := g.model.Learner().Train(g.descent, want, p.Data, nil); err != nil {
+			t.Fatal(err)
+		}
 		if !ok || !slices.Equal(out, want) {
 			t.Errorf("client of group %d sends %v, one step from its hypothesis is %v", f.Train[c].Group, out, want)
 		}

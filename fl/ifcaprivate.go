@@ -29,7 +29,7 @@ func (m *privateIFCA) adopt(dst []float64, b Broadcast, p *Participant) {
 func (c *clustered) choose(w *Worker, b Broadcast, p *Participant) (int, error) {
 	plan := &p.Plan
 	if !plan.private() || plan.Choice == 0 {
-		return c.best(w, b, p), nil
+		return c.best(w, b, p)
 	}
 	scores, err := c.scores(w, b, p)
 	if err != nil {
@@ -49,7 +49,10 @@ func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores,
 	if c.cfg.Selection.Score == "error" {
 		wrong := make([]int64, c.models)
 		for j := range wrong {
-			_, count := w.silo.learner.Judge(c.centre(b, j), p.Data)
+			_, count, err := w.silo.learner.Judge(c.centre(b, j), p.Data)
+			if err != nil {
+				return mech.Scores{}, err
+			}
 			wrong[j] = int64(count)
 		}
 		if p.Plan.terms.Relation == event.ReplaceOne && size > 1 {
@@ -63,7 +66,9 @@ func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores,
 	}
 	w.silo.losses = append(w.silo.losses[:0], make([]float64, (c.models)*size)...)
 	for j := range c.models {
-		w.silo.learner.Losses(w.silo.losses[j*size:(j+1)*size], c.centre(b, j), p.Data)
+		if err := w.silo.learner.Losses(w.silo.losses[j*size:(j+1)*size], c.centre(b, j), p.Data); err != nil {
+			return mech.Scores{}, err
+		}
 	}
 	each := make([]float64, c.models)
 	for i := range size {
@@ -78,13 +83,16 @@ func (c *clustered) scores(w *Worker, b Broadcast, p *Participant) (mech.Scores,
 }
 
 // best is the model with the fewest wrong answers or the least loss, without privacy.
-func (c *clustered) best(w *Worker, b Broadcast, p *Participant) int {
-	chosen, least := 0, math.Inf(1)
+func (c *clustered) best(w *Worker, b Broadcast, p *Participant) (chosen int, err error) {
+	least := math.Inf(1)
 	if p.Blank {
-		return chosen
+		return 0, nil
 	}
 	for j := range c.models {
-		loss, wrong := w.silo.learner.Judge(c.centre(b, j), p.Data)
+		loss, wrong, err := w.silo.learner.Judge(c.centre(b, j), p.Data)
+		if err != nil {
+			return 0, err
+		}
 		if c.cfg.Selection.Score == "error" {
 			loss = float64(wrong)
 		}
@@ -92,5 +100,5 @@ func (c *clustered) best(w *Worker, b Broadcast, p *Participant) int {
 			chosen, least = j, loss
 		}
 	}
-	return chosen
+	return chosen, nil
 }

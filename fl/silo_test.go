@@ -119,7 +119,10 @@ func testError(models [][]float64, test []data.Client) float64 {
 	l := model.SiloLinear{Linear: model.Linear{Features: testFeatures, Intercept: true}}.Learner().(model.SiloLearner)
 	sum := 0.0
 	for i := range test {
-		loss, _ := l.Judge(models[i], &test[i])
+		loss, _, err := l.Judge(models[i], &test[i])
+		if err != nil {
+			panic(err)
+		}
 		sum += loss
 	}
 	return sum / float64(len(test))

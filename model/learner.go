@@ -20,14 +20,15 @@ type Model interface {
 }
 
 // Learner trains and judges on one client's data. It is not safe for concurrent
-// use.
+// use. Errors are of data that do not fit the model, and of trainers that fail; values
+// that leave the finite numbers are none.
 type Learner interface {
 	// Loss is what clients compare hypotheses by: the root mean squared error of
 	// rows, the mean loss of pictures.
-	Loss(theta []float64, c *data.Client) float64
+	Loss(theta []float64, c *data.Client) (float64, error)
 	// Train moves theta downhill, in place. Batches are drawn by shuffle; a batch
-	// of all examples needs none.
-	Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler)
+	// of all examples needs none. After an error theta is anywhere.
+	Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error
 }
 
 // Of builds the run file's model for data of a shape: simulations, federations, audits
@@ -129,32 +130,32 @@ func (n *networkLearner) rows(count int, order []int) []int {
 	return n.all[:count]
 }
 
-func (n *networkLearner) Loss(theta []float64, c *data.Client) float64 {
+func (n *networkLearner) Loss(theta []float64, c *data.Client) (float64, error) {
 	n.engine.objective = squaredError[float64]{}
 	ex := Examples[float64]{X: c.X, Targets: c.Y}
 	if err := n.engine.each(theta, ex, n.rows(c.Rows.Len(), nil), func(*workspace[float64], int, []int) error { return nil }); err != nil {
-		panic("model: " + err.Error()) // shapes were checked when the run began
+		return 0, err
 	}
-	return math.Sqrt(mean(n.engine.losses))
+	return math.Sqrt(mean(n.engine.losses)), nil
 }
 
 // RowErrors sets dst to every row's squared error.
-func (n *networkLearner) RowErrors(dst, theta []float64, c *data.Client) {
-	n.Loss(theta, c)
+func (n *networkLearner) RowErrors(dst, theta []float64, c *data.Client) error {
+	_, err := n.Loss(theta, c)
 	copy(dst, n.engine.losses)
+	return err
 }
 
-func (n *networkLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
-	d.train(n, theta, c.Rows, shuffle, &n.scratch)
+func (n *networkLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
+	return d.train(n, theta, c.Rows, shuffle, &n.scratch)
 }
 
-func (n *networkLearner) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+func (n *networkLearner) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) error {
 	n.engine.objective = squaredError[float64]{}
 	if loss == RMSE {
 		n.engine.objective = rootSquaredError[float64]{}
 	}
 	ex := Examples[float64]{X: rows.X, Targets: rows.Y}
-	if _, err := n.engine.Gradient(grad, theta, ex, n.rows(rows.Len(), order)); err != nil {
-		panic("model: " + err.Error())
-	}
+	_, err := n.engine.Gradient(grad, theta, ex, n.rows(rows.Len(), order))
+	return err
 }

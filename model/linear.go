@@ -2,6 +2,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -29,20 +30,38 @@ type linearLearner struct {
 	scratch Scratch
 }
 
-func (l *linearLearner) Loss(theta []float64, c *data.Client) float64 {
-	return math.Sqrt(l.SquaredError(theta, c.Rows))
+// fits says whether rows are of as many features as the model has.
+func (m Linear) fits(rows data.Rows) error {
+	if len(rows.X) != rows.Len()*m.Features {
+		return fmt.Errorf("%d values are not %d rows of %d features", len(rows.X), rows.Len(), m.Features)
+	}
+	return nil
+}
+
+func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
+	if err := l.fits(c.Rows); err != nil {
+		return 0, err
+	}
+	return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
 }
 
 // RowErrors sets dst to every row's squared error.
-func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) {
+func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) error {
+	if err := l.fits(c.Rows); err != nil {
+		return err
+	}
 	for i := range c.Rows.Len() {
 		r := l.residual(theta, c.Rows, i)
 		dst[i] = r * r
 	}
+	return nil
 }
 
-func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
-	d.train(l, theta, c.Rows, shuffle, &l.scratch)
+func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
+	if err := l.fits(c.Rows); err != nil {
+		return err
+	}
+	return d.train(l, theta, c.Rows, shuffle, &l.scratch)
 }
 
 // Initialise draws from N(0, InitSD^2).
@@ -99,7 +118,7 @@ func (m Linear) SquaredError(theta []float64, rows data.Rows) float64 {
 
 // gradient sets grad to that of the loss on the rows that order names (all rows,
 // in turn, if order is nil).
-func (m Linear) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) {
+func (m Linear) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) error {
 	clear(grad)
 	n := len(order)
 	if order == nil {
@@ -132,4 +151,5 @@ func (m Linear) gradient(grad, theta []float64, rows data.Rows, order []int, los
 	for j := range grad {
 		grad[j] *= scale
 	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
@@ -112,7 +113,7 @@ func TestTrainWalksThroughBatches(t *testing.T) {
 func TestBest(t *testing.T) {
 	m := Linear{Features: 1}
 	rows := data.Rows{X: []float64{1}, Y: []float64{2}, Features: 1}
-	if loss, j := Best(m.Learner(), 1, []float64{5, 2, 2}, &data.Client{Rows: rows}); loss != 0 || j != 1 {
+	if loss, j, err := Best(m.Learner(), 1, []float64{5, 2, 2}, &data.Client{Rows: rows}); err != nil || loss != 0 || j != 1 {
 		t.Errorf("loss %v of hypothesis %d, want 0 of 1: ties go to the lowest index", loss, j)
 	}
 }
@@ -137,11 +138,38 @@ func TestHonestRMSE(t *testing.T) {
 	// Row 0 is fitted by 1, rows 1 and 2 by 2: row 0 is scored under 2, the others
 	// have one row each way and take the first.
 	c := &data.Client{Rows: data.Rows{X: []float64{1, 1, 1}, Y: []float64{1, 2, 2}, Features: 1}}
-	got, ok := HonestRMSE(m.Learner(), 1, []float64{1, 2}, c)
+	got, ok, err := HonestRMSE(m.Learner(), 1, []float64{1, 2}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := math.Sqrt(3.0 / 3); !ok || math.Abs(got-want) > 1e-15 {
 		t.Errorf("%v, %v; want %v", got, ok, want)
 	}
-	if _, ok := HonestRMSE(m.Learner(), 1, []float64{1, 2}, &data.Client{Rows: data.Rows{X: []float64{1}, Y: []float64{1}, Features: 1}}); ok {
+	if _, ok, _ := HonestRMSE(m.Learner(), 1, []float64{1, 2}, &data.Client{Rows: data.Rows{X: []float64{1}, Y: []float64{1}, Features: 1}}); ok {
 		t.Error("a client of one row was scored")
+	}
+}
+
+// TestDataThatDoNotFitAreErrors: not panics, wherever a learner is asked.
+func TestDataThatDoNotFitAreErrors(t *testing.T) {
+	rows := data.Client{Rows: data.Rows{Features: 3, X: make([]float64, 7), Y: make([]float64, 3)}}
+	pictures, _ := smallPictures(t, 3, 4)
+	network, err := newRows(config.Model{Kind: "network", Name: "hospital"}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]Model{
+		"linear": Linear{Features: 3}, "network": network, "silo": SiloLinear{Linear: Linear{Features: 3}}, "pictures": pictures,
+	} {
+		l, theta := m.Learner(), make([]float64, m.Parameters())
+		if _, err := l.Loss(theta, &rows); err == nil && name != "pictures" {
+			t.Errorf("%s: a loss of 7 values in 3 rows", name)
+		}
+		if err := l.Train(Descent{Step: 0.1, Epochs: 1}, theta, &rows, nil); err == nil {
+			t.Errorf("%s: trained on 7 values in 3 rows", name)
+		}
+		if _, _, err := Best(l, len(theta), theta, &rows); err == nil && name != "pictures" {
+			t.Errorf("%s: the best of 7 values in 3 rows", name)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/config"
@@ -76,7 +75,10 @@ type PictureLearner struct {
 }
 
 // load lays the client's pictures and targets out for an objective.
-func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) {
+func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) error {
+	if c.Images == nil {
+		return fmt.Errorf("the network needs pictures, the client has rows")
+	}
 	l.theta = l.theta[:0]
 	for _, v := range theta {
 		l.theta = append(l.theta, float32(v))
@@ -107,39 +109,44 @@ func (l *PictureLearner) load(theta []float64, c *data.Client, loss Loss) {
 			l.ex.Targets = append(l.ex.Targets, hot)
 		}
 	}
+	return nil
 }
 
 // Loss is the mean cross entropy, by which clients choose whatever they train on.
-func (l *PictureLearner) Loss(theta []float64, c *data.Client) float64 {
-	l.load(theta, c, CrossEntropy)
-	if err := l.engine.each(l.theta, l.ex, l.order, func(*workspace[float32], int, []int) error { return nil }); err != nil {
-		panic("model: " + err.Error()) // shapes and labels were checked when the data were loaded
+func (l *PictureLearner) Loss(theta []float64, c *data.Client) (float64, error) {
+	if err := l.load(theta, c, CrossEntropy); err != nil {
+		return 0, err
 	}
-	return mean(l.engine.losses)
+	if err := l.engine.each(l.theta, l.ex, l.order, func(*workspace[float32], int, []int) error { return nil }); err != nil {
+		return 0, err
+	}
+	return mean(l.engine.losses), nil
 }
 
 // Right is how many of the client's pictures are classified right.
-func (l *PictureLearner) Right(theta []float64, c *data.Client) int {
-	right := 0
-	for k, class := range l.Classify(theta, c) {
+func (l *PictureLearner) Right(theta []float64, c *data.Client) (right int, err error) {
+	classes, err := l.Classify(theta, c)
+	for k, class := range classes {
 		if class == l.ex.Labels[k] {
 			right++
 		}
 	}
-	return right
+	return right, err
 }
 
 // Classify gives every picture of the client its class. The result is valid until
 // the next call.
-func (l *PictureLearner) Classify(theta []float64, c *data.Client) []int {
-	l.load(theta, c, CrossEntropy)
+func (l *PictureLearner) Classify(theta []float64, c *data.Client) ([]int, error) {
+	if err := l.load(theta, c, CrossEntropy); err != nil {
+		return nil, err
+	}
 	classes := l.net.Output().Len()
 	if n := len(l.order) * classes; cap(l.outputs) < n {
 		l.outputs = make([]float32, n)
 	}
 	out := l.outputs[:len(l.order)*classes]
 	if err := l.engine.Outputs(out, l.theta, l.ex, l.order); err != nil {
-		panic("model: " + err.Error())
+		return nil, err
 	}
 	l.classes = l.classes[:0]
 	for k := range l.order {
@@ -151,12 +158,14 @@ func (l *PictureLearner) Classify(theta []float64, c *data.Client) []int {
 		}
 		l.classes = append(l.classes, best)
 	}
-	return l.classes
+	return l.classes, nil
 }
 
 // Train is plain descent in single precision.
-func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
-	l.load(theta, c, d.Loss)
+func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
+	if err := l.load(theta, c, d.Loss); err != nil {
+		return err
+	}
 	size := d.Batch
 	if size == 0 || size > len(l.order) {
 		size = len(l.order)
@@ -169,14 +178,10 @@ func (l *PictureLearner) Train(d Descent, theta []float64, c *data.Client, shuff
 			batch := rest[:min(size, len(rest))]
 			rest = rest[len(batch):]
 			if _, err := l.engine.Descend(l.theta, l.ex, batch, d.Step); err != nil {
-				panic("model: " + err.Error())
+				return err
 			}
 		}
 	}
-	for i, v := range l.theta {
-		theta[i] = float64(v)
-		if math.IsNaN(theta[i]) {
-			return // the caller refuses what is not finite
-		}
-	}
+	toDouble(theta, l.theta)
+	return nil
 }

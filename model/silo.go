@@ -20,9 +20,9 @@ type SiloLearner interface {
 	Gradient(dst, theta []float64, c *data.Client, batch []int, s SiloStep) error
 	// Judge is the mean loss (squared error for regression: the MSE; cross entropy
 	// or hinge for classes) and the number of wrong answers (0 for regression) on c.
-	Judge(theta []float64, c *data.Client) (loss float64, wrong int)
+	Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error)
 	// Losses sets dst to every example's loss.
-	Losses(dst, theta []float64, c *data.Client)
+	Losses(dst, theta []float64, c *data.Client) error
 }
 
 // SiloStep says how one step protects examples.

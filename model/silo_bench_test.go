@@ -97,7 +97,9 @@ func BenchmarkRotatedMNIST(b *testing.B) {
 	b.Run("judge", func(b *testing.B) {
 		pictures := 0
 		for b.Loop() {
-			l.Judge(theta, c)
+			if _, _, err := l.Judge(theta, c); err != nil {
+				b.Fatal(err)
+			}
 			pictures += c.Len()
 		}
 		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(pictures), "us/picture")

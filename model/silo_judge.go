@@ -7,7 +7,7 @@ import (
 )
 
 // eachJudged hands losses and outputs of c's pictures to use, some at a time.
-func (l *siloPictures) eachJudged(theta []float64, c *data.Client, use func(from int, losses []float64, outputs []float32)) {
+func (l *siloPictures) eachJudged(theta []float64, c *data.Client, use func(from int, losses []float64, outputs []float32)) error {
 	l.narrow(theta)
 	for len(l.every) < len(c.Index) {
 		l.every = append(l.every, len(l.every))
@@ -24,7 +24,7 @@ func (l *siloPictures) eachJudged(theta []float64, c *data.Client, use func(from
 			err = l.engine.Outputs(outputs, l.theta, l.ex, l.rows)
 		}
 		if err != nil {
-			panic("model: " + err.Error()) // shapes were checked when the data were loaded
+			return err
 		}
 		spare := l.grad[:out] // nobody asks for this gradient
 		for k := range losses {
@@ -38,11 +38,12 @@ func (l *siloPictures) eachJudged(theta []float64, c *data.Client, use func(from
 		}
 		use(from, losses, outputs)
 	}
+	return nil
 }
 
-func (l *siloPictures) Judge(theta []float64, c *data.Client) (loss float64, wrong int) {
+func (l *siloPictures) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
 	out := l.net.Output().Len()
-	l.eachJudged(theta, c, func(_ int, losses []float64, outputs []float32) {
+	err = l.eachJudged(theta, c, func(_ int, losses []float64, outputs []float32) {
 		for k, e := range losses {
 			loss += e
 			if l.labelled && largestAt(outputs[k*out:(k+1)*out]) != l.ex.Labels[k] {
@@ -50,7 +51,7 @@ func (l *siloPictures) Judge(theta []float64, c *data.Client) (loss float64, wro
 			}
 		}
 	})
-	return loss / float64(max(1, len(c.Index))), wrong
+	return loss / float64(max(1, len(c.Index))), wrong, err
 }
 
 // largestAt is where the largest value is: the first of equals.
@@ -64,29 +65,29 @@ func largestAt(values []float32) int {
 	return best
 }
 
-func (l *siloPictures) Losses(dst, theta []float64, c *data.Client) {
-	l.eachJudged(theta, c, func(from int, losses []float64, _ []float32) { copy(dst[from:], losses) })
+func (l *siloPictures) Losses(dst, theta []float64, c *data.Client) error {
+	return l.eachJudged(theta, c, func(from int, losses []float64, _ []float32) { copy(dst[from:], losses) })
 }
 
 // Loss is the mean cross entropy, or the root mean squared error of values.
-func (l *siloPictures) Loss(theta []float64, c *data.Client) float64 {
-	loss, _ := l.Judge(theta, c)
+func (l *siloPictures) Loss(theta []float64, c *data.Client) (float64, error) {
+	loss, _, err := l.Judge(theta, c)
 	if !l.labelled {
-		return math.Sqrt(loss)
+		loss = math.Sqrt(loss)
 	}
-	return loss
+	return loss, err
 }
 
 // Train follows the model's own loss; d.Loss is not asked.
-func (l *siloPictures) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
+func (l *siloPictures) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
 	if len(l.vector) != len(theta) {
 		l.vector = make([]float64, len(theta))
 	}
-	trainPlain(l, d, theta, l.vector, c, shuffle, &l.order)
+	return trainPlain(l, d, theta, l.vector, c, shuffle, &l.order)
 }
 
 // trainPlain is plain descent on the gradients of a silo's learner.
-func trainPlain(l SiloLearner, d Descent, theta, grad []float64, c *data.Client, shuffle Shuffler, kept *[]int) {
+func trainPlain(l SiloLearner, d Descent, theta, grad []float64, c *data.Client, shuffle Shuffler, kept *[]int) error {
 	order := (*kept)[:0]
 	for i := range c.Len() {
 		order = append(order, i)
@@ -104,11 +105,12 @@ func trainPlain(l SiloLearner, d Descent, theta, grad []float64, c *data.Client,
 			batch := rest[:min(size, len(rest))]
 			rest = rest[len(batch):]
 			if err := l.Gradient(grad, theta, c, batch, SiloStep{}); err != nil {
-				panic("model: " + err.Error()) // shapes were checked when the run began
+				return err
 			}
 			for i, g := range grad {
 				theta[i] -= d.Step * g
 			}
 		}
 	}
+	return nil
 }

@@ -208,7 +208,10 @@ func (m SiloLinear) loss(out, y float64) (loss float64, wrong bool) {
 	return (out - y) * (out - y), false
 }
 
-func (l *siloLinear) Judge(theta []float64, c *data.Client) (loss float64, wrong int) {
+func (l *siloLinear) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
+	if err := l.fits(c.Rows); err != nil {
+		return 0, 0, err
+	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
 		e, missed := l.loss(l.output(theta, l.row(i)), y)
@@ -217,12 +220,16 @@ func (l *siloLinear) Judge(theta []float64, c *data.Client) (loss float64, wrong
 			wrong++
 		}
 	}
-	return loss / float64(max(1, len(c.Y))), wrong
+	return loss / float64(max(1, len(c.Y))), wrong, nil
 }
 
-func (l *siloLinear) Losses(dst, theta []float64, c *data.Client) {
+func (l *siloLinear) Losses(dst, theta []float64, c *data.Client) error {
+	if err := l.fits(c.Rows); err != nil {
+		return err
+	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
 		dst[i], _ = l.loss(l.output(theta, l.row(i)), y)
 	}
+	return nil
 }

@@ -9,20 +9,20 @@ import (
 )
 
 // Loss is the root mean squared error, or for classes the mean loss.
-func (l *siloLinear) Loss(theta []float64, c *data.Client) float64 {
-	loss, _ := l.Judge(theta, c)
+func (l *siloLinear) Loss(theta []float64, c *data.Client) (float64, error) {
+	loss, _, err := l.Judge(theta, c)
 	if l.SiloLinear.Loss == HalfSquare {
-		return math.Sqrt(loss)
+		loss = math.Sqrt(loss)
 	}
-	return loss
+	return loss, err
 }
 
 // Train follows the model's own loss; d.Loss is not asked.
-func (l *siloLinear) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) {
+func (l *siloLinear) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
 	if len(l.grad) < len(theta) {
 		l.grad = make([]float64, max(len(theta), apart))
 	}
-	trainPlain(l, d, theta, l.grad[:len(theta)], c, shuffle, &l.order)
+	return trainPlain(l, d, theta, l.grad[:len(theta)], c, shuffle, &l.order)
 }
 
 // exact sets dst to the batch's sum with exact noise: every example's gradient is

@@ -115,7 +115,7 @@ func TestSiloNetworkGradientAgainstDifferences(t *testing.T) {
 			at := func(d float64) float64 {
 				moved := slices.Clone(theta)
 				moved[j] += d
-				loss, _ := l.Judge(moved, c)
+				loss, _, _ := l.Judge(moved, c)
 				return scale * loss
 			}
 			if want := (at(h) - at(-h)) / (2 * h); math.Abs(grad[j]-want) > 2e-3*max(1, math.Abs(want)) {
@@ -130,24 +130,31 @@ func TestSiloNetworkJudge(t *testing.T) {
 	theta := make([]float64, m.Parameters())
 	m.Initialise(theta, stream("start"))
 	l := m.Learner().(SiloLearner)
-	mean, wrong := l.Judge(theta, c)
+	mean, wrong, err := l.Judge(theta, c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	losses, sum := make([]float64, 600), 0.0
-	l.Losses(losses, theta, c)
+	if err := l.Losses(losses, theta, c); err != nil {
+		t.Fatal(err)
+	}
 	single := 0
 	for i := range c.Index {
 		one := &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[i : i+1]}}
-		loss, missed := l.Judge(theta, one)
+		loss, missed, _ := l.Judge(theta, one)
 		single += missed
 		sum += losses[i]
 		if math.Abs(loss-losses[i]) > 1e-5 {
 			t.Fatalf("picture %d: %v alone, %v among all", i, loss, losses[i])
 		}
 	}
-	if wrong != single || math.Abs(sum/600-mean) > 1e-9 || l.Loss(theta, c) != mean {
+	if again, err := l.Loss(theta, c); err != nil || wrong != single || math.Abs(sum/600-mean) > 1e-9 || again != mean {
 		t.Errorf("%d wrong, alone %d; mean %v, of the losses %v", wrong, single, mean, sum/600)
 	}
-	l.Train(Descent{Step: 0.1, Epochs: 5, Batch: 50}, theta, c, stream("shuffle"))
-	if after := l.Loss(theta, c); !(after < mean) {
+	if err := l.Train(Descent{Step: 0.1, Epochs: 5, Batch: 50}, theta, c, stream("shuffle")); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := l.Loss(theta, c); err != nil || !(after < mean) {
 		t.Errorf("training takes the loss from %v to %v", mean, after)
 	}
 }

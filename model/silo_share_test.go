@@ -40,7 +40,9 @@ func TestLearnersOfOneModelShareNothing(t *testing.T) {
 		train := func(worker int) []float64 {
 			theta := make([]float64, v.m.Parameters())
 			v.m.Initialise(theta, stream([]string{"a", "b"}[worker]))
-			v.m.Learner().Train(v.d, theta, v.c, stream("shuffle"))
+			if err := v.m.Learner().Train(v.d, theta, v.c, stream("shuffle")); err != nil {
+				t.Error(err)
+			}
 			return theta
 		}
 		alone := [2][]float64{train(0), train(1)}

@@ -287,9 +287,14 @@ func TestSiloJudge(t *testing.T) {
 		{Logistic, (math.Log(1+math.Exp(-2)) + math.Log(1+math.Exp(4)) + math.Log(1+math.Exp(-2))) / 3, 1},
 	} {
 		l := SiloLinear{Linear: Linear{Features: 1}, Loss: v.loss}.Learner().(SiloLearner)
-		mean, wrong := l.Judge([]float64{2}, c)
+		mean, wrong, err := l.Judge([]float64{2}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
 		losses := make([]float64, 3)
-		l.Losses(losses, []float64{2}, c)
+		if err := l.Losses(losses, []float64{2}, c); err != nil {
+			t.Fatal(err)
+		}
 		if math.Abs(mean-v.mean) > 1e-12 || wrong != v.wrong || math.Abs((losses[0]+losses[1]+losses[2])/3-v.mean) > 1e-12 {
 			t.Errorf("loss %d: %v and %d wrong, want %v and %d; by row %v", v.loss, mean, wrong, v.mean, v.wrong, losses)
 		}
@@ -311,7 +316,9 @@ func TestSiloStepsTakeNoMemory(t *testing.T) {
 			if err := l.Gradient(grad, theta, c, batch, begin(t, step)); err != nil {
 				t.Fatal(err)
 			}
-			l.Judge(theta, c)
+			if _, _, err := l.Judge(theta, c); err != nil {
+				t.Fatal(err)
+			}
 		})
 		// The event that the mechanism names is one small value a step.
 		if limit := min(1, noise); n > limit {

@@ -60,11 +60,11 @@ type Scratch struct {
 
 // rowModel has a gradient on rows.
 type rowModel interface {
-	gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss)
+	gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) error
 }
 
 // train moves theta downhill, in place.
-func (d Descent) train(m rowModel, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) {
+func (d Descent) train(m rowModel, theta []float64, rows data.Rows, shuffle Shuffler, s *Scratch) error {
 	if cap(s.gradient) < len(theta) {
 		s.gradient = make([]float64, max(len(theta), apart))
 	}
@@ -78,52 +78,70 @@ func (d Descent) train(m rowModel, theta []float64, rows data.Rows, shuffle Shuf
 	}
 	for range d.Epochs {
 		if whole {
-			d.step(m, theta, grad, rows, nil)
+			if err := d.step(m, theta, grad, rows, nil); err != nil {
+				return err
+			}
 			continue
 		}
 		shuffle.Shuffle(s.order)
 		for rest := s.order; len(rest) > 0; {
 			batch := rest[:min(d.Batch, len(rest))]
 			rest = rest[len(batch):]
-			d.step(m, theta, grad, rows, batch)
+			if err := d.step(m, theta, grad, rows, batch); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-func (d Descent) step(m rowModel, theta, grad []float64, rows data.Rows, batch []int) {
-	m.gradient(grad, theta, rows, batch, d.Loss)
+func (d Descent) step(m rowModel, theta, grad []float64, rows data.Rows, batch []int) error {
+	if err := m.gradient(grad, theta, rows, batch, d.Loss); err != nil {
+		return err
+	}
 	for i, g := range grad {
 		theta[i] -= d.Step * g
 	}
+	return nil
 }
 
 // Best is the lowest loss among hypotheses of n parameters that lie one after
 // another, and which of them has it: the lowest index on a tie.
-func Best(l Learner, n int, hypotheses []float64, c *data.Client) (loss float64, index int) {
+func Best(l Learner, n int, hypotheses []float64, c *data.Client) (loss float64, index int, err error) {
 	loss = math.Inf(1)
 	for j := 0; (j+1)*n <= len(hypotheses); j++ {
-		if e := l.Loss(hypotheses[j*n:(j+1)*n], c); e < loss {
+		e, err := l.Loss(hypotheses[j*n:(j+1)*n], c)
+		if err != nil {
+			return loss, index, err
+		}
+		if e < loss {
 			loss, index = e, j
 		}
 	}
-	return loss, index
+	return loss, index, nil
+}
+
+// RowJudge is a learner of rows that tells every row's squared error.
+type RowJudge interface {
+	Learner
+	RowErrors(dst, theta []float64, c *data.Client) error
 }
 
 // HonestRMSE scores every row under the hypothesis that fits the client's other
 // rows best: a client that chooses on the rows it is scored on looks better than
 // it is. It says false for a client without other rows, and for pictures.
-func HonestRMSE(l Learner, n int, hypotheses []float64, c *data.Client) (float64, bool) {
-	judge, ok := l.(interface {
-		RowErrors(dst, theta []float64, c *data.Client)
-	})
+func HonestRMSE(l Learner, n int, hypotheses []float64, c *data.Client) (rmse float64, ok bool, err error) {
+	judge, ok := l.(RowJudge)
 	rows := c.Len()
 	if !ok || rows < 2 {
-		return 0, false
+		return 0, false, nil
 	}
 	k := len(hypotheses) / n
 	errs, totals := make([]float64, k*rows), make([]float64, k)
 	for j := range k {
-		judge.RowErrors(errs[j*rows:(j+1)*rows], hypotheses[j*n:(j+1)*n], c)
+		if err := judge.RowErrors(errs[j*rows:(j+1)*rows], hypotheses[j*n:(j+1)*n], c); err != nil {
+			return 0, false, err
+		}
 		for _, e := range errs[j*rows : (j+1)*rows] {
 			totals[j] += e
 		}
@@ -138,5 +156,5 @@ func HonestRMSE(l Learner, n int, hypotheses []float64, c *data.Client) (float64
 		}
 		sum += errs[best*rows+i]
 	}
-	return math.Sqrt(sum / float64(rows)), true
+	return math.Sqrt(sum / float64(rows)), true, nil
 }

@@ -173,7 +173,10 @@ func (l *lab) loan(run config.Run) (loanCell, error) {
 	learner, n := m.Learner(), m.Parameters()
 	for u := range s.Federation().Validation {
 		c := &s.Federation().Validation[u]
-		_, best := model.Best(learner, n, hypotheses, c)
+		_, best, err := model.Best(learner, n, hypotheses, c)
+		if err != nil {
+			return loanCell{}, err
+		}
 		for i, y := range c.Y {
 			truth, err := fair.LoanLabel(c.Group, y)
 			if err != nil {

@@ -62,8 +62,13 @@ func (l *lab) whoGains() ([]report.Row, error) {
 		half := c.Rows.Len() / 2
 		first := &data.Client{Rows: data.Rows{X: c.X[:half*2], Y: c.Y[:half], Features: 2}}
 		own := make([]float64, n)
-		learner.Train(alone, own, first, nil)
-		_, best := model.Best(learner, n, trained[2].hypotheses, first)
+		if err := learner.Train(alone, own, first, nil); err != nil {
+			return nil, err
+		}
+		_, best, err := model.Best(learner, n, trained[2].hypotheses, first)
+		if err != nil {
+			return nil, err
+		}
 		for i := half; i < c.Rows.Len(); i++ {
 			square := func(theta []float64) float64 { r := m.Predict(theta, c.Rows, i) - c.Y[i]; return r * r }
 			local.Loss = append(local.Loss, square(own))

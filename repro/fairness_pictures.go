@@ -72,8 +72,15 @@ func (l *lab) judgePictures(run config.Run) (pictureCell, error) {
 	hypotheses := s.Returned()
 	for u := range s.Federation().Validation {
 		choose, judge := halves(&s.Federation().Validation[u])
-		_, best := model.Best(learner, n, hypotheses, choose)
-		for i, class := range learner.Classify(hypotheses[best*n:(best+1)*n], judge) {
+		_, best, err := model.Best(learner, n, hypotheses, choose)
+		if err != nil {
+			return pictureCell{}, err
+		}
+		classes, err := learner.Classify(hypotheses[best*n:(best+1)*n], judge)
+		if err != nil {
+			return pictureCell{}, err
+		}
+		for i, class := range classes {
 			truth := judge.Images.Labels[judge.Index[i]]
 			rows.Truth = append(rows.Truth, parityLabel(judge.Group, truth))
 			rows.Predicted = append(rows.Predicted, parityLabel(judge.Group, class))
@@ -134,8 +141,14 @@ func (l *lab) trainAlone(run config.Run) (aloneCell, error) {
 		choose, judge := halves(&f.Validation[u])
 		stream := family.Stream(0, u)
 		learner.Initialise(theta, stream)
-		learner.Train(alone, theta, choose, stream)
-		for i, class := range learner.Classify(theta, judge) {
+		if err := learner.Train(alone, theta, choose, stream); err != nil {
+			return aloneCell{}, err
+		}
+		classes, err := learner.Classify(theta, judge)
+		if err != nil {
+			return aloneCell{}, err
+		}
+		for i, class := range classes {
 			wrong := 1
 			if class == judge.Images.Labels[judge.Index[i]] {
 				wrong = 0

@@ -155,13 +155,14 @@ func propositionRow(seeds int) report.Row {
 	for seed := range seeds {
 		f := data.Synthetic(run.Data, uint64(seed+1))
 		family := rng.NewFamily(uint64(seed+1), "proposition 3.2")
-		learner := model.Linear{Features: 2}.Learner()
+		m := model.Linear{Features: 2}
 		for c := range f.Train {
 			client := &f.Train[c]
 			theta := f.Truth[client.Group]
 			s := family.Stream(0, c)
 			rho := []float64{s.Normal(), s.Normal()}
-			rise := learner.Loss([]float64{theta[0] + rho[0], theta[1] + rho[1]}, client) - learner.Loss(theta, client)
+			loss := func(theta ...float64) float64 { return math.Sqrt(m.SquaredError(theta, client.Rows)) }
+			rise := loss(theta[0]+rho[0], theta[1]+rho[1]) - loss(theta...)
 			bound := spectralNorm(client.X) * math.Hypot(rho[0], rho[1]) / math.Sqrt(float64(client.Len()))
 			top = max(top, rise/bound)
 		}

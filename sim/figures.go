@@ -51,6 +51,9 @@ func (s *Simulation) Result() (Result, error) {
 	for i := range s.participants {
 		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
 	}
+	if err := s.judgeError(); err != nil {
+		return Result{}, err
+	}
 	return res, nil
 }
 
@@ -62,8 +65,12 @@ func (s *Simulation) accuracy(hypotheses []float64) *event.Number {
 	s.broadcast.Hypotheses = hypotheses
 	s.each(len(s.federation.Validation), func(worker, i int) {
 		c, l := &s.federation.Validation[i], s.learners[worker].(*model.PictureLearner)
-		_, best := model.Best(l, s.parameters, hypotheses, c)
-		s.losses[i] = float64(l.Right(hypotheses[best*s.parameters:(best+1)*s.parameters], c))
+		_, best := s.best(worker, hypotheses, c)
+		right, err := l.Right(hypotheses[best*s.parameters:(best+1)*s.parameters], c)
+		if err != nil {
+			s.misjudged[worker] = err
+		}
+		s.losses[i] = float64(right)
 	})
 	var right float64
 	pictures := 0
@@ -81,7 +88,11 @@ func (s *Simulation) honestLoss(hypotheses []float64) *event.Number {
 	var sum float64
 	clients := 0
 	for i := range s.federation.Validation {
-		if loss, ok := model.HonestRMSE(s.learners[0], s.parameters, hypotheses, &s.federation.Validation[i]); ok {
+		loss, ok, err := model.HonestRMSE(s.learners[0], s.parameters, hypotheses, &s.federation.Validation[i])
+		if err != nil {
+			s.misjudged[0] = err
+		}
+		if ok {
 			sum += loss
 			clients++
 		}

@@ -177,9 +177,9 @@ func (s *Silos) judge() error {
 	s.pool.Each(len(s.all), func(worker, i int) {
 		theta := s.models[worker]
 		s.algorithm.Adopt(theta, s.sent, &s.participants[i])
-		s.losses[i], s.wrong[i] = s.judges[worker].Judge(theta, s.held[i])
+		s.losses[i], s.wrong[i], s.errs[i] = s.judges[worker].Judge(theta, s.held[i])
 	})
-	return nil
+	return s.firstError()
 }
 
 // testFigures are the mean loss and the share of wrong answers, over test examples.

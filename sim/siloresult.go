@@ -142,7 +142,11 @@ func (s *Silos) Result() (SiloResult, error) {
 		Parameters: len(s.models[0]), Data: s.federation.Report, Kernel: model.Kernel(),
 	}}
 	loss, wrong := s.testFigures()
-	res.Metrics = SiloMetrics{TestLoss: event.Number(loss), TrainLoss: event.Number(s.trainLoss())}
+	train, err := s.trainLoss()
+	if err != nil {
+		return SiloResult{}, err
+	}
+	res.Metrics = SiloMetrics{TestLoss: event.Number(loss), TrainLoss: event.Number(train)}
 	res.Metrics.TestMSE, res.Metrics.TestError = s.figures(loss, wrong)
 	if l, part, ok := s.lambda(); ok {
 		lambda, shared := event.Number(l), event.Number(part)
@@ -166,13 +170,13 @@ func (s *Silos) figures(loss, wrong float64) (mse, rate *event.Number) {
 }
 
 // trainLoss is the mean over all training examples.
-func (s *Silos) trainLoss() float64 {
+func (s *Silos) trainLoss() (float64, error) {
 	losses := make([]float64, len(s.all))
 	s.pool.Each(len(s.all), func(worker, i int) {
 		theta := s.models[worker]
 		s.algorithm.Adopt(theta, s.sent, &s.participants[i])
 		p := &s.participants[i]
-		losses[i], _ = s.judges[worker].Judge(theta, s.algorithm.Standardised(p, &s.federation.Train[i]))
+		losses[i], _, s.errs[i] = s.judges[worker].Judge(theta, s.algorithm.Standardised(p, &s.federation.Train[i]))
 	})
 	sum, total := 0.0, 0.0
 	for i, l := range losses {
@@ -180,7 +184,7 @@ func (s *Silos) trainLoss() float64 {
 		sum += n * l
 		total += n
 	}
-	return sum / total
+	return sum / total, s.firstError()
 }
 
 // account writes every silo's line and the federation's.

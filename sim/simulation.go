@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"slices"
@@ -39,6 +40,7 @@ type Simulation struct {
 	outcome   fl.Outcome
 	losses    []float64
 	errs      []error // by client of the round, looked at if one failed
+	misjudged []error // by worker: why a figure is wrong
 	failed    atomic.Bool
 	spent     []spending // by client, as of its last release
 	// Method values are made once: a closure a round would be garbage a round.
@@ -110,6 +112,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		state:        group.Start(),
 		losses:       make([]float64, max(len(federation.Train), len(federation.Validation))),
 		errs:         make([]error, a.ClientsPerRound),
+		misjudged:    make([]error, workers),
 		spent:        make([]spending, len(federation.Train)),
 	}
 	for range workers {
@@ -181,6 +184,9 @@ func (s *Simulation) Step() (bool, error) {
 	if validated {
 		n := s.askValidators(s.state.Hypotheses)
 		s.each(n+1, s.tallyOrValidateOne)
+		if err := s.judgeError(); err != nil {
+			return false, err
+		}
 		s.progress.Loss = mean(s.losses[:n])
 	} else {
 		s.tally()
@@ -271,7 +277,24 @@ func (s *Simulation) validate(worker, i int) {
 	if s.asked != nil {
 		client = s.asked[i]
 	}
-	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, &s.federation.Validation[client])
+	s.losses[i], _ = s.best(worker, s.broadcast.Hypotheses, &s.federation.Validation[client])
+}
+
+// best is the hypothesis that fits a client best, and its loss. What fails is kept for
+// misjudged.
+func (s *Simulation) best(worker int, hypotheses []float64, c *data.Client) (loss float64, index int) {
+	loss, index, err := model.Best(s.learners[worker], s.parameters, hypotheses, c)
+	if err != nil {
+		s.misjudged[worker] = err
+	}
+	return loss, index
+}
+
+// judgeError is why figures are wrong, if something failed when they were made.
+func (s *Simulation) judgeError() error {
+	err := errors.Join(s.misjudged...)
+	clear(s.misjudged)
+	return err
 }
 
 // trainPictures is how many of a client's pictures its training loss is taken of:
@@ -283,7 +306,7 @@ func (s *Simulation) trainLoss(worker, i int) {
 	if c.Images != nil && len(c.Index) > trainPictures {
 		c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:trainPictures]}}
 	}
-	s.losses[i], _ = model.Best(s.learners[worker], s.parameters, s.broadcast.Hypotheses, c)
+	s.losses[i], _ = s.best(worker, s.broadcast.Hypotheses, c)
 }
 
 // mean adds in order, so that it does not depend on the workers.

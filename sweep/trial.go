@@ -137,7 +137,9 @@ func (b *bench) score(p *Plan, run config.Run, theta []float64, silo *fl.Partici
 
 func (b *bench) addLosses(theta []float64, c *data.Client, bound float64, add func(mech.Clipped) error) error {
 	b.losses = append(b.losses[:0], make([]float64, c.Len())...)
-	b.learner.Losses(b.losses, theta, c)
+	if err := b.learner.Losses(b.losses, theta, c); err != nil {
+		return fmt.Errorf("score: %w", err)
+	}
 	for _, loss := range b.losses {
 		if !(loss <= bound) { // not a number counts as the bound
 			loss = bound

@@ -174,8 +174,15 @@ func (t *tuner) result() (Tuned, error) {
 		silo := &t.pivot.silos[i]
 		average := t.pivot.end().Hypotheses[:len(theta)]
 		t.pivot.algorithm.Adopt(theta, t.pivot.end(), silo)
-		r.Pivot += event.Number(t.judge(theta, i))
-		r.Average += event.Number(t.judge(average, i))
+		ofPivot, err := t.judge(theta, i)
+		if err != nil {
+			return Tuned{}, err
+		}
+		ofAverage, err := t.judge(average, i)
+		if err != nil {
+			return Tuned{}, err
+		}
+		r.Pivot, r.Average = r.Pivot+event.Number(ofPivot), r.Average+event.Number(ofAverage)
 		line := TunedSilo{
 			Name: silo.Name, Examples: silo.Plan.Examples, Noise: event.Number(silo.Plan.Noise),
 			Epsilon: event.Number(t.costs[i].Epsilon), Delta: event.Number(t.costs[i].Delta), Claim: t.costs[i].Claim, Relation: t.costs[i].Relation,
@@ -194,8 +201,11 @@ func (t *tuner) result() (Tuned, error) {
 			line.Proved = &proved
 		}
 		n := float64(t.federation.Test[i].Len())
-		sum := t.judge(own, i)
-		line.Test = event.Number(sum / n)
+		sum, err := t.judge(own, i)
+		if err != nil {
+			return Tuned{}, err
+		}
+		line.Test = event.Number(sum / max(1, n)) // 0 for a silo that holds nothing out
 		r.Test += event.Number(sum)
 		total += n
 		r.Silos = append(r.Silos, line)
@@ -208,13 +218,13 @@ func (t *tuner) result() (Tuned, error) {
 }
 
 // judge is a model's figure on a silo's held-out examples, summed over them.
-func (t *tuner) judge(theta []float64, silo int) float64 {
+func (t *tuner) judge(theta []float64, silo int) (float64, error) {
 	test := &t.federation.Test[silo]
-	loss, wrong := t.benches[0].learner.Judge(theta, test)
+	loss, wrong, err := t.benches[0].learner.Judge(theta, test)
 	if t.federation.Classes > 0 {
-		return float64(wrong)
+		return float64(wrong), err
 	}
-	return loss * float64(test.Len())
+	return loss * float64(test.Len()), err
 }
 
 func (p *Plan) uncovered() []string {

@@ -174,7 +174,9 @@ func TestScore(t *testing.T) {
 	silo := &fl.Participant{ID: 0, Data: &tn.federation.Train[0]}
 	theta := make([]float64, tn.model.Parameters())
 	losses := make([]float64, silo.Data.Len())
-	tn.model.Learner().(model.SiloLearner).Losses(losses, theta, silo.Data)
+	if err := tn.model.Learner().(model.SiloLearner).Losses(losses, theta, silo.Data); err != nil {
+		t.Fatal(err)
+	}
 	for _, noise := range []string{"simulated", fl.NoiseSeeded} {
 		for _, bound := range []float64{0.05, 0.2} {
 			p.Tuning.Score.Bound = bound

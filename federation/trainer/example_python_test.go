@@ -84,7 +84,10 @@ func TestPythonInPlaceOfTheModel(t *testing.T) {
 func TestPythonProtected(t *testing.T) {
 	rows := ward(t)
 	linear := model.Linear{Features: 2}
-	before := linear.Learner().Loss(make([]float64, 2), rows)
+	before, err := linear.Learner().Loss(make([]float64, 2), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, mode := range []string{trainer.ModeUpdate, trainer.ModePerExample} {
 		_, tr := python(t, mode)
 		h, err := trainer.NewHalf(tr, model.Descent{Epochs: 1, Step: 0.1})
@@ -98,7 +101,7 @@ func TestPythonProtected(t *testing.T) {
 			}
 		}
 		// One update is buried in noise of its own size, a batch of fifty is not.
-		if after := linear.Learner().Loss(theta, rows); mode == trainer.ModePerExample && after > before/2 || p.paid != 5 {
+		if after, err := linear.Learner().Loss(theta, rows); err != nil || mode == trainer.ModePerExample && after > before/2 || p.paid != 5 {
 			t.Errorf("%s: error %v, before %v; paid %d times", mode, after, before, p.paid)
 		}
 	}

@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"errors"
-	"math"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
@@ -33,33 +32,23 @@ type learner struct {
 	checked bool // that gradients do not depend on other examples
 }
 
-// Loss is what the trainer says, or infinity if it fails.
-func (l *learner) Loss(theta []float64, _ *data.Client) float64 {
-	if l.trainer.hasFailed() {
-		return math.Inf(1)
-	}
-	loss, _, err := l.trainer.loss(theta)
-	if err != nil {
-		return math.Inf(1)
-	}
-	return loss
+// Loss is what the trainer says.
+func (l *learner) Loss(theta []float64, c *data.Client) (float64, error) {
+	loss, _, err := l.Judge(theta, c)
+	return loss, err
 }
 
-// Train adds the trainer's update to theta. If the trainer fails, theta is not a
-// number, and every method releases a fixed update in its place.
-func (l *learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) {
-	var delta []float64
-	err := errPending
-	if !l.trainer.hasFailed() {
-		delta, err = l.trainer.train(d, theta)
+// Train adds the trainer's update to theta.
+func (l *learner) Train(d model.Descent, theta []float64, _ *data.Client, _ model.Shuffler) error {
+	if l.trainer.hasFailed() {
+		return errPending
 	}
+	delta, err := l.trainer.train(d, theta)
 	if err != nil {
-		for i := range theta {
-			theta[i] = math.NaN()
-		}
-		return
+		return err
 	}
 	for i, v := range delta {
 		theta[i] += v
 	}
+	return nil
 }

@@ -97,25 +97,20 @@ func (l *learner) plain(dst, theta []float64, batch []int) {
 	}
 }
 
-// Judge is the trainer's loss and its number of wrong answers. If the trainer fails
-// it is 0, and what the round releases is noise alone.
-func (l *learner) Judge(theta []float64, _ *data.Client) (loss float64, wrong int) {
+// Judge is the trainer's loss and its number of wrong answers.
+func (l *learner) Judge(theta []float64, _ *data.Client) (loss float64, wrong int, err error) {
 	if l.trainer.hasFailed() {
-		return 0, 0
+		return 0, 0, errPending
 	}
-	loss, wrong, err := l.trainer.loss(theta)
-	if err != nil {
-		return 0, 0
-	}
-	return loss, wrong
+	return l.trainer.loss(theta)
 }
 
-// Losses are 0 if the trainer fails, as Judge is.
-func (l *learner) Losses(dst, theta []float64, _ *data.Client) {
-	clear(dst)
-	if !l.trainer.hasFailed() && l.trainer.losses(dst, theta) != nil {
-		clear(dst)
+// Losses are every example's, as the trainer says.
+func (l *learner) Losses(dst, theta []float64, _ *data.Client) error {
+	if l.trainer.hasFailed() {
+		return errPending
 	}
+	return l.trainer.losses(dst, theta)
 }
 
 // losses fetches every example's loss.

@@ -61,11 +61,16 @@ func TestGradientsAsTheModelHasThem(t *testing.T) {
 	}
 	l := tr.InPlaceOf(linear).Learner().(model.SiloLearner)
 	losses, rmse := make([]float64, rows.Len()), 0.0
-	l.Losses(losses, []float64{1, -1}, rows)
+	if err := l.Losses(losses, []float64{1, -1}, rows); err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range losses {
 		rmse += e / float64(len(losses))
 	}
-	loss, wrong := l.Judge([]float64{1, -1}, rows)
+	loss, wrong, err := l.Judge([]float64{1, -1}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if math.Abs(math.Sqrt(rmse)-loss) > 1e-5 || loss == 0 || wrong != 0 {
 		t.Errorf("losses have the root mean %v, the trainer says %v, %d wrong", math.Sqrt(rmse), loss, wrong)
 	}

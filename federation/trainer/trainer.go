@@ -70,8 +70,8 @@ func (t *Trainer) Client() *data.Client {
 	return &data.Client{Rows: data.Rows{Y: make([]float64, t.Examples())}}
 }
 
-// Failure is what went wrong since the last call, if anything: models cannot return
-// errors, so that a method only sees a model that left the finite numbers.
+// Failure is what went wrong since the last call, if anything: whoever answers a server
+// releases something all the same, and tells the owner.
 func (t *Trainer) Failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
