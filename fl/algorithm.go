@@ -79,11 +79,22 @@ type Outcome struct {
 	Err error
 }
 
-// Participant is what stays with one client.
+// Participant is what stays with one client. What every response reads comes first:
+// a simulation has thousands of them, and a line of the cache less is time.
 type Participant struct {
-	ID      int
-	Name    string // of a silo; a target in the run file may name it
-	Data    *data.Client
+	ID   int
+	Data *data.Client
+	// Blank has the participant answer as if none of its examples said anything: what
+	// is released is a fixed vector with the noise that was paid for. It is for a
+	// participant whose training fails, since a missing answer would tell of its data.
+	Blank bool
+	// standardised: Data are rows that are scaled already.
+	standardised bool
+	// Mishap is why the last release is a fixed one, if it is: training failed, or left
+	// the finite numbers. It tells of the data and stays with the participant.
+	Mishap error
+	// Purse pays for releases. Nil in simulation, where the account is enough.
+	Purse   Purse
 	Account account.Metric
 	// Switch is what the releases lose if the client's choice of hypothesis
 	// changed as well: the sum of epsilon_t*(2*C_t + spread_t). Sound mode only.
@@ -91,26 +102,16 @@ type Participant struct {
 	// Personal is what the method keeps at the participant between rounds: its own
 	// model, first of all. It is never sent.
 	Personal []float64
+	Name     string // of a silo; a target in the run file may name it
 	// Plan is what Prepare settled for a silo, and Paid what it has made of it.
 	Plan SiloPlan
 	Paid SiloPaid
 	// Keep makes durable what a round draws for all later ones, before it is used.
 	// Nil: nothing has to be.
 	Keep func(*Participant) error
-	// standardised: Data are rows that are scaled already.
-	standardised bool
 	// Uncovered is what was done to Data that no accounting covers (scaling by the
 	// silo's own rows, say): then no number about single examples is proved.
 	Uncovered []string
-	// Blank has the participant answer as if none of its examples said anything: what
-	// is released is a fixed vector with the noise that was paid for. It is for a
-	// participant whose training fails, since a missing answer would tell of its data.
-	Blank bool
-	// Mishap is why the last release is a fixed one, if it is: training left the finite
-	// numbers. It tells of the data and stays with the participant.
-	Mishap error
-	// Purse pays for releases. Nil in simulation, where the account is enough.
-	Purse Purse
 }
 
 // Purse is a durable record of what a participant may still release.

@@ -41,7 +41,7 @@ func NewGroup(run config.Run, m model.Model) (*Group, error) {
 		return nil, err
 	}
 	k, n := run.Algorithm.Hypotheses, m.Parameters()
-	return &Group{
+	g := &Group{
 		model: m, descent: descent, cfg: run.Algorithm, privacy: run.Privacy,
 		laplace: mech.Laplace{Multiplier: run.Privacy.NoiseMultiplier},
 		layers:  layers,
@@ -51,7 +51,8 @@ func NewGroup(run config.Run, m model.Model) (*Group, error) {
 		clusters: clusters{
 			k: k, n: n, size: make([]int, k), sums: make([]float64, k*n),
 		},
-	}, nil
+	}
+	return g, g.settleMost()
 }
 
 // Model is what the hypotheses parametrise.

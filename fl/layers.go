@@ -19,6 +19,7 @@ const SanitiseLayers = "layers"
 type layer struct {
 	model.Span
 	share float64 // of the public radius
+	most  float64 // in paper mode: the largest radius that an update's own length can be
 }
 
 // newLayers cuts a model's update as the run file says. Without shares the public
@@ -41,7 +42,7 @@ func newLayers(p config.Privacy, m model.Model) ([]layer, error) {
 	}
 	out := make([]layer, len(spans))
 	for i, s := range spans {
-		out[i] = layer{s, math.Sqrt(float64(s.Len()) / float64(m.Parameters()))}
+		out[i] = layer{Span: s, share: math.Sqrt(float64(s.Len()) / float64(m.Parameters()))}
 		if len(p.LayerShares) > 0 {
 			out[i].share = p.LayerShares[i]
 		}
@@ -60,6 +61,7 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 	if w.bounded == nil {
 		w.bounded = make([]bounded, len(g.layers))
 	}
+	priced := g.sound() || g.exact() // otherwise there is nothing to add
 	for i := range g.layers {
 		l, part := &g.layers[i], &w.bounded[i]
 		var err error
@@ -69,8 +71,11 @@ func (g *Group) boundLayers(w *Worker, b Broadcast, p *Participant) error {
 		if part.update.Replaced() {
 			p.Mishap = g.diverged(b, p, errNotFinite)
 		}
-		if part.event, err = g.priced(l, g.laplace.Event(part.update), b); err != nil {
-			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+		part.event = g.laplace.Event(part.update)
+		if priced {
+			if part.event, err = g.priced(l, part.event, b); err != nil {
+				return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)
+			}
 		}
 	}
 	return nil
@@ -87,15 +92,24 @@ func (g *Group) bound(part *layer, delta []float64, radius float64) (mech.Clippe
 	if g.sound() {
 		return mech.Clip(delta, radius*part.share)
 	}
-	most := mostRadius
-	if g.exact() {
-		l, err := g.lattice(part, radius)
-		if err != nil {
-			return mech.Clipped{}, err
+	return mech.OwnRadius(delta, g.privacy.RadiusFloor, part.most)
+}
+
+// settleMost finds the largest radius that paper mode gives a layer.
+func (g *Group) settleMost() error {
+	for i := range g.layers {
+		part := &g.layers[i]
+		part.most = mostRadius
+		if g.sound() || !g.exact() {
+			continue
 		}
-		most = g.laplace.MostRadius(part.Len(), l)
+		l, err := g.lattice(part, 0)
+		if err != nil {
+			return err
+		}
+		part.most = g.laplace.MostRadius(part.Len(), l)
 	}
-	return mech.OwnRadius(delta, g.privacy.RadiusFloor, most)
+	return nil
 }
 
 // joint is what one release of all layers costs. They are noised independently, so
@@ -134,9 +148,9 @@ func (g *Group) pay(p *Participant, round int, parts []bounded) (bool, error) {
 }
 
 // asPaid holds what a mechanism says it drew against what was charged for it.
-func asPaid(drawn, paid event.MetricLaplace) error {
+func asPaid(drawn, paid *event.MetricLaplace) error {
 	if drawn.Dimension != paid.Dimension || drawn.NoiseMultiplier != paid.NoiseMultiplier || drawn.Radius != paid.Radius {
-		return fmt.Errorf("%w: noise of %+v for %+v", mech.ErrUnpaid, drawn, paid)
+		return fmt.Errorf("%w: noise of %+v for %+v", mech.ErrUnpaid, *drawn, *paid)
 	}
 	return nil
 }
@@ -160,7 +174,7 @@ func (g *Group) release(w *Worker, b Broadcast, p *Participant, out, base []floa
 			drawn, err = g.laplace.Simulate(out[l.From:l.To], base[l.From:l.To], part, &w.noise)
 		}
 		if err == nil {
-			err = asPaid(drawn, w.bounded[i].event)
+			err = asPaid(&drawn, &w.bounded[i].event)
 		}
 		if err != nil {
 			return fmt.Errorf("round %d, client %d: %w", b.Round+1, p.ID, err)

@@ -30,16 +30,20 @@ type linearLearner struct {
 	scratch Scratch
 }
 
-// fits says whether rows are of as many features as the model has.
-func (m Linear) fits(rows data.Rows) error {
-	if len(rows.X) != rows.Len()*m.Features {
-		return fmt.Errorf("%d values are not %d rows of %d features", len(rows.X), rows.Len(), m.Features)
+// fits says whether a client's rows are of as many features as the model has.
+func (m *Linear) fits(c *data.Client) error {
+	if len(c.X) != len(c.Y)*m.Features {
+		return m.unfit(c)
 	}
 	return nil
 }
 
+func (m *Linear) unfit(c *data.Client) error {
+	return fmt.Errorf("%d values are not %d rows of %d features", len(c.X), len(c.Y), m.Features)
+}
+
 func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
-	if err := l.fits(c.Rows); err != nil {
+	if err := l.fits(c); err != nil {
 		return 0, err
 	}
 	return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
@@ -47,7 +51,7 @@ func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
 
 // RowErrors sets dst to every row's squared error.
 func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) error {
-	if err := l.fits(c.Rows); err != nil {
+	if err := l.fits(c); err != nil {
 		return err
 	}
 	for i := range c.Rows.Len() {
@@ -58,7 +62,7 @@ func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) error {
 }
 
 func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
-	if err := l.fits(c.Rows); err != nil {
+	if err := l.fits(c); err != nil {
 		return err
 	}
 	return d.train(l, theta, c.Rows, shuffle, &l.scratch)

@@ -209,7 +209,7 @@ func (m SiloLinear) loss(out, y float64) (loss float64, wrong bool) {
 }
 
 func (l *siloLinear) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
-	if err := l.fits(c.Rows); err != nil {
+	if err := l.fits(c); err != nil {
 		return 0, 0, err
 	}
 	l.rows = c.Rows
@@ -224,7 +224,7 @@ func (l *siloLinear) Judge(theta []float64, c *data.Client) (loss float64, wrong
 }
 
 func (l *siloLinear) Losses(dst, theta []float64, c *data.Client) error {
-	if err := l.fits(c.Rows); err != nil {
+	if err := l.fits(c); err != nil {
 		return err
 	}
 	l.rows = c.Rows

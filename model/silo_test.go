@@ -32,7 +32,6 @@ func paidSteps(tb testing.TB, clip, noise float64, from mech.Randomness) *mech.S
 
 // begin starts one of the steps, whose batch the test chooses itself.
 func begin(tb testing.TB, s SiloStep) SiloStep {
-	tb.Helper()
 	if s.Steps != nil {
 		if err := s.Steps.Blank(); err != nil {
 			tb.Fatal(err)

@@ -106,8 +106,9 @@ func (l Laplace) OnLattice(dst, base []int64, c Clipped, lattice Lattice, from *
 		return event.MetricLaplace{}, fmt.Errorf("laplace: %w", err)
 	}
 	lattice.shrink(update, c.bound)
+	const most = 1 << 61 // of the noise and of the base; updates are far below
 	for i, x := range update {
-		if !(math.Abs(float64(x))+math.Abs(float64(base[i]))+math.Abs(float64(dst[i])) < 1<<62) {
+		if magnitude(base[i]) > most || magnitude(dst[i]) > most {
 			return event.MetricLaplace{}, fmt.Errorf("laplace: coordinate %d does not fit the lattice of step %v", i, lattice.Step)
 		}
 		dst[i] += base[i] + x
