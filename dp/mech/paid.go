@@ -1,11 +1,15 @@
 package mech
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
+
+// ErrUnpaid means that a mechanism was to draw what nobody was charged for.
+var ErrUnpaid = errors.New("a draw that was not paid for")
 
 // Paid is what a release was charged for and has not drawn yet. Mechanisms take from
 // it before they draw: what was not charged (one step more, less noise, another
@@ -87,9 +91,6 @@ func (p *Paid) take(at int) error {
 	c.times--
 	return nil
 }
-
-// ErrUnpaid means that a mechanism was to draw what nobody was charged for.
-var ErrUnpaid = fmt.Errorf("a draw that was not paid for")
 
 // draw counts one draw, right before it is made.
 func (p *Paid) draw(what event.Event) error {
