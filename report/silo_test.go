@@ -63,6 +63,29 @@ func TestSiloPageTellsWhatItMust(t *testing.T) {
 	}
 }
 
+// TestNothingIsCalledProvedThatIsNot: where a heuristic claim has no proved number
+// beside it, the page says that nothing is proved; only a proved claim is "the same".
+func TestNothingIsCalledProvedThatIsNot(t *testing.T) {
+	for claim, want := range map[event.Claim]string{event.ClaimHeuristic: "nothing", event.ClaimNone: "nothing", event.ClaimProved: "the same"} {
+		r := siloFixture()
+		r.Privacy.Claim, r.Privacy.Proved = claim, nil
+		for i := range r.Silos {
+			r.Silos[i].Claim, r.Silos[i].Proved = claim, nil
+		}
+		var page bytes.Buffer
+		if err := SiloHTML(&page, "school", []sim.SiloResult{r}); err != nil {
+			t.Fatal(err)
+		}
+		text := page.String()
+		if same := strings.Contains(text, ">the same<"); same != (claim == event.ClaimProved) || strings.Count(text, ">"+want+"<") < 3 {
+			t.Errorf("%s: the page says %q %d times, and \"the same\": %v", claim, want, strings.Count(text, ">"+want+"<"), same)
+		}
+		if claim == event.ClaimHeuristic && strings.Contains(text, "the proved number stands beside it") {
+			t.Error("the page points to a proved number that is not there")
+		}
+	}
+}
+
 func TestSiloTables(t *testing.T) {
 	var out bytes.Buffer
 	r := siloFixture().SiloSummary

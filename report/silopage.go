@@ -125,15 +125,27 @@ func siloFigureOf(m sim.SiloMetrics) float64 {
 func siloClaim(p fl.SiloPrivacy) claim {
 	c := claimOf(sim.Result{Summary: sim.Summary{Privacy: fl.Privacy{Statement: p.Statement}}})
 	if c.Class == "heuristic" {
-		c.Sentence = "The papers’ number: batches of a random order are accounted as if every example were drawn by itself. No proof covers that; the proved number stands beside it."
+		c.Sentence = "A number that no proof covers: what was done to the examples beforehand is not accounted for, or batches of a random order are accounted as if every example were drawn by itself. What is left out stands below."
+		if p.Proved != nil {
+			c.Sentence = "The papers’ number: batches of a random order are accounted as if every example were drawn by itself. No proof covers that; the proved number stands beside it."
+		}
 	}
 	return c
+}
+
+// provedWords is what is proved where no number of its own stands beside the claim's:
+// the same, or nothing.
+func provedWords(c event.Claim) string {
+	if c == event.ClaimProved {
+		return "the same"
+	}
+	return "nothing"
 }
 
 func newSiloSummaryRow(name string, r sim.SiloSummary) siloSummaryRow {
 	row := siloSummaryRow{
 		Method: name, Claim: siloClaim(r.Privacy), Figure: significant(siloFigureOf(r.Metrics), 4),
-		Epsilon: cost(float64(r.Privacy.Epsilon)), Delta: rounded(float64(r.Privacy.Delta)), Proved: "the same",
+		Epsilon: cost(float64(r.Privacy.Epsilon)), Delta: rounded(float64(r.Privacy.Delta)), Proved: provedWords(r.Privacy.Claim),
 		Silos: count(r.Clients), Rounds: count(r.Rounds), Terms: termsOf(r.Privacy.Statement),
 	}
 	if p := r.Privacy.Proved; p != nil {
@@ -171,7 +183,7 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 		line := siloLine{
 			Name: s.Name, Examples: count(s.Examples), Noise: rounded(float64(s.Noise)), Epsilon: cost(float64(s.Epsilon)),
 			Target: fmt.Sprintf("%s, %s", rounded(float64(s.Target.Epsilon)), rounded(float64(s.Target.Delta))),
-			Proved: "the same", Terms: fmt.Sprintf("%s, %s, %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
+			Proved: provedWords(s.Claim), Terms: fmt.Sprintf("%s, %s, %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
 		}
 		if s.Target.Epsilon == 0 {
 			line.Target = "none"

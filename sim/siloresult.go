@@ -71,7 +71,7 @@ type SiloLine struct {
 	Relation     string        `json:"relation"`
 	Trust        event.Trust   `json:"trust"`
 	Sampling     string        `json:"sampling"`
-	Proved       *event.Number `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself
+	Proved       *event.Number `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself, and where nothing is
 	Cluster      *int          `json:"cluster"`        // null: there are none
 	TestMSE      *event.Number `json:"test_mse"`
 	TestError    *event.Number `json:"test_error"`

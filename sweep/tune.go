@@ -46,7 +46,7 @@ type TunedSilo struct {
 	Delta    event.Number      `json:"delta"`
 	Claim    event.Claim       `json:"claim"`
 	Relation event.Relation    `json:"relation"`
-	Proved   *event.Number     `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself
+	Proved   *event.Number     `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself, and where nothing is
 	Test     event.Number      `json:"test"`
 }
 
