@@ -175,6 +175,42 @@ func TestSiloResult(t *testing.T) {
 	}
 }
 
+// TestCheckpointsOfAnotherSplitAreRefused: a run that was begun when other examples were
+// held out must not go on with these.
+func TestCheckpointsOfAnotherSplitAreRefused(t *testing.T) {
+	folder, run := smallSchools(t), smallRun("mr-mtl")
+	s, err := NewSilos(run, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	hash, err := run.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := directory(t, run)
+	for draws, refused := range map[int]bool{silosDraw: false, 0: true} {
+		raw, err := s.snapshot(hash, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c siloCheckpoint
+		if err := decodeCheckpoint(raw, &c); err != nil {
+			t.Fatal(err)
+		}
+		c.Draws = draws
+		if raw, err = encodeCheckpoint(c); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(CheckpointFile, raw); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.restore(d, hash); (err != nil) != refused || refused && !strings.Contains(err.Error(), "another version") {
+			t.Errorf("draws of version %d: %v", draws, err)
+		}
+	}
+}
+
 // TestProofIsWithheld: nothing is called proved where something that no accounting
 // covers has touched the rows, and every claim carries its whole list.
 func TestProofIsWithheld(t *testing.T) {
