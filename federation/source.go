@@ -37,7 +37,7 @@ func halfOf(f JoinFile, rows *data.Client, folder *data.Folder) func(context.Con
 			h.Close = child.Close
 			if child.Mode() == trainer.ModeMethod {
 				m, h.Failure = child.InPlaceOf(m), child.Failure
-				h.NotCovered = []string{"the trainer's own network, files and timing"}
+				h.NotCovered = trainer.NotCovered(run.Data.OfSilos() && run.Algorithm.Kind != "dp-fedavg")
 			}
 		}
 		if err := h.fill(f, rows, folder, child, plan, run, private, index, m); err != nil {

@@ -80,17 +80,22 @@ func (h *Half) Enforced() bool { return h.spec.mode() != ModeAttested }
 
 // NotCovered is what the release's claim leaves out.
 func (h *Half) NotCovered() []string {
-	switch h.spec.mode() {
-	case ModeUpdate:
-		return []string{"the trainer's own network, files and timing"}
-	case ModePerExample:
-		return []string{
-			"the trainer's own network, files and timing",
-			"a gradient that depends on other examples than its own (batch statistics, caches): only a few are checked",
-			"a trainer that fails on account of a single example: the round's release then says nothing of the others",
-		}
+	if h.spec.mode() == ModeAttested {
+		return []string{"everything: clipping and noise are the trainer's, and nothing here checks them"}
 	}
-	return []string{"everything: clipping and noise are the trainer's, and nothing here checks them"}
+	return NotCovered(h.spec.mode() == ModePerExample)
+}
+
+// NotCovered is what no claim about a trainer's releases covers; more of it, if the
+// claim is about single examples.
+func NotCovered(examples bool) []string {
+	list := []string{"the trainer's own network, files and timing"}
+	if examples {
+		list = append(list,
+			"a gradient that depends on other examples than its own (batch statistics, caches): only a few are checked",
+			"a trainer that fails on account of a single example: the round's release then says nothing of the others")
+	}
+	return list
 }
 
 // Failure is what went wrong at the trainer since the last call, if anything: for the

@@ -68,6 +68,9 @@ func TestReleaseSaysWhatIsProtected(t *testing.T) {
 		if h.Release() != want || len(purse.asked) != 1 || purse.asked[0] != want {
 			t.Errorf("%s: paid %+v, announced %+v, want %+v", mode, purse.asked, h.Release(), want)
 		}
+		if fails := strings.Contains(strings.Join(h.NotCovered(), "\n"), "fails on account of a single example"); fails != (mode == ModePerExample) {
+			t.Errorf("%s: not covered %v", mode, h.NotCovered())
+		}
 		if h.Enforced() != (mode != ModeAttested) || len(h.NotCovered()) == 0 {
 			t.Errorf("%s: enforced %v, not covered %v", mode, h.Enforced(), h.NotCovered())
 		}
