@@ -178,11 +178,14 @@ func (h *hostile) connect() wire.FederationClient {
 	return client
 }
 
-// next waits for work; nil: the run has ended.
+// next waits for work; nil: the run has ended, or the attack was called off.
 func (h *hostile) next() *wire.Work {
 	h.t.Helper()
 	for {
 		reply, err := h.client.Next(h.ctx, &wire.NextRequest{Run: h.plan.Run, PlanSha256: h.sum[:], WaitMilliseconds: 5000})
+		if h.ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			h.t.Error(err)
 			return nil
