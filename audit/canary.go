@@ -58,7 +58,7 @@ type Canary struct {
 // DefaultCanaryRun is what is audited without a run file: settings at which 2,000
 // pairs tell noise that is a fifth too small.
 func DefaultCanaryRun() config.Run {
-	run := config.DefaultSilo("school", "fedavg", "sound")
+	run := config.Default("school", "fedavg", "sound")
 	run.Name = "canary"
 	run.Data.Standardise = "none"
 	run.Algorithm.Rounds, run.Algorithm.Weights = 16, "equal"

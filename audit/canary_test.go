@@ -270,7 +270,7 @@ func TestCanaryRepeats(t *testing.T) {
 
 func TestCanaryRefuses(t *testing.T) {
 	for path, change := range map[string]func(*config.Run){
-		"data.kind":        func(r *config.Run) { *r = config.DefaultSilo("rotated-mnist", "fedavg", "sound") },
+		"data.kind":        func(r *config.Run) { *r = config.Default("rotated-mnist", "fedavg", "sound") },
 		"algorithm.kind":   func(r *config.Run) { r.Algorithm.Kind = "mr-mtl" },
 		"algorithm.mode":   func(r *config.Run) { r.Algorithm.Mode = "paper" },
 		"privacy.relation": func(r *config.Run) { r.Privacy.Relation = "replace-one" },

@@ -52,7 +52,7 @@ func TestDecisionsAreHonest(t *testing.T) {
 }
 
 func TestFairnessNeedsAttributes(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	if _, err := MeasureFairness(run, []float64{1, 2}, nil, FairnessOptions{}); !errors.Is(err, ErrNoFairness) {
 		t.Errorf("synthetic data: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestFairnessOfRealTables(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(path, "compas")); path == "" || err != nil {
 		t.Skip("COTERIE_DATA has no compas: see docs/data.md")
 	}
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	run.Data.Kind, run.Data.Samples, run.Data.SensitiveFeatures = "compas", 20, true
 	run.Model.Intercept = true
 	folder := data.NewFolder(path)

@@ -15,7 +15,7 @@ import (
 
 // rowsRun is a federation of rows with an intercept.
 func rowsRun(kind string, nu float64) config.Run {
-	run := config.Default(kind, "paper")
+	run := config.Default("synthetic", kind, "paper")
 	run.Name = "test"
 	run.Data.Dimension, run.Data.Groups = 6, 2
 	run.Model.Intercept = true

@@ -165,7 +165,7 @@ func TestChecksAreLocatedAndNotRepeated(t *testing.T) {
 func TestResolvedFileLoadsBackToTheSame(t *testing.T) {
 	for _, kind := range []string{"fedavg", "ifca", "group-private"} {
 		for _, mode := range []string{"paper", "sound"} {
-			run := Default(kind, mode)
+			run := Default("synthetic", kind, mode)
 			run.Name = kind
 			run.Data.Parameters = [][]float64{{1.5, -2}, {1e-9, 3}}
 			ceiling := 2.4
@@ -187,7 +187,7 @@ func TestResolvedFileLoadsBackToTheSame(t *testing.T) {
 }
 
 func TestHashLeavesOutWhatChangesNoResult(t *testing.T) {
-	base := Default("ifca", "paper")
+	base := Default("synthetic", "ifca", "paper")
 	hash := func(r Run) string {
 		h, err := r.Hash()
 		if err != nil {

@@ -63,9 +63,9 @@ var siloRuns = map[string]struct {
 	"rotated-mnist": {200, 1e-4}, "cifar10-silos": {200, 1e-4},
 }
 
-// DefaultSilo is paper 002's setting for data of silos with one of its methods.
-func DefaultSilo(kind, algorithm, mode string) Run {
-	r := Default("fedavg", mode)
+// defaultSilo is paper 002's setting for data of silos with one of its methods.
+func defaultSilo(kind, algorithm, mode string) Run {
+	r := defaultGroup("fedavg", mode)
 	r.Data.Kind = kind
 	r.Model.Intercept, r.Model.InitSD = true, 0
 	a := &r.Algorithm

@@ -77,7 +77,7 @@ func TestDefaultsFollowTheData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := Default("group-private", "paper"); !reflect.DeepEqual(group.Run.Algorithm, want.Algorithm) {
+	if want := Default("synthetic", "group-private", "paper"); !reflect.DeepEqual(group.Run.Algorithm, want.Algorithm) {
 		t.Errorf("groups: %+v, want %+v", group.Run.Algorithm, want.Algorithm)
 	}
 }

@@ -147,9 +147,9 @@ type Execution struct {
 	CheckpointSeconds float64 `yaml:"checkpoint_seconds" jsonschema:"minimum=0" jsonschema_description:"least time between two checkpoints"`
 }
 
-// Default is the papers' synthetic federation with the settings that come
+// defaultGroup is the papers' synthetic federation with the settings that come
 // nearest to their text, for one algorithm and mode.
-func Default(algorithm, mode string) Run {
+func defaultGroup(algorithm, mode string) Run {
 	r := Run{
 		Seed: 1,
 		Data: Data{

@@ -96,17 +96,18 @@ func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mod
 	return kind, algorithm, mode
 }
 
-// defaults are those of the data's family of methods.
-func defaults(kind, algorithm, mode string) Run {
+// Default is what a run file need not say: the papers' settings for data of a kind,
+// with a method ("": the papers' own for such data) and a mode.
+func Default(kind, algorithm, mode string) Run {
 	switch ofSilos := (Data{Kind: kind}).OfSilos(); {
 	case ofSilos && algorithm == "":
-		return DefaultSilo(kind, "mr-mtl", mode)
+		return defaultSilo(kind, "mr-mtl", mode)
 	case ofSilos:
-		return DefaultSilo(kind, algorithm, mode)
+		return defaultSilo(kind, algorithm, mode)
 	case algorithm == "":
-		return Default("group-private", mode)
+		return defaultGroup("group-private", mode)
 	}
-	return Default(algorithm, mode)
+	return defaultGroup(algorithm, mode)
 }
 
 // lookup is the text at a path, settings first, if it is a plain scalar there.

@@ -62,7 +62,7 @@ func TestADNI(t *testing.T) {
 	if p := a.Images.picture(0); p[0] != 61 || a.Images.Targets[0] != 1.6 || len(p) != 1024 {
 		t.Errorf("picture 0 begins with %d and has the target %v", p[0], a.Images.Targets[0])
 	}
-	f, err := NewFolder(folder).Load(config.DefaultSilo("adni", "local", "paper").Data, 1)
+	f, err := NewFolder(folder).Load(config.Default("adni", "local", "paper").Data, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func TestCIFARSilosHaveClassesOfTheirOwn(t *testing.T) {
 }
 
 func TestRealCIFARSilos(t *testing.T) {
-	f, err := NewFolder(realData(t)).Load(config.DefaultSilo("cifar10-silos", "local", "paper").Data, 1)
+	f, err := NewFolder(realData(t)).Load(config.Default("cifar10-silos", "local", "paper").Data, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

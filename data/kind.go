@@ -72,7 +72,7 @@ func Check(run config.Run) config.Faults {
 // is let pass: files with every default spelled out, as runs leave them, have those of
 // all kinds.
 func checkForeign(c *config.Checker, k Kind, run config.Run) {
-	usual := reflect.ValueOf(config.Default(run.Algorithm.Kind, run.Algorithm.Mode).Data)
+	usual := reflect.ValueOf(config.Default("synthetic", run.Algorithm.Kind, run.Algorithm.Mode).Data)
 	mine := reflect.ValueOf(run.Data)
 	for i := range mine.NumField() {
 		key, _, _ := strings.Cut(mine.Type().Field(i).Tag.Get("yaml"), ",")

@@ -41,7 +41,7 @@ func TestPaidLeavesRowsAlone(t *testing.T) {
 }
 
 func TestPaidNeedsRanges(t *testing.T) {
-	run := config.DefaultSilo("school", "mr-mtl", "sound")
+	run := config.Default("school", "mr-mtl", "sound")
 	run.Data.Standardise = "paid"
 	if faults := Check(run); faults != nil {
 		t.Error(faults)
@@ -50,7 +50,7 @@ func TestPaidNeedsRanges(t *testing.T) {
 		t.Errorf("School has the ranges %v and %v", centre, scale)
 	}
 	for kind, path := range map[string]string{"vehicle": "data.centre", "rotated-mnist": "data.standardise"} {
-		run := config.DefaultSilo(kind, "mr-mtl", "sound")
+		run := config.Default(kind, "mr-mtl", "sound")
 		run.Data.Standardise = "paid"
 		if faults := Check(run); faults == nil || !strings.Contains(faults.Error(), path) {
 			t.Errorf("%s: %v, want a fault at %s", kind, faults, path)

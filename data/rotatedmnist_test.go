@@ -119,7 +119,7 @@ func TestRotatedSilosRefuse(t *testing.T) {
 }
 
 func TestRealRotatedMNIST(t *testing.T) {
-	d := config.DefaultSilo("rotated-mnist", "local", "paper").Data
+	d := config.Default("rotated-mnist", "local", "paper").Data
 	d.Mask = 0.1
 	folder := NewFolder(realData(t))
 	f, err := folder.Load(d, 1)

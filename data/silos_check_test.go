@@ -18,7 +18,7 @@ func TestCheckSilos(t *testing.T) {
 		"rotated-mnist": {func(d *config.Data) { d.Silos = 42 }, "data.silos"},
 		"cifar10-silos": {func(d *config.Data) { d.Silos = 33 }, "data.silos"},
 	} {
-		run := config.DefaultSilo(kind, "mr-mtl", "paper")
+		run := config.Default(kind, "mr-mtl", "paper")
 		if faults := Check(run); faults != nil {
 			t.Errorf("%s: the defaults are refused: %v", kind, faults)
 		}
@@ -28,7 +28,7 @@ func TestCheckSilos(t *testing.T) {
 			t.Errorf("%s: %v, wanted a fault at %s", kind, faults, c.path)
 		}
 	}
-	run := config.DefaultSilo("school", "mr-mtl", "sound")
+	run := config.Default("school", "mr-mtl", "sound")
 	if faults := Check(run); faults != nil {
 		t.Errorf("school with its documented ranges: %v", faults)
 	}
@@ -36,7 +36,7 @@ func TestCheckSilos(t *testing.T) {
 	if faults := Check(run); len(faults) != 28 {
 		t.Errorf("28 times NaN: %v", faults)
 	}
-	if faults := Check(config.Default("ifca", "paper")); faults != nil {
+	if faults := Check(config.Default("synthetic", "ifca", "paper")); faults != nil {
 		t.Errorf("synthetic: %v", faults)
 	}
 }

@@ -236,16 +236,16 @@ func TestSchoolTablesThatAreWrong(t *testing.T) {
 		_, err := LoadSchool(folder)
 		wantError(t, name, err, append(c.says, "school.csv.gz")...)
 	}
-	_, err := NewFolder(t.TempDir()).Load(config.DefaultSilo("school", "local", "paper").Data, 1)
+	_, err := NewFolder(t.TempDir()).Load(config.Default("school", "local", "paper").Data, 1)
 	wantError(t, "no data", err, `"school"`, "docs/data.md")
-	_, err = (*Folder)(nil).Load(config.DefaultSilo("school", "local", "paper").Data, 1)
+	_, err = (*Folder)(nil).Load(config.Default("school", "local", "paper").Data, 1)
 	wantError(t, "no folder", err, "COTERIE_DATA")
 }
 
 // The counts are those of the data folder's own notes and of paper 002, B.1.
 func TestRealSchool(t *testing.T) {
 	folder := realData(t)
-	run := config.DefaultSilo("school", "mr-mtl", "paper")
+	run := config.Default("school", "mr-mtl", "paper")
 	f, err := NewFolder(folder).Load(run.Data, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestRealSchool(t *testing.T) {
 	if held < 3073 || held > 3073+139 {
 		t.Errorf("%d pupils are held out, want a fifth, rounded up in every school", held)
 	}
-	run = config.DefaultSilo("school", "mr-mtl", "sound")
+	run = config.Default("school", "mr-mtl", "sound")
 	if f, err = NewFolder(folder).Load(run.Data, 1); err != nil || len(f.NotCovered) != 0 {
 		t.Fatalf("public constants: not covered %v (%v)", f.NotCovered, err)
 	}
@@ -303,7 +303,7 @@ func TestRealSchoolIsTheAuthorsFile(t *testing.T) {
 }
 
 func TestRealVehicle(t *testing.T) {
-	run := config.DefaultSilo("vehicle", "local", "paper")
+	run := config.Default("vehicle", "local", "paper")
 	f, err := NewFolder(realData(t)).Load(run.Data, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 )
 
-func defaults() config.Data { return config.Default("ifca", "paper").Data }
+func defaults() config.Data { return config.Default("synthetic", "ifca", "paper").Data }
 
 func TestPaperFederation(t *testing.T) {
 	f := Synthetic(defaults(), 3)
@@ -107,14 +107,14 @@ func TestCheckSynthetic(t *testing.T) {
 		"data.shift":      func(d *config.Data) { d.Shift = []float64{1} },
 		"data.x.high":     func(d *config.Data) { d.X.High = -2 },
 	} {
-		run := config.Default("ifca", "paper")
+		run := config.Default("synthetic", "ifca", "paper")
 		change(&run.Data)
 		faults := Check(run)
 		if len(faults) != 1 || faults[0].Path != name {
 			t.Errorf("%s: %v", name, faults)
 		}
 	}
-	if faults := Check(config.Default("ifca", "paper")); faults != nil {
+	if faults := Check(config.Default("synthetic", "ifca", "paper")); faults != nil {
 		t.Errorf("the defaults: %v", faults)
 	}
 }

@@ -82,7 +82,7 @@ func TestRealTablesAsFederations(t *testing.T) {
 		{"adult", "sex", 32561, 16281, 97},
 		{"compas", "race", 0, 0, 7},
 	} {
-		d := config.Default("ifca", "paper").Data
+		d := config.Default("synthetic", "ifca", "paper").Data
 		d.Kind, d.Partition, d.Samples = c.kind, c.partition, 50
 		f, err := folder.Load(d, 1)
 		if err != nil {

@@ -579,7 +579,7 @@ func TestPlansThatAskForMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, refused := range map[string]bool{"mocha": true, "fedavg": false, "mr-mtl": true} {
-		run := config.DefaultSilo("school", kind, "sound")
+		run := config.Default("school", kind, "sound")
 		if kind == "mr-mtl" {
 			run.Algorithm.Lambda = config.LambdaAuto
 		}

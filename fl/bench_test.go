@@ -11,7 +11,7 @@ import (
 // BenchmarkAggregate is the server's half of a round of 1,000 releases, the part
 // that workers cannot share.
 func BenchmarkAggregate(b *testing.B) {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	g, err := NewGroup(run, model.Linear{Features: 2})
 	if err != nil {
 		b.Fatal(err)

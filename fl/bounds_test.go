@@ -10,9 +10,9 @@ import (
 )
 
 func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
-	exact := config.Default("group-private", "sound")
+	exact := config.Default("synthetic", "group-private", "sound")
 	exact.Privacy.Noise = "exact"
-	paper := config.Default("group-private", "paper")
+	paper := config.Default("synthetic", "group-private", "paper")
 	paper.Privacy.Noise = "exact"
 	wide := exact
 	wide.Privacy.Radius = 1e9
@@ -28,9 +28,9 @@ func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
 		"exact, paper":  {paper, math.Ldexp(1, 21)},
 		"a wide radius": {wide, 1e12},
 		"no lattice":    {broken, 1e12},
-		"simulated":     {config.Default("group-private", "sound"), 1e12},
-		"no noise":      {config.Default("fedavg", "sound"), 1e12},
-		"silos":         {config.DefaultSilo("school", "fedavg", "sound"), 1e12},
+		"simulated":     {config.Default("synthetic", "group-private", "sound"), 1e12},
+		"no noise":      {config.Default("synthetic", "fedavg", "sound"), 1e12},
+		"silos":         {config.Default("school", "fedavg", "sound"), 1e12},
 	} {
 		if got := LargestValue(c.run); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -41,9 +41,9 @@ func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
 // TestReleaseBoundsFitEveryBroadcast: hypotheses at the bounds can be sent in every
 // round and after the last one, and nothing larger can be sent in the end.
 func TestReleaseBoundsFitEveryBroadcast(t *testing.T) {
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Privacy.Noise, run.Privacy.RadiusDecay, run.Algorithm.Rounds = "exact", 0.9, 60
-	paper := config.Default("group-private", "paper")
+	paper := config.Default("synthetic", "group-private", "paper")
 	paper.Privacy.Noise = "exact"
 	for name, run := range map[string]config.Run{"sound": run, "paper": paper} {
 		g, err := NewGroup(run, model.Linear{Features: 7})
@@ -86,14 +86,14 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 		}
 	}
 	for _, method := range config.SiloMethods {
-		run := config.DefaultSilo("school", method, "sound")
+		run := config.Default("school", method, "sound")
 		s, err := NewSilo(run, model.SiloLinear{Linear: model.Linear{Features: 3}}, 4)
 		if err != nil {
 			t.Fatal(method, err)
 		}
 		whole(method, s)
 	}
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Privacy.Noise, run.Privacy.Sanitise = "exact", SanitiseLayers
 	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: "hospital"}}, data.Shape{Features: 3})
 	if err != nil {

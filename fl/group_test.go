@@ -49,7 +49,7 @@ func twoHypotheses() *State {
 }
 
 func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	f := data.Synthetic(run.Data, 1)
 	g := newGroup(t, run)
 	for _, c := range []int{0, 99} { // one of each group
@@ -72,10 +72,10 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 
 func TestPaperModeNoise(t *testing.T) {
 	// Algorithm 2: |noise| has mean nu*|delta|, and the client is charged n/nu.
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	f := data.Synthetic(run.Data, 1)
 	g := newGroup(t, run)
-	bare := config.Default("ifca", "paper")
+	bare := config.Default("synthetic", "ifca", "paper")
 	exact, _ := respond(t, newGroup(t, bare), twoHypotheses(), &Participant{Data: &f.Train[0]})
 	delta := math.Hypot(exact[0]-4, exact[1]-5)
 	var sum float64
@@ -98,7 +98,7 @@ func TestPaperModeNoise(t *testing.T) {
 }
 
 func TestSoundModeClipsToThePublicRadius(t *testing.T) {
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Privacy.Radius, run.Privacy.RadiusDecay = 0.2, 0.5
 	g := newGroup(t, run)
 	f := data.Synthetic(run.Data, 1)
@@ -122,7 +122,7 @@ func TestSoundModeClipsToThePublicRadius(t *testing.T) {
 // TestReleaseTellsNothingButItsVector: two clients with the same rows, whatever
 // their number, release the same vector from the same noise.
 func TestReleaseTellsNothingButItsVector(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	f := data.Synthetic(run.Data, 1)
 	double := data.Rows{Features: 2, X: slices.Concat(f.Train[0].X, f.Train[0].X), Y: slices.Concat(f.Train[0].Y, f.Train[0].Y)}
 	g := newGroup(t, run)
@@ -134,7 +134,7 @@ func TestReleaseTellsNothingButItsVector(t *testing.T) {
 }
 
 func TestCeilingStopsAClientRightBeforeItsRelease(t *testing.T) {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	ceiling := 2.4 // six releases of 0.4
 	run.Privacy.Ceiling = &ceiling
 	g := newGroup(t, run)
@@ -156,7 +156,7 @@ func TestCeilingStopsAClientRightBeforeItsRelease(t *testing.T) {
 }
 
 func TestRelocationAfterIdleRounds(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	releases := Releases{Clients: []int{0, 1, 2}, Vectors: []float64{0, 0, 1, 0, 0, 3}}
 	for _, empty := range []string{"relocate", "keep"} {
 		run.Algorithm.Empty = empty
@@ -179,7 +179,7 @@ func TestRelocationAfterIdleRounds(t *testing.T) {
 }
 
 func TestRoundWithoutReleasesChangesNothing(t *testing.T) {
-	g := newGroup(t, config.Default("ifca", "paper"))
+	g := newGroup(t, config.Default("synthetic", "ifca", "paper"))
 	s := twoHypotheses()
 	g.Aggregate(s, Releases{Declined: 7})
 	if !slices.Equal(s.Hypotheses, twoHypotheses().Hypotheses) || s.Round != 1 || s.Idle[0] != 0 {
@@ -195,7 +195,7 @@ func TestDivergenceIsAFixedReleaseAndNamed(t *testing.T) {
 		{"ifca", "paper", "simulated"}, {"group-private", "paper", "simulated"}, {"group-private", "sound", "simulated"},
 		{"group-private", "paper", NoiseSeeded}, {"group-private", "sound", NoiseSeeded},
 	} {
-		run := config.Default(c.kind, c.mode)
+		run := config.Default("synthetic", c.kind, c.mode)
 		run.Algorithm.Local.Step = 1e308
 		run.Algorithm.Local.Epochs = 10
 		run.Privacy.Noise = c.noise
@@ -233,7 +233,7 @@ func TestDivergenceIsAFixedReleaseAndNamed(t *testing.T) {
 // a length beyond exact integers is cut to a public one.
 func TestPaperModeNeverFailsOnAnUpdatesLength(t *testing.T) {
 	for _, n := range []int{2, 40, 1_200_000} {
-		run := config.Default("group-private", "paper")
+		run := config.Default("synthetic", "group-private", "paper")
 		run.Privacy.Noise = NoiseSeeded
 		g, err := NewGroup(run, model.Linear{Features: n})
 		if err != nil {
@@ -259,7 +259,7 @@ func TestPaperModeNeverFailsOnAnUpdatesLength(t *testing.T) {
 
 func TestExactNoiseStaysOnThePublicLattice(t *testing.T) {
 	for _, mode := range []string{"paper", "sound"} {
-		run := config.Default("group-private", mode)
+		run := config.Default("synthetic", "group-private", mode)
 		run.Privacy.Noise = "exact"
 		g := newGroup(t, run)
 		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
@@ -299,7 +299,7 @@ func TestCheck(t *testing.T) {
 			r.Privacy.Radius, r.Privacy.RadiusDecay = 1, 0.1
 		},
 	} {
-		run := config.Default("ifca", "paper")
+		run := config.Default("synthetic", "ifca", "paper")
 		change(&run)
 		if faults := Check(run); len(faults) != 1 || faults[0].Path != path {
 			t.Errorf("%s: %v", path, faults)
@@ -308,7 +308,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestAffordable(t *testing.T) {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	ceiling := 0.3
 	run.Privacy.Ceiling = &ceiling
 	if err := Affordable(run, 2); !errors.Is(err, ErrRefused) {
@@ -325,9 +325,9 @@ func TestAffordable(t *testing.T) {
 }
 
 func TestStatementsSayWhatTheyAre(t *testing.T) {
-	paper := stateTerms(config.Default("group-private", "paper"))
-	sound := stateTerms(config.Default("group-private", "sound"))
-	none := stateTerms(config.Default("ifca", "paper"))
+	paper := stateTerms(config.Default("synthetic", "group-private", "paper"))
+	sound := stateTerms(config.Default("synthetic", "group-private", "sound"))
+	none := stateTerms(config.Default("synthetic", "ifca", "paper"))
 	mentions := func(s event.Statement, word string) bool {
 		return slices.ContainsFunc(s.NotCovered, func(line string) bool { return strings.Contains(line, word) })
 	}
@@ -340,14 +340,14 @@ func TestStatementsSayWhatTheyAre(t *testing.T) {
 	if none.Claim != event.ClaimNone || none.Trust != event.TrustNobody {
 		t.Errorf("no noise: %+v", none)
 	}
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Stop.Return = "best"
 	if !mentions(stateTerms(run), "validation clients") {
 		t.Error("best-so-far in sound mode is not labelled")
 	}
 	parts := []Participant{{}, {}}
 	parts[1].Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.3})
-	p := StatePrivacy(config.Default("group-private", "sound"), parts, 2, 0, 0)
+	p := StatePrivacy(config.Default("synthetic", "group-private", "sound"), parts, 2, 0, 0)
 	if p.MaxEpsilon != 0.4 || p.MedianEpsilon != 0.2 || *p.EpsilonAnyUpdate != 0.8 || p.EpsilonPerRelease != 0.4 {
 		t.Errorf("%+v", p)
 	}

@@ -49,12 +49,12 @@ func TestPriceIsWhatIsPaid(t *testing.T) {
 		"layers, exact":     func() (*Group, *State) { return twoNetworks(t, "exact") },
 		"layers, simulated": func() (*Group, *State) { return twoNetworks(t, "simulated") },
 		"one piece": func() (*Group, *State) {
-			run := config.Default("group-private", "sound")
+			run := config.Default("synthetic", "group-private", "sound")
 			run.Privacy.Noise, run.Privacy.RadiusDecay = "exact", 0.9
 			return newGroup(t, run), twoHypotheses()
 		},
 		"without noise": func() (*Group, *State) {
-			return newGroup(t, config.Default("ifca", "paper")), twoHypotheses()
+			return newGroup(t, config.Default("synthetic", "ifca", "paper")), twoHypotheses()
 		},
 	}
 	for name, build := range groups {
@@ -68,7 +68,7 @@ func TestPriceIsWhatIsPaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := config.Default("group-private", "sound")
+		run := config.Default("synthetic", "group-private", "sound")
 		run.Data.Dimension = g.Model().Parameters()
 		if name[:6] == "layers" {
 			run.Data.Dimension = 3
@@ -105,7 +105,7 @@ func TestPriceIsWhatIsPaid(t *testing.T) {
 // TestPriceFromIsTheSumOfTheRounds adds the rounds up one by one.
 func TestPriceFromIsTheSumOfTheRounds(t *testing.T) {
 	for _, decay := range []float64{1, 0.9, 0.999} {
-		run := config.Default("group-private", "sound")
+		run := config.Default("synthetic", "group-private", "sound")
 		run.Algorithm.Rounds = 40
 		run.Privacy.Noise, run.Privacy.RadiusDecay = "exact", decay
 		g := newGroup(t, run)
@@ -137,7 +137,7 @@ func TestPriceFromIsTheSumOfTheRounds(t *testing.T) {
 // TestPriceFromKeepsItsHead: a hundred million rounds are priced at once, and never
 // below what they cost.
 func TestPriceFromKeepsItsHead(t *testing.T) {
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Rounds = 100_000_000
 	run.Privacy.RadiusDecay = 1 - 1e-8
 	g := newGroup(t, run)
@@ -159,7 +159,7 @@ func TestPriceFromKeepsItsHead(t *testing.T) {
 
 // TestPriceFromStopsAtTheRunsOwnCeiling: what the plan itself rules out is not asked.
 func TestPriceFromStopsAtTheRunsOwnCeiling(t *testing.T) {
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Rounds = 100
 	ceiling := 2.4
 	run.Privacy.Ceiling = &ceiling

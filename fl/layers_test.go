@@ -15,7 +15,7 @@ import (
 
 // layered is a network of two layers, 40 and 11 parameters.
 func layered(mode, sanitise string) config.Run {
-	run := config.Default("group-private", mode)
+	run := config.Default("synthetic", "group-private", mode)
 	run.Data.Dimension, run.Data.Groups, run.Algorithm.Hypotheses = 3, 1, 1
 	run.Model = config.Model{Kind: "network", Layers: []config.Layer{
 		{Kind: "linear", Units: 10}, {Kind: "tanh"}, {Kind: "linear", Units: 1},
@@ -158,7 +158,7 @@ func TestLayersOfALinearModelAreTheWhole(t *testing.T) {
 		for _, noise := range []string{"simulated", NoiseSeeded} {
 			var want []float64
 			for _, sanitise := range []string{"update", SanitiseLayers} {
-				run := config.Default("group-private", mode)
+				run := config.Default("synthetic", "group-private", mode)
 				run.Privacy.Sanitise, run.Privacy.Noise = sanitise, noise
 				out, _ := respond(t, newGroup(t, run), twoHypotheses(), &Participant{Data: &data.Synthetic(run.Data, 1).Train[0]})
 				if want != nil && !slices.Equal(out, want) {

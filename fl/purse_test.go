@@ -34,7 +34,7 @@ func TestNothingLeavesBeforeThePursePays(t *testing.T) {
 		{"ifca", "paper", "simulated", fmt.Errorf("too much: %w", ErrRefused), event.ClaimNone},
 		{"group-private", "sound", "exact", broken, event.ClaimMetric},
 	} {
-		run := config.Default(c.kind, c.mode)
+		run := config.Default("synthetic", c.kind, c.mode)
 		run.Privacy.Noise = c.noise
 		g, s := newGroup(t, run), twoHypotheses()
 		purse := &purseStub{err: c.err}
@@ -61,7 +61,7 @@ func TestNothingLeavesBeforeThePursePays(t *testing.T) {
 // stands on; system entropy must not repeat.
 func TestSeededExactNoiseRepeats(t *testing.T) {
 	draw := func(noise string, id int) []float64 {
-		run := config.Default("group-private", "sound")
+		run := config.Default("synthetic", "group-private", "sound")
 		run.Privacy.Noise = noise
 		p := Participant{ID: id, Data: &data.Synthetic(run.Data, 1).Train[0]}
 		out, _ := respond(t, newGroup(t, run), twoHypotheses(), &p)

@@ -40,7 +40,7 @@ func testSilos(silos, rows, features int, tau float64) (train, test []data.Clien
 }
 
 func siloRun(kind string) config.Run {
-	run := config.DefaultSilo("school", kind, "paper")
+	run := config.Default("school", kind, "paper")
 	run.Algorithm.Rounds = 12
 	run.Algorithm.Local = config.Local{Epochs: 1, Step: 0.05, Batch: 10, Loss: "squared-error"}
 	return run

@@ -197,7 +197,7 @@ func TestSiloFaults(t *testing.T) {
 			r.Privacy.Silos = []config.SiloTarget{{Name: "a", Epsilon: 1}, {Name: "a", Epsilon: 2}}
 		},
 	} {
-		run := config.DefaultSilo("school", "mr-mtl", "paper")
+		run := config.Default("school", "mr-mtl", "paper")
 		if faults := Check(run); len(faults) > 0 {
 			t.Fatal(faults)
 		}
@@ -207,12 +207,12 @@ func TestSiloFaults(t *testing.T) {
 			t.Errorf("%s: faults %v", path, faults)
 		}
 	}
-	group := config.Default("fedavg", "paper")
+	group := config.Default("synthetic", "fedavg", "paper")
 	group.Algorithm.Kind = "mr-mtl"
 	if faults := Check(group); len(faults) != 1 || faults[0].Path != "algorithm.kind" {
 		t.Errorf("mr-mtl on synthetic clients: %v", faults)
 	}
-	group = config.Default("fedavg", "paper")
+	group = config.Default("synthetic", "fedavg", "paper")
 	group.Algorithm.Empty = "split"
 	if faults := Check(group); len(faults) != 1 || faults[0].Path != "algorithm.empty" {
 		t.Errorf("split without clusters that are named: %v", faults)
@@ -220,5 +220,5 @@ func TestSiloFaults(t *testing.T) {
 }
 
 func sound(r *config.Run) {
-	*r = config.DefaultSilo("school", "mr-mtl", "sound")
+	*r = config.Default("school", "mr-mtl", "sound")
 }

@@ -15,7 +15,7 @@ func schoolData(tb testing.TB) *data.Federation {
 	if folder == "" {
 		tb.Skip("COTERIE_DATA is not set: no School data")
 	}
-	run := config.DefaultSilo("school", "local", "paper")
+	run := config.Default("school", "local", "paper")
 	f, err := data.NewFolder(folder).Load(run.Data, 1)
 	if err != nil {
 		tb.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 func TestCheckSiloModels(t *testing.T) {
 	for _, kind := range []string{"school", "vehicle", "gleam", "adni", "rotated-mnist", "cifar10-silos"} {
-		run := config.DefaultSilo(kind, "local", "paper")
+		run := config.Default(kind, "local", "paper")
 		if faults := Check(run); faults != nil {
 			t.Errorf("%s: the defaults are refused: %v", kind, faults)
 		}

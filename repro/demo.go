@@ -32,11 +32,11 @@ var demoNotes = []string{
 func demoRuns(seed uint64) []config.Run {
 	var runs []config.Run
 	for _, kind := range []string{"fedavg", "ifca", "group-private"} {
-		r := config.Default(kind, "paper")
+		r := config.Default("synthetic", kind, "paper")
 		r.Name = kind
 		runs = append(runs, r)
 	}
-	sound := config.Default("group-private", "sound")
+	sound := config.Default("synthetic", "group-private", "sound")
 	sound.Name = "group-private-sound"
 	runs = append(runs, sound)
 	for i := range runs {

@@ -107,7 +107,7 @@ type inversionData struct {
 }
 
 func loadInversion(l *lab) (inversionData, error) {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	run.Data.Kind, run.Data.Set, run.Data.TrainShare = "writers", "unipen", 0.9
 	f, err := l.folder.Load(run.Data, 1)
 	if err != nil {

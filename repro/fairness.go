@@ -33,7 +33,7 @@ var loanSettings = []loanSetting{
 
 // loanRun: 800 and 200 users, the second group shifted by 15, an intercept.
 func loanRun(s loanSetting, k int, nu float64) config.Run {
-	r := config.Default("group-private", "paper")
+	r := config.Default("synthetic", "group-private", "paper")
 	r.Name = "loan-study"
 	r.Data.Users, r.Data.ValidationUsers = 1000, 500
 	r.Data.Shares, r.Data.Shift = []float64{0.8, 0.2}, []float64{0, fair.LoanShift}

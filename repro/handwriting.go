@@ -57,7 +57,7 @@ func smallNetwork(set string, channels int) config.Model {
 // handwritingRun is one cell of table 2; docs/decisions/0006 says what the paper
 // leaves open and how the settings were found.
 func handwritingRun(scale, set, loss string, nu float64) config.Run {
-	r := config.Default("group-private", "paper")
+	r := config.Default("synthetic", "group-private", "paper")
 	r.Name = "handwriting"
 	r.Data.Kind, r.Data.Set, r.Data.Ink, r.Data.TrainShare = "writers", set, "light", 0.9
 	r.Model = papersNetwork(set)

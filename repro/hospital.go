@@ -24,7 +24,7 @@ var (
 // hospitalRun is one cell of figure 4: docs/decisions/0005 says what the paper
 // leaves open.
 func hospitalRun(k int, nu float64) config.Run {
-	r := config.Default("group-private", "paper")
+	r := config.Default("synthetic", "group-private", "paper")
 	r.Name = "hospital"
 	r.Data.Kind = "hospital"
 	r.Model = config.Model{Kind: "network", Name: "hospital"}

@@ -105,7 +105,7 @@ func boilSilos(res sim.SiloResult) siloCell {
 // paper does. Epsilon 0 is without privacy. The authors' loop makes one round more
 // than it is told.
 func siloRun(kind, method string, epsilon float64) config.Run {
-	r := config.DefaultSilo(kind, method, "paper")
+	r := config.Default(kind, method, "paper")
 	r.Name = kind
 	r.Algorithm.Rounds = 201
 	r.Privacy.Epsilon = epsilon

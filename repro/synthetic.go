@@ -69,7 +69,7 @@ var variants = []variant{
 func runSynthetic(l *lab) (report.Study, error) {
 	var runs []config.Run
 	for _, v := range variants {
-		run := config.Default(v.kind, v.mode)
+		run := config.Default("synthetic", v.kind, v.mode)
 		run.Name = "synthetic"
 		if v.change != nil {
 			v.change(&run)
@@ -150,7 +150,7 @@ func lossChart(cells [][]cell) report.Chart {
 // propositionRow checks proposition 3.2: noise rho raises the RMSE by at most
 // |J| |rho| / sqrt(rows), J being the features for a linear model.
 func propositionRow(seeds int) report.Row {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	top := 0.0
 	for seed := range seeds {
 		f := data.Synthetic(run.Data, uint64(seed+1))

@@ -11,7 +11,7 @@ import (
 
 // thousand is the synthetic federation at 1,000 clients a round.
 func thousand(workers int) config.Run {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	run.Data.Users, run.Data.ValidationUsers = 1000, 1000
 	run.Algorithm.ClientsPerRound = 1000
 	run.Algorithm.Rounds = 1 << 30
@@ -43,7 +43,7 @@ func BenchmarkRound(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		bench(fmt.Sprintf("linear-1000/workers-%d", workers), thousand(workers))
 	}
-	small := config.Default("group-private", "paper")
+	small := config.Default("synthetic", "group-private", "paper")
 	small.Algorithm.Rounds, small.Algorithm.Stop.Patience = 1<<30, 0
 	bench("linear-7", small)
 	exact := thousand(0)

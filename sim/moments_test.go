@@ -19,7 +19,7 @@ import (
 func TestPaidMoments(t *testing.T) {
 	folder := smallSchools(t)
 	for _, relation := range []string{"replace-one", "add-remove"} {
-		run := config.DefaultSilo("school", "mr-mtl", "sound")
+		run := config.Default("school", "mr-mtl", "sound")
 		run.Data.Standardise, run.Privacy.Relation, run.Algorithm.Rounds = "paid", relation, 9
 		if relation == "add-remove" {
 			run.Privacy.PublicSize, run.Algorithm.Weights = 40, "equal"

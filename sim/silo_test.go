@@ -68,7 +68,7 @@ func smallSchools(t *testing.T) *data.Folder {
 }
 
 func smallRun(kind string) config.Run {
-	run := config.DefaultSilo("school", kind, "paper")
+	run := config.Default("school", kind, "paper")
 	run.Seed, run.Name, run.Algorithm.Rounds = 3, kind, 15
 	return run
 }
@@ -246,7 +246,7 @@ func TestProofIsWithheld(t *testing.T) {
 func TestSoundSilos(t *testing.T) {
 	folder := smallSchools(t)
 	for _, relation := range []string{"replace-one", "add-remove"} {
-		run := config.DefaultSilo("school", "mr-mtl", "sound")
+		run := config.Default("school", "mr-mtl", "sound")
 		run.Algorithm.Rounds, run.Privacy.Relation, run.Privacy.Noise = 5, relation, "exact-seeded"
 		if relation == "add-remove" {
 			run.Privacy.PublicSize, run.Algorithm.Weights = 40, "equal"
@@ -276,7 +276,7 @@ func TestSchoolFigures(t *testing.T) {
 	measure := func(kind string, lambda config.Lambda, epsilon float64) float64 {
 		sum := 0.0
 		for seed := uint64(1); seed <= seeds; seed++ {
-			run := config.DefaultSilo("school", kind, "paper")
+			run := config.Default("school", kind, "paper")
 			run.Seed, run.Algorithm.Rounds, run.Algorithm.Lambda, run.Privacy.Epsilon = seed, 201, lambda, epsilon
 			run.Algorithm.Stop.Every = 201
 			s, err := NewSilos(run, folder)

@@ -73,7 +73,7 @@ func TestPaperFigures(t *testing.T) {
 	type figures struct{ loss, distance, leak []float64 }
 	measure := func(kind string, change func(*config.Run)) (f figures) {
 		for seed := uint64(1); seed <= seeds; seed++ {
-			run := config.Default(kind, "paper")
+			run := config.Default("synthetic", kind, "paper")
 			run.Seed = seed
 			run.Run.Workers = 1
 			if change != nil {
@@ -139,7 +139,7 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 	for _, kind := range []string{"fedavg", "ifca", "group-private"} {
 		var want string
 		for _, workers := range []int{1, 2, 8} {
-			run := config.Default(kind, "paper")
+			run := config.Default("synthetic", kind, "paper")
 			run.Run.Workers = workers
 			run.Data.Users, run.Data.ValidationUsers = 600, 600
 			run.Algorithm.ClientsPerRound = 600 // enough for the workers to be woken
@@ -164,7 +164,7 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 // the file: models, budgets and history must be those of a run in one piece.
 func TestResumeAfterEveryRound(t *testing.T) {
 	ceiling := 1.2
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Rounds, run.Algorithm.Sampling = 25, "balanced"
 	run.Data.Users, run.Data.ValidationUsers = 20, 20
 	run.Algorithm.Stop.ValidationClients = 5
@@ -200,7 +200,7 @@ func TestResumeAfterEveryRound(t *testing.T) {
 }
 
 func TestDamagedCheckpointIsRefused(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	run.Run.CheckpointSeconds = 0
 	d := directory(t, run)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -250,7 +250,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 
 func TestBudgetEndsTheRun(t *testing.T) {
 	ceiling := 0.8
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	run.Algorithm.Rounds, run.Algorithm.Stop.Patience = 1000, 0
 	run.Privacy.Ceiling = &ceiling
 	res := finish(t, run)
@@ -274,7 +274,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 
 func TestExactNoiseDiffersFromRunToRun(t *testing.T) {
 	for _, mode := range []string{"paper", "sound"} {
-		run := config.Default("group-private", mode)
+		run := config.Default("synthetic", "group-private", mode)
 		run.Privacy.Noise = "exact"
 		run.Algorithm.Rounds = 10
 		a, b := finish(t, run), finish(t, run)
@@ -285,7 +285,7 @@ func TestExactNoiseDiffersFromRunToRun(t *testing.T) {
 }
 
 func TestHistoryIsThinned(t *testing.T) {
-	run := config.Default("ifca", "paper")
+	run := config.Default("synthetic", "ifca", "paper")
 	run.Algorithm.Rounds, run.Algorithm.Stop.Patience = 3*maxRecords+1, 0
 	run.Data.Users, run.Data.ValidationUsers, run.Algorithm.ClientsPerRound = 4, 2, 2
 	h := finish(t, run).History
@@ -303,7 +303,7 @@ func TestHistoryIsThinned(t *testing.T) {
 }
 
 func TestMediansOfEveryRound(t *testing.T) {
-	run := config.Default("group-private", "paper")
+	run := config.Default("synthetic", "group-private", "paper")
 	run.Algorithm.Rounds, run.Algorithm.Stop.Patience = 40, 0
 	res := finish(t, run)
 	var totals []float64

@@ -129,7 +129,7 @@ func (a *app) inspect(cmd *cobra.Command, f inversionFlags, args []string) error
 }
 
 func (a *app) survey(cmd *cobra.Command, f inversionFlags) error {
-	d := config.Default("group-private", "paper").Data
+	d := config.Default("synthetic", "group-private", "paper").Data
 	d.Kind, d.Set, d.TrainShare = "writers", f.pictures, 0.9
 	if f.pictures != "unipen" && f.pictures != "mnist" {
 		return fmt.Errorf("%w: --pictures %q; allowed: unipen, mnist", errUsage, f.pictures)

@@ -50,7 +50,7 @@ func python(t *testing.T, mode string) (trainer.Spec, *trainer.Trainer) {
 func TestPythonInPlaceOfTheModel(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
 	rows := ward(t)
-	run := config.Default("ifca", "sound")
+	run := config.Default("synthetic", "ifca", "sound")
 	run.Algorithm.Local.Epochs = 3
 	linear := model.Linear{Features: 2}
 	respond := func(m model.Model, c *data.Client) []float64 {
@@ -111,7 +111,7 @@ func TestPythonProtected(t *testing.T) {
 // update, paid and noised, and the reason is kept.
 func TestFailureReachesTheMethod(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
-	run := config.Default("group-private", "sound")
+	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Local.Loss = "rmse" // the example refuses it
 	g, err := fl.NewGroup(run, tr.InPlaceOf(model.Linear{Features: 2}))
 	if err != nil {
