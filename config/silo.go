@@ -10,12 +10,6 @@ import (
 // methods of paper 002 run on them.
 var siloKinds = []string{"school", "vehicle", "gleam", "adni", "rotated-mnist", "cifar10-silos"}
 
-// SiloMethods are the algorithm kinds for data of silos.
-var SiloMethods = []string{"local", "fedavg", "finetune", "ditto", "mocha", "ifca", "mr-mtl", "dp-fedavg"}
-
-// GroupMethods are the algorithm kinds for all other data.
-var GroupMethods = []string{"fedavg", "ifca", "group-private"}
-
 // OfSilos says whether the data's clients hold out part of their own examples.
 func (d Data) OfSilos() bool { return slices.Contains(siloKinds, d.Kind) }
 
@@ -37,9 +31,10 @@ func (l Lambda) Value() float64 {
 	return x
 }
 
-// Selection is how a silo chooses its cluster privately.
+// Selection is how a participant chooses its cluster.
 type Selection struct {
-	Share        float64 `yaml:"share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"ifca: share of the rounds, from the first one, in which silos choose"`
+	Rule         string  `yaml:"rule,omitempty" jsonschema:"enum=best,enum=private,enum=nearest" jsonschema_description:"best: by one's own examples, unpaid; private: by the exponential mechanism, paid for; nearest: the model nearest to one's own last release, which costs nothing"`
+	Share        float64 `yaml:"share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"share of the rounds, from the first one, in which participants choose; then they keep their cluster"`
 	EpsilonShare float64 `yaml:"epsilon_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"epsilon of one choice, as a share of the silo's whole"`
 	Score        string  `yaml:"score,omitempty" jsonschema:"enum=error,enum=loss" jsonschema_description:"error: wrong answers; loss: losses clipped example by example"`
 	Bound        float64 `yaml:"bound,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"loss: what every example's loss is clipped to"`
@@ -73,18 +68,16 @@ func defaultSilo(kind, algorithm, mode string) Run {
 	a.Local = Local{Epochs: 1, Step: 0.01, Batch: 32, Loss: "squared-error"}
 	a.Stop = Stop{Return: "last", Every: 1}
 	a.Lambda, a.Prox, a.FederatedShare, a.Weights = "1", "outside", 0.5, "counts"
-	a.Selection = Selection{Share: 0.1, EpsilonShare: 0.03, Score: "error", Bound: 0.1}
+	a.Clustering, r.Judge.By = "declared", "own"
+	a.Selection = Selection{Rule: "private", Share: 0.1, EpsilonShare: 0.03, Score: "error", Bound: 0.1}
 	if kind == "school" || kind == "adni" { // their answers are values
 		a.Selection.Score = "loss"
 	}
 	p := &r.Privacy
 	p.Epsilon, p.Delta, p.Clip, p.UpdateClip, p.RecordsPerPerson, p.Relation = 6, siloRuns[kind].delta, 1, 0.02, 1, "add-remove"
-	p.NoiseMultiplier, p.Radius = 0, 0
+	p.Protects, p.NoiseMultiplier, p.Radius = "example", 0, 0
 	if algorithm == "ifca" {
 		a.Hypotheses = 3
-	}
-	if algorithm == "dp-fedavg" {
-		a.Weights = "equal"
 	}
 	siloData(&r)
 	if mode == "sound" {

@@ -10,6 +10,7 @@ type Run struct {
 	Model     Model     `yaml:"model" jsonschema_description:"what is trained"`
 	Algorithm Algorithm `yaml:"algorithm" jsonschema_description:"how it is trained"`
 	Privacy   Privacy   `yaml:"privacy" jsonschema_description:"what a release may reveal"`
+	Judge     Judge     `yaml:"judge" jsonschema_description:"what the models are judged by"`
 	Run       Execution `yaml:"run" jsonschema_description:"speed only: nothing here changes a result"`
 }
 
@@ -82,7 +83,7 @@ type Layer struct {
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.
 type Algorithm struct {
-	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private,enum=local,enum=finetune,enum=ditto,enum=mocha,enum=mr-mtl,enum=dp-fedavg" jsonschema_description:"fedavg: one hypothesis; ifca: one for every group; group-private: Algorithm 1; on silos, with a privacy target of their own: local, fedavg, finetune, ditto, mocha, ifca, mr-mtl, and dp-fedavg, which protects whole silos"`
+	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private,enum=local,enum=finetune,enum=ditto,enum=mocha,enum=mr-mtl" jsonschema_description:"fedavg: one model for all; ifca: one for every cluster of participants; group-private: Algorithm 1 of the papers; local: everybody alone; finetune: fedavg, then alone; ditto, mocha, mr-mtl: everybody a model of its own, drawn to the others'"`
 	Mode            string `yaml:"mode" jsonschema:"enum=paper,enum=sound" jsonschema_description:"paper: as the papers write it; sound: public radius, fixed rounds, last model"`
 	Hypotheses      int    `yaml:"hypotheses" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"models kept by the server"`
 	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds at most (sound mode: exactly)"`
@@ -93,6 +94,7 @@ type Algorithm struct {
 	Local           Local  `yaml:"local" jsonschema_description:"training at the client"`
 	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`
 
+	Clustering     string    `yaml:"clustering,omitempty" jsonschema:"enum=k-means,enum=declared" jsonschema_description:"ifca, group-private: the server clusters releases that name no cluster, or participants name the one they chose"`
 	Lambda         Lambda    `yaml:"lambda,omitempty" jsonschema:"oneof_type=string;number,pattern=^(auto|inf|[0-9.]+([eE][-+]?[0-9]+)?)$" jsonschema_description:"mr-mtl, ditto, mocha: strength of the regulariser; inf; auto (mr-mtl): set by the server from what was released already"`
 	Prox           string    `yaml:"prox,omitempty" jsonschema:"enum=outside,enum=inside,enum=server" jsonschema_description:"the regulariser's gradient is added after the noise; clipped with every example's; or (mr-mtl) silos are drawn to the mean after the round"`
 	FederatedShare float64   `yaml:"federated_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"finetune: share of the rounds that are federated; then every silo goes on alone"`
@@ -118,9 +120,16 @@ type Stop struct {
 	ValidationClients int    `yaml:"validation_clients" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"held-out clients asked in every round; 0: all"`
 }
 
+// Judge says what the models are judged by. Figures are known in simulation only: a
+// real federation would have to pay for them.
+type Judge struct {
+	By string `yaml:"by" jsonschema:"enum=clients,enum=own" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples"`
+}
+
 // Privacy says what a release may reveal.
 type Privacy struct {
-	NoiseMultiplier float64   `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"nu: a release loses n/nu at its radius; 0: no noise"`
+	Protects        string    `yaml:"protects" jsonschema:"enum=update,enum=example,enum=client,enum=nothing" jsonschema_description:"update: a participant's update, by metric privacy; example: single examples, by noise in every step; client: whole participants, by noise that the server adds; nothing"`
+	NoiseMultiplier float64   `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"update: nu, a release loses n/nu at its radius; example, client: the noise over the clip, if there is no epsilon"`
 	Radius          float64   `yaml:"radius" jsonschema:"minimum=0" jsonschema_description:"sound mode: public radius C that every update is clipped to"`
 	RadiusDecay     float64   `yaml:"radius_decay" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"sound mode: C is multiplied by it every round"`
 	RadiusFloor     float64   `yaml:"radius_floor" jsonschema:"exclusiveMinimum=0" jsonschema_description:"paper mode: the smallest radius, so that an update of length 0 is noised too"`
@@ -130,15 +139,15 @@ type Privacy struct {
 	Accounting      string    `yaml:"accounting" jsonschema:"enum=paper,enum=sound" jsonschema_description:"follows algorithm.mode; setting either sets both"`
 	Noise           string    `yaml:"noise" jsonschema:"enum=simulated,enum=exact,enum=exact-seeded" jsonschema_description:"simulated: fast, repeatable floats; exact: system entropy on an integer lattice; exact-seeded: the same lattice from the seed, to compare a simulation with a federation"`
 
-	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"silos: every silo's target for its own examples; 0: no privacy"`
-	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: of the target"`
-	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"silos: largest norm of one example's gradient"`
-	UpdateClip       float64      `yaml:"update_clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"dp-fedavg: largest norm of a silo's update"`
-	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" jsonschema_description:"silos: who counts as a neighbour; replace-one leaves the number of examples public"`
-	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos, sound, add-remove: declared size that rate and steps follow from; 0: not declared"`
-	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"silos: records that one person may have; the target then holds for a person"`
+	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"example, client: every participant's target; 0: the noise is given"`
+	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"example, client: of the target"`
+	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"example: largest norm of one example's gradient"`
+	UpdateClip       float64      `yaml:"update_clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"client: largest norm of a participant's update"`
+	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" jsonschema_description:"example: who counts as a neighbour; replace-one leaves the number of examples public"`
+	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"example, sound, add-remove: declared size that rate and steps follow from; 0: not declared"`
+	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"example: records that one person may have; the target then holds for a person"`
 	MomentsShare     float64      `yaml:"moments_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"data.standardise paid: epsilon of the moments by themselves, as a share of the silo's whole"`
-	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"silos that have a target of their own"`
+	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"example: participants that have a target of their own"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.
@@ -162,20 +171,18 @@ func defaultGroup(algorithm, mode string) Run {
 		Model: Model{Kind: "linear", InitSD: 1},
 		Algorithm: Algorithm{
 			Kind: algorithm, Mode: mode, Hypotheses: 2, Rounds: 500, ClientsPerRound: 7,
-			Sampling: "uniform", Empty: "relocate", IdleRounds: 3,
+			Sampling: "uniform", Empty: "relocate", IdleRounds: 3, Clustering: "k-means", Weights: "equal",
+			Selection: Selection{Rule: "best", Share: 1, EpsilonShare: 0.03, Score: "loss", Bound: 0.1},
+			Lambda: "1", Prox: "outside", FederatedShare: 0.5,
 			Local: Local{Epochs: 1, Step: 0.1, Loss: "squared-error"},
 			Stop:  Stop{Patience: 6, Return: "best", Every: 1},
 		},
 		Privacy: Privacy{
+			Protects: "nothing", Delta: 1e-5, Clip: 1, UpdateClip: 1, RecordsPerPerson: 1, Relation: "add-remove",
 			RadiusDecay: 1, RadiusFloor: 1e-6, Sanitise: "update", Accounting: mode, Noise: "simulated",
 		},
-		Run: Execution{CheckpointSeconds: 1},
-	}
-	switch algorithm {
-	case "fedavg":
-		r.Algorithm.Hypotheses = 1
-	case "group-private":
-		r.Privacy.NoiseMultiplier = 5
+		Judge: Judge{By: "clients"},
+		Run:   Execution{CheckpointSeconds: 1},
 	}
 	if mode == "sound" {
 		// Stopping on raw validation losses is an unpaid release of the validators.
@@ -184,4 +191,29 @@ func defaultGroup(algorithm, mode string) Run {
 		r.Privacy.Radius = 0.3
 	}
 	return r
+}
+
+// settleMethod sets what a method needs otherwise than its data's papers have it.
+func settleMethod(r *Run) {
+	a, p := &r.Algorithm, &r.Privacy
+	switch a.Kind {
+	case "fedavg":
+		a.Hypotheses = 1
+	case "group-private":
+		p.Protects, p.NoiseMultiplier, p.Epsilon = "update", 5, 0
+		a.Clustering, a.Empty, a.Weights = "k-means", "relocate", "equal"
+		a.Selection.Rule, a.Selection.Share = "best", 1
+		a.Hypotheses = max(2, a.Hypotheses)
+		if a.Mode == "sound" {
+			p.Radius = 0.3
+		}
+	case "ifca":
+		a.Hypotheses = max(2, a.Hypotheses)
+	case "local", "finetune", "ditto", "mocha", "mr-mtl":
+		a.Hypotheses = 1
+		a.Stop = Stop{Return: "last", Every: a.Stop.Every}
+		if r.Judge.By == "clients" { // they have no models of their own
+			r.Judge.By, r.Data.TestShare = "own", 0.2
+		}
+	}
 }

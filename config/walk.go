@@ -99,15 +99,20 @@ func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mod
 // Default is what a run file need not say: the papers' settings for data of a kind,
 // with a method ("": the papers' own for such data) and a mode.
 func Default(kind, algorithm, mode string) Run {
-	switch ofSilos := (Data{Kind: kind}).OfSilos(); {
-	case ofSilos && algorithm == "":
-		return defaultSilo(kind, "mr-mtl", mode)
+	ofSilos := Data{Kind: kind}.OfSilos()
+	switch {
+	case algorithm != "":
 	case ofSilos:
-		return defaultSilo(kind, algorithm, mode)
-	case algorithm == "":
-		return defaultGroup("group-private", mode)
+		algorithm = "mr-mtl"
+	default:
+		algorithm = "group-private"
 	}
-	return defaultGroup(algorithm, mode)
+	r := defaultGroup(algorithm, mode)
+	if ofSilos {
+		r = defaultSilo(kind, algorithm, mode)
+	}
+	settleMethod(&r)
+	return r
 }
 
 // lookup is the text at a path, settings first, if it is a plain scalar there.

@@ -1,145 +1,202 @@
 package fl
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
-	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
 
-// Algorithm is one way of training together. Whoever carries the messages calls
-// Broadcast and Aggregate at the server and Respond at the participants.
-type Algorithm interface {
-	// Start is the server's state before the first round.
-	Start() *State
-	// ReleaseLength is how many values a release has.
-	ReleaseLength() int
-	// ReleaseBounds is what the values of a release may be, in ascending order: a
-	// server refuses others, for it could not go on with them.
-	ReleaseBounds() []Bound
-	// Prepare settles what follows from a participant's own size and target. It is
-	// called before the participant's first round.
-	Prepare(p *Participant) error
-	// Broadcast is what every participant of the round is sent.
-	Broadcast(s *State) (Broadcast, error)
-	// Respond is the participant's half: it writes its release to out, or reports
-	// that it declines. What is in out, and whether it declines, depends on private data
-	// through paid mechanisms alone; training that leaves the finite numbers ends in a
-	// fixed release and a Mishap.
-	Respond(w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error)
-	// Aggregate is the server's half: it moves the state on by one round.
-	Aggregate(s *State, r Releases) Outcome
-}
-
-// New builds the run's method, of the family that goes with its data, for so many
+// Algorithm is a method under a protection: what a round does at both ends. Whoever
+// carries the messages calls Broadcast and Aggregate at the server and Respond at the
 // participants.
-func New(run config.Run, m model.Model, participants int) (Algorithm, error) {
-	if run.Data.OfSilos() {
-		return NewSilo(run, m, participants)
+type Algorithm struct {
+	method     Method
+	protection Protection
+	outline    Outline
+	setup      Setup
+	length     int // of a release
+}
+
+// New builds the run file's method under its protection, for so many participants.
+func New(run config.Run, m model.Model, participants int) (*Algorithm, error) {
+	if participants < 1 {
+		return nil, fmt.Errorf("%d participants; at least one is needed", participants)
 	}
-	return NewGroup(run, m)
-}
-
-// Personal is an Algorithm that leaves every participant a model of its own.
-type Personal interface {
-	Algorithm
-	// Adopt sets dst to the model that a participant uses once the server is where b
-	// says: call it with the broadcast that follows the last round. It changes
-	// nothing.
-	Adopt(dst []float64, b Broadcast, p *Participant)
-}
-
-// State is what the server keeps between rounds.
-type State struct {
-	Round      int
-	Hypotheses []float64 // one after another
-	Idle       []int     // rounds since each hypothesis last had an update
-	Memory     []float64 // what else the method keeps, in a layout of its own
-}
-
-// Broadcast is public: every participant of the round sees it.
-type Broadcast struct {
-	Round      int
-	Hypotheses []float64
-	Radius     float64   // public radius of the round; 0 in paper mode
-	Spread     float64   // largest distance between two hypotheses
-	Memory     []float64 // what else the method sends, in a layout of its own
-}
-
-// Outcome is what the server learned from a round's releases.
-type Outcome struct {
-	Assigned  []int // cluster of every release; valid until the next round
-	Relocated int   // hypotheses that were moved for want of updates
-	// Err is why the round's releases could not be used; the models are as before.
-	Err error
-}
-
-// Participant is what stays with one client. What every response reads comes first:
-// a simulation has thousands of them, and a line of the cache less is time.
-type Participant struct {
-	ID   int
-	Data *data.Client
-	// Blank has the participant answer as if none of its examples said anything: what
-	// is released is a fixed vector with the noise that was paid for. It is for a
-	// participant whose training fails, since a missing answer would tell of its data.
-	Blank bool
-	// standardised: Data are rows that are scaled already.
-	standardised bool
-	// Mishap is why the last release is a fixed one, if it is: training failed, or left
-	// the finite numbers. It tells of the data and stays with the participant.
-	Mishap error
-	// Purse pays for releases. Nil in simulation, where the account is enough.
-	Purse   Purse
-	Account account.Metric
-	// Switch is what the releases lose if the client's choice of hypothesis
-	// changed as well: the sum of epsilon_t*(2*C_t + spread_t). Sound mode only.
-	Switch float64
-	// Personal is what the method keeps at the participant between rounds: its own
-	// model, first of all. It is never sent.
-	Personal []float64
-	Name     string // of a silo; a target in the run file may name it
-	// Plan is what Prepare settled for a silo, and Paid what it has made of it.
-	Plan SiloPlan
-	Paid SiloPaid
-	// Keep makes durable what a round draws for all later ones, before it is used.
-	// Nil: nothing has to be.
-	Keep func(*Participant) error
-	// Uncovered is what was done to Data that no accounting covers (scaling by the
-	// silo's own rows, say): then no number about single examples is proved.
-	Uncovered []string
-}
-
-// Purse is a durable record of what a participant may still release.
-type Purse interface {
-	// Reserve pays for a release of a round. It is called after the update is
-	// clipped and before any noise is drawn. An error that wraps ErrRefused means
-	// that the participant declines; any other one ends the round for it.
-	Reserve(round int, r event.Release) error
-}
-
-// pay reserves a release if there is a purse. What it returns is drawn from; it is
-// nil if the release may not be made.
-func (p *Participant) pay(round int, r event.Release) (*mech.Paid, error) {
-	if p.Purse != nil {
-		err := p.Purse.Reserve(round, r)
-		if errors.Is(err, ErrRefused) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
+	kind, err := methodOf(run)
+	if err != nil {
+		return nil, err
+	}
+	protects, err := protectionOf(run)
+	if err != nil {
+		return nil, err
+	}
+	a := &Algorithm{setup: Setup{Run: run, Model: m, Parameters: m.Parameters(), Participants: participants}}
+	if a.method, err = kind.New(a.setup); err != nil {
+		return nil, err
+	}
+	a.outline = a.method.Outline()
+	if a.protection, err = protects.New(a.setup, a.outline); err != nil {
+		return nil, err
+	}
+	if a.outline.Sends > 0 {
+		a.length = a.setup.Parameters
+		if a.outline.Declares {
+			a.length += DeclarationLength
 		}
 	}
-	return mech.NewPaid(r)
+	return a, nil
+}
+
+// Model is what the algorithm trains.
+func (a *Algorithm) Model() model.Model { return a.setup.Model }
+
+// Outline is the method's.
+func (a *Algorithm) Outline() Outline { return a.outline }
+
+// Method is the one that is used.
+func (a *Algorithm) Method() Method { return a.method }
+
+// Protection is the one that is used.
+func (a *Algorithm) Protection() Protection { return a.protection }
+
+// Start is the server's state before the first round.
+func (a *Algorithm) Start() *State {
+	st := new(State)
+	a.method.Begin(st)
+	return st
+}
+
+// ReleaseLength is how many values a release has; 0 if nothing is ever sent.
+func (a *Algorithm) ReleaseLength() int { return a.length }
+
+// Prepare settles what follows from a participant's own size and target. It is called
+// before the participant's first round. A model that it holds already is kept.
+func (a *Algorithm) Prepare(p *Participant) error {
+	if err := a.protection.Prepare(p); err != nil {
+		return fmt.Errorf("participant %d %s: %w", p.ID, p.Name, err)
+	}
+	if !a.outline.Personal {
+		return nil
+	}
+	n := a.setup.Parameters
+	if p.Personal == nil {
+		p.Personal = make([]float64, n)
+		a.setup.Model.Initialise(p.Personal, startOf(a.setup.Run.Seed).Stream(0, 0))
+	}
+	if len(p.Personal) != n {
+		return fmt.Errorf("participant %d %s: its own model has %d values, not %d: it belongs to another run", p.ID, p.Name, len(p.Personal), n)
+	}
+	return nil
+}
+
+// Broadcast is what every participant of the round is sent.
+func (a *Algorithm) Broadcast(st *State) (Broadcast, error) {
+	b := Broadcast{Round: st.Round, Hypotheses: st.Hypotheses}
+	a.method.Tell(st, &b)
+	if err := a.protection.Announce(&b); err != nil {
+		return Broadcast{}, fmt.Errorf("round %d: %w", st.Round+1, err)
+	}
+	return b, nil
+}
+
+// Respond is the participant's half: it writes its release to out, or reports that it
+// declines. What is in out, and whether it declines, depends on private data through
+// paid mechanisms alone; training that leaves the finite numbers ends in a fixed
+// release and a Mishap.
+func (a *Algorithm) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error) {
+	if w.guard == nil {
+		if err := a.ready(w); err != nil {
+			return false, err
+		}
+	}
+	p.Mishap = nil
+	w.sent = b
+	open, err := w.guard.Open(&w.sent, p)
+	if err == nil && open {
+		released, err = a.method.Respond(w.guard, w, &w.sent, p, out)
+	}
+	if err != nil {
+		return false, fmt.Errorf("round %d, participant %d %s: %w", b.Round+1, p.ID, p.Name, err)
+	}
+	return released, nil
+}
+
+// ready gives a worker its memory.
+func (a *Algorithm) ready(w *Worker) (err error) {
+	w.guard, err = a.protection.Guard()
+	// Two workers' small vectors must not share a cache line.
+	n := a.setup.Parameters
+	w.Theta = make([]float64, n, max(n, 32))
+	return err
+}
+
+// Aggregate is the server's half: it moves the state on by one round.
+func (a *Algorithm) Aggregate(st *State, r Releases) Outcome {
+	st.Round++
+	gathered, err := a.protection.Gather(st, r)
+	if err != nil {
+		return Outcome{Err: fmt.Errorf("round %d: %w", st.Round, err)}
+	}
+	out := a.method.Aggregate(st, gathered)
+	if len(gathered.Clients) != len(r.Clients) { // one release stands for all
+		out.Assigned = make([]int, len(r.Clients))
+	}
+	return out
+}
+
+// Adopt sets dst to the model that a participant uses once the server is where b says:
+// call it with the broadcast that follows the last round. With a learner, which may be
+// nil, a method can ask the participant's own examples. It changes nothing.
+func (a *Algorithm) Adopt(dst []float64, b Broadcast, p *Participant, l model.Learner) {
+	a.method.Adopt(dst, &b, p, l)
+}
+
+// ReleaseBounds is what the values of a release may be, in ascending order: a server
+// refuses others, for it could not go on with them.
+func (a *Algorithm) ReleaseBounds() []Bound {
+	if a.length == 0 {
+		return nil
+	}
+	bounds := a.protection.Bounds()
+	if n := a.setup.Parameters; a.outline.Declares {
+		// These are divided by and squared, so that they may be no tiny fractions either.
+		bounds = append(bounds, Bound{
+			From: n, To: n + DeclarationLength,
+			Least: 1 / (MostAnywhere * MostAnywhere * MostAnywhere * MostAnywhere), Most: MostAnywhere * MostAnywhere,
+		})
+	}
+	return bounds
+}
+
+// Price is Protection's.
+func (a *Algorithm) Price(b Broadcast) (event.Release, bool, error) {
+	r, ok, err := a.protection.Price(&b)
+	if err != nil {
+		err = fmt.Errorf("round %d: %w", b.Round+1, err)
+	}
+	return r, ok, err
+}
+
+// PriceAhead is Protection's.
+func (a *Algorithm) PriceAhead(p *Participant, from int) (event.Release, int, error) {
+	if rounds := a.setup.Run.Algorithm.Rounds; from < 0 || from >= rounds {
+		return event.Release{}, 0, fmt.Errorf("round %d is not among the %d rounds", from+1, rounds)
+	}
+	return a.protection.PriceAhead(p, from)
+}
+
+// Spend is Protection's.
+func (a *Algorithm) Spend(p *Participant) (account.Guarantee, *account.Guarantee, error) {
+	return a.protection.Spend(p)
 }
 
 // RespondOpenly is Respond for simulations, which have nothing to hide from whoever
 // runs them: a mishap is an error.
-func RespondOpenly(a Algorithm, w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error) {
+func RespondOpenly(a *Algorithm, w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error) {
 	released, err = a.Respond(w, b, p, out)
 	if err == nil && p.Mishap != nil {
 		return false, p.Mishap
@@ -147,19 +204,42 @@ func RespondOpenly(a Algorithm, w *Worker, b Broadcast, p *Participant, out []fl
 	return released, err
 }
 
-// Worker is the memory and the streams that one goroutine reuses, for one
-// algorithm.
+// Worker is the memory that one goroutine reuses, for one algorithm.
 type Worker struct {
-	theta   []float64
-	delta   []float64
-	noise   rng.Stream
-	batches rng.Stream
-	learner model.Learner
-	index   []int       // pictures drawn for a round
-	some    data.Client // what they make up
-	mine    *data.Client
-	exact   exactScratch
-	silo    siloScratch
-	bounded []bounded // what a group run sanitises apart
-	_       [128]byte // the next worker's fields lie on other cache lines
+	Theta  []float64 // room for a model
+	guard  Guard
+	offset []float64
+	sent   Broadcast
+	_      [128]byte // the next worker's fields lie on other cache lines
+}
+
+// Offset is room for a regulariser's, of n values.
+func (w *Worker) Offset(n int) []float64 {
+	if len(w.offset) != n {
+		w.offset = make([]float64, n, max(n, 32))
+	}
+	return w.offset
+}
+
+// Towards is the gradient of lambda/2*|theta - centre|^2.
+func (w *Worker) Towards(centre []float64, lambda float64) Pull {
+	offset := w.Offset(len(centre))
+	for i, c := range centre {
+		offset[i] = -lambda * c
+	}
+	return Pull{lambda, offset}
+}
+
+// Declare writes a participant's public numbers to the end of a release.
+func (p *Participant) Declare(tail []float64, cluster int) {
+	d := Declaration{Weight: p.Plan.Weight, Cluster: cluster, Variance: p.Plan.Variance(), Steps: float64(p.Plan.Steps)}
+	d.write(tail)
+}
+
+// NotFinite is nil unless theta has left the finite numbers.
+func NotFinite(theta []float64, step float64) error {
+	if _, err := mech.Norm(theta); err != nil {
+		return fmt.Errorf("training left the finite numbers (%w); try a smaller algorithm.local.step than %v", err, step)
+	}
+	return nil
 }

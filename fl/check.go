@@ -3,7 +3,6 @@ package fl
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -12,60 +11,61 @@ import (
 // ErrRefused means that a budget would be exceeded.
 var ErrRefused = errors.New("refused for privacy")
 
-// Check lists what is wrong with the algorithm and privacy blocks.
+// Check lists what is wrong with the algorithm, privacy and judge blocks: what the
+// method cannot do, and what the protection cannot cover of what the method does.
 func Check(run config.Run) config.Faults {
 	var c config.Checker
-	if !checkKind(&c, run) {
-		return c.Faults()
+	method, err := methodOf(run)
+	c.Require(err == nil, "algorithm.kind", "%v", err)
+	protection, err := protectionOf(run)
+	c.Require(err == nil, "privacy.protects", "%v", err)
+	if faults := c.Faults(); faults != nil {
+		return faults
 	}
-	if run.Data.OfSilos() {
-		return checkSilo(run)
-	}
-	a, p := run.Algorithm, run.Privacy
+	method.Check(&c, run)
+	a := run.Algorithm
 	if k, err := data.KindOf(run.Data); err == nil && k.Clients != nil { // otherwise they are known when data are loaded
 		train, validation := k.Clients(run.Data)
-		CheckCounts(&c, a, train, validation)
+		CheckCounts(&c, run, train, validation)
 	}
-	c.Require(a.Empty != "split", "algorithm.empty", "is split, which needs releases that name their cluster; allowed: keep, relocate")
-	s, _ := data.ShapeOf(run.Data)
-	c.Require(s.Pictures() || a.Local.Loss != "cross-entropy", "algorithm.local.loss", "is %q, but rows have real targets; allowed: squared-error, rmse", a.Local.Loss)
-	switch a.Kind {
-	case "fedavg":
-		c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but fedavg has one model; allowed: 1 (or use ifca)", a.Hypotheses)
-		fallthrough
-	case "ifca":
-		c.Require(p.NoiseMultiplier == 0, "privacy.noise_multiplier",
-			"is %v, but %s adds no noise; allowed: 0 (or use group-private)", p.NoiseMultiplier, a.Kind)
-	}
-	if a.Mode == "sound" && p.NoiseMultiplier > 0 {
-		c.Require(p.Radius > 0, "privacy.radius", "is %v, but sound mode clips to it; allowed: more than 0", p.Radius)
-		last := p.Radius * math.Pow(p.RadiusDecay, float64(a.Rounds-1))
-		c.Require(p.Radius == 0 || last > 1e-100, "privacy.radius_decay",
-			"%v makes the radius of round %d %.3g; allowed: what keeps it above 1e-100", p.RadiusDecay, a.Rounds, last)
+	if outline, err := outlineOf(method, run); err == nil {
+		protection.Check(&c, run, outline)
+		c.Require(run.Judge.By != "clients" || outline.Sends > 0, "judge.by", "is clients, but %s trains no common model that others could use; allowed: own", a.Kind)
 	}
 	return c.Faults()
 }
 
+// outlineOf is the method's without a model: nothing of it depends on one.
+func outlineOf(k MethodKind, run config.Run) (Outline, error) {
+	if run.Algorithm.Hypotheses < 1 || run.Algorithm.Rounds < 1 {
+		return Outline{}, fmt.Errorf("no hypotheses or no rounds")
+	}
+	m, err := k.New(Setup{Run: run, Parameters: 1, Participants: 1})
+	if err != nil {
+		return Outline{}, err
+	}
+	return m.Outline(), nil
+}
+
 // CheckCounts holds the settings against the number of clients.
-func CheckCounts(c *config.Checker, a config.Algorithm, train, validation int) {
+func CheckCounts(c *config.Checker, run config.Run, train, validation int) {
+	a := run.Algorithm
 	c.Require(a.ClientsPerRound <= train, "algorithm.clients_per_round",
 		"%d is more than the %d clients that train; allowed: 1 to %d", a.ClientsPerRound, train, train)
+	if run.Judge.By != "clients" {
+		return
+	}
 	c.Require(a.Stop.ValidationClients <= validation, "algorithm.stop.validation_clients",
 		"%d is more than the %d clients that validate; allowed: 0 to %d", a.Stop.ValidationClients, validation, validation)
-	c.Require(validation > 0, "data.train_share", "leaves no client to validate; allowed: less")
+	c.Require(validation > 0, "judge.by", "is clients, but the data hold none out; allowed: own (or a smaller data.train_share)")
 }
 
 // Affordable refuses a run in which no client could ever make a release.
 func Affordable(run config.Run, parameters int) error {
 	c, nu := run.Privacy.Ceiling, run.Privacy.NoiseMultiplier
-	switch {
-	case c == nil:
+	if c == nil || run.Privacy.Protects != "update" || float64(parameters)/nu <= *c*(1+1e-12) {
 		return nil
-	case nu == 0:
-		return fmt.Errorf("%w: privacy.ceiling is %v, but without noise every release is unprotected; set privacy.noise_multiplier or remove the ceiling", ErrRefused, *c)
-	case float64(parameters)/nu > *c*(1+1e-12):
-		return fmt.Errorf("%w: one release costs %d/%v = %.4g, above privacy.ceiling %v: no client could ever take part; raise the ceiling or privacy.noise_multiplier",
-			ErrRefused, parameters, nu, float64(parameters)/nu, *c)
 	}
-	return nil
+	return fmt.Errorf("%w: one release costs %d/%v = %.4g, above privacy.ceiling %v: no client could ever take part; raise the ceiling or privacy.noise_multiplier",
+		ErrRefused, parameters, nu, float64(parameters)/nu, *c)
 }

@@ -3,18 +3,35 @@ package fl
 import (
 	"slices"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
-// Privacy is the statement about a run of Algorithm 1, with the budgets that
-// participants spent.
+// SanitiseLayers is the run file's name for noise on every layer apart.
+const SanitiseLayers = "layers"
+
+// NoiseSeeded is exact noise that whoever knows the seed can subtract: it shows that
+// a simulation and a federation do the same, and protects nobody.
+const NoiseSeeded = "exact-seeded"
+
+// Privacy is the statement about a run: what it protects and how far, over all
+// participants.
 type Privacy struct {
 	event.Statement
-	NoiseMultiplier   event.Number `json:"noise_multiplier"`
-	EpsilonPerRelease event.Number `json:"epsilon_per_release"`
-	MedianEpsilon     event.Number `json:"median_epsilon"`
-	MaxEpsilon        event.Number `json:"max_epsilon"`
+	Protects string `json:"protects"`
+	// Proved is what is proved for the same releases where the claim is heuristic; null
+	// where the claim is proved itself, and where nothing is.
+	Proved *event.Statement `json:"proved"`
+	// Assumes is what the statement rests on, and Says what a reader should know beside
+	// the numbers.
+	Assumes []string `json:"assumes"`
+	Says    []string `json:"says"`
+
+	NoiseMultiplier event.Number `json:"noise_multiplier"` // of the run file; 0: it follows from targets
+	MedianEpsilon   event.Number `json:"median_epsilon"`   // over participants
+	MaxEpsilon      event.Number `json:"max_epsilon"`
+	// EpsilonPerRelease is what a release loses at its radius; null unless updates or
+	// nothing are protected.
+	EpsilonPerRelease *event.Number `json:"epsilon_per_release"`
 	// EpsilonAnyUpdate and EpsilonSwitch bound the most exposed participant's loss
 	// in sound mode: against any other update of the same hypotheses, and against
 	// a participant that chooses other hypotheses too.
@@ -23,7 +40,7 @@ type Privacy struct {
 	// Layers is what was sanitised apart; absent if updates were noised in one piece.
 	Layers           []LayerTerms  `json:"layers,omitempty"`
 	Ceiling          *event.Number `json:"ceiling"`
-	Declined         int           `json:"declined"`          // clients that declined at least once
+	Declined         int           `json:"declined"`          // participants that declined at least once
 	DeclinedRequests int           `json:"declined_requests"` // requests that were declined
 }
 
@@ -39,90 +56,19 @@ type LayerTerms struct {
 	EpsilonPerRelease event.Number `json:"epsilon_per_release"`
 }
 
-// DescribeLayers adds to a statement what was sanitised apart. In sound mode its
-// radius is then the distance, over all layers, within which a release loses n/nu.
-func (g *Group) DescribeLayers(p *Privacy) {
-	if g.privacy.Sanitise != SanitiseLayers || g.privacy.NoiseMultiplier == 0 {
-		return
-	}
-	var parts []bounded
-	for _, l := range g.layers {
-		terms := LayerTerms{
-			Name: l.Name, Parameters: l.Len(), EpsilonPerRelease: event.Number(float64(l.Len()) / g.privacy.NoiseMultiplier),
-		}
-		if g.sound() {
-			radius := event.Number(g.privacy.Radius * l.share)
-			terms.Radius = &radius
-			parts = append(parts, bounded{event: event.MetricLaplace{
-				Dimension: l.Len(), NoiseMultiplier: g.privacy.NoiseMultiplier, Radius: float64(radius),
-			}})
-		}
-		p.Layers = append(p.Layers, terms)
-	}
-	if g.sound() {
-		radius := event.Number(joint(parts).Radius)
-		p.Radius = &radius
-	}
-}
-
-// stateTerms says what the releases of a run protect, and what they do not.
-func stateTerms(run config.Run) event.Statement {
-	s := event.Statement{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Trust: event.TrustLocal,
-		Sampling: run.Algorithm.Sampling,
-	}
-	p := run.Privacy
-	switch {
-	case p.NoiseMultiplier == 0:
-		s.Claim, s.Unit, s.Relation, s.Trust = event.ClaimNone, event.UnitClient, event.ReplaceOne, event.TrustNobody
-		s.NotCovered = append(s.NotCovered, "everything: the trained vectors are sent as they are")
-	case run.Algorithm.Mode == "sound":
-		radius := event.Number(p.Radius)
-		s.Claim, s.Radius = event.ClaimMetric, &radius
-		s.NotCovered = append(s.NotCovered,
-			"group membership: a change of the chosen hypothesis moves further than the radius (epsilon_switch bounds it)",
-			"updates further apart than the radius lose in proportion, up to twice epsilon (epsilon_any_update)")
-	default:
-		s.Claim = event.ClaimHeuristic
-		s.NotCovered = append(s.NotCovered,
-			"the radius is each update's own length, which is private: the size of the noise gives it away, and no proof covers updates of different length",
-			"group membership: a change of the chosen hypothesis moves further than the radius")
-		if p.Sanitise == SanitiseLayers {
-			s.NotCovered = append(s.NotCovered, "every layer has a radius of its own: the size of its noise gives its length away, too")
-		}
-	}
-	s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
-	if stop := run.Algorithm.Stop; stop.Patience > 0 || stop.Return == "best" {
-		s.NotCovered = append(s.NotCovered,
-			"validation clients: their raw losses decide when training stops and which round is returned")
-	}
-	s.NotCovered = append(s.NotCovered, "tuning: the settings were chosen without charging anyone")
-	if p.NoiseMultiplier > 0 && p.Noise == "simulated" {
-		s.NotCovered = append(s.NotCovered, "arithmetic: seeded float noise, for simulation only")
-	}
-	if p.NoiseMultiplier > 0 && p.Noise == NoiseSeeded {
-		s.NotCovered = append(s.NotCovered, "everything, against whoever knows the seed: the noise is exact but repeatable")
-	}
-	if p.NoiseMultiplier > 0 && p.Noise == "exact" {
-		s.NotCovered = append(s.NotCovered, "timing: how long a release takes depends on its noise")
-	}
-	return s
-}
-
-// StatePrivacy sums up what a run's participants spent. parameters is the length
-// of what each of them releases.
-func StatePrivacy(run config.Run, participants []Participant, parameters, declined, declinedRequests int) Privacy {
+// StateUpdates sums up what participants spent whose updates are protected, or nothing.
+func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
+	run := a.setup.Run
 	p := Privacy{
-		Statement:       stateTerms(run),
-		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier),
-		Declined:        declined, DeclinedRequests: declinedRequests,
+		Statement: a.updateTerms(), Protects: run.Privacy.Protects, NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier),
 	}
 	if c := run.Privacy.Ceiling; c != nil {
 		ceiling := event.Number(*c)
 		p.Ceiling = &ceiling
 	}
 	// n/nu, infinite without noise.
-	p.EpsilonPerRelease = event.Number(float64(parameters) / run.Privacy.NoiseMultiplier)
+	each := event.Number(float64(a.setup.Parameters) / run.Privacy.NoiseMultiplier)
+	p.EpsilonPerRelease = &each
 	totals := make([]float64, len(participants))
 	worst := 0.0
 	for i := range participants {
@@ -135,7 +81,64 @@ func StatePrivacy(run config.Run, participants []Participant, parameters, declin
 		twice, change := event.Number(2*most), event.Number(worst)
 		p.EpsilonAnyUpdate, p.EpsilonSwitch = &twice, &change
 	}
+	a.protection.Describe(&p)
 	return p
+}
+
+// updateTerms says what the releases of a run protect, and what they do not.
+func (a *Algorithm) updateTerms() event.Statement {
+	run, chooses := a.setup.Run, a.outline.Models > 1
+	s := event.Statement{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Trust: event.TrustLocal,
+		Sampling: run.Algorithm.Sampling,
+	}
+	p := run.Privacy
+	switch {
+	case p.Protects != "update":
+		s.Claim, s.Unit, s.Relation, s.Trust = event.ClaimNone, event.UnitClient, event.ReplaceOne, event.TrustNobody
+		s.NotCovered = append(s.NotCovered, "everything: the trained vectors are sent as they are")
+	case run.Algorithm.Mode == "sound":
+		radius := event.Number(p.Radius)
+		s.Claim, s.Radius = event.ClaimMetric, &radius
+		if chooses {
+			s.NotCovered = append(s.NotCovered, "group membership: a change of the chosen hypothesis moves further than the radius (epsilon_switch bounds it)")
+		}
+		s.NotCovered = append(s.NotCovered, "updates further apart than the radius lose in proportion, up to twice epsilon (epsilon_any_update)")
+	default:
+		s.Claim = event.ClaimHeuristic
+		s.NotCovered = append(s.NotCovered,
+			"the radius is each update's own length, which is private: the size of the noise gives it away, and no proof covers updates of different length")
+		if chooses {
+			s.NotCovered = append(s.NotCovered, "group membership: a change of the chosen hypothesis moves further than the radius")
+		}
+		if p.Sanitise == SanitiseLayers {
+			s.NotCovered = append(s.NotCovered, "every layer has a radius of its own: the size of its noise gives its length away, too")
+		}
+	}
+	if a.outline.Personal && p.Protects == "update" {
+		s.NotCovered = append(s.NotCovered, "participants' own models: they are trained without noise, and what they reveal to whoever sees them or their predictions is not covered")
+	}
+	s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
+	if stop := run.Algorithm.Stop; stop.Patience > 0 || stop.Return == "best" {
+		s.NotCovered = append(s.NotCovered,
+			"validation clients: their raw losses decide when training stops and which round is returned")
+	}
+	s.NotCovered = append(s.NotCovered, "tuning: the settings were chosen without charging anyone")
+	if p.NoiseMultiplier > 0 {
+		s.NotCovered = append(s.NotCovered, arithmetic(p.Noise))
+	}
+	return s
+}
+
+// arithmetic is what a kind of noise leaves uncovered.
+func arithmetic(noise string) string {
+	switch noise {
+	case "simulated":
+		return "arithmetic: seeded float noise, for simulation only"
+	case NoiseSeeded:
+		return "everything, against whoever knows the seed: the noise is exact but repeatable"
+	}
+	return "timing: how long a release takes depends on its noise"
 }
 
 // MedianAndMax sorts values. The median of an even number is the mean of the

@@ -13,8 +13,10 @@ import (
 	"github.com/coterie-fl/coterie/fl"
 )
 
-// checkpointMagic stands first in a checkpoint; the number is its version.
-const checkpointMagic = "coterie checkpoint 1\n"
+// checkpointMagic stands first in a checkpoint; the number is its version. It is raised,
+// too, when the same run file and seed hold out other examples or draw other batches: to
+// go on with those would train on what was held out before.
+const checkpointMagic = "coterie checkpoint 2\n"
 
 // checkpoint is a run between two rounds. Randomness is keyed by round and
 // client, so nothing else is needed to go on as if nothing had happened.
@@ -26,6 +28,7 @@ type checkpoint struct {
 	Sampler      fl.SamplerState
 	Accounts     []account.Metric
 	Switch       []float64
+	Kept         []fl.Kept
 	Progress     progress
 	Record       recorder
 }
@@ -36,13 +39,9 @@ func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error
 		State: *s.state, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
 	for i := range s.participants {
-		c.Accounts = append(c.Accounts, s.participants[i].Account)
-		c.Switch = append(c.Switch, s.participants[i].Switch)
+		p := &s.participants[i]
+		c.Accounts, c.Switch, c.Kept = append(c.Accounts, p.Account), append(c.Switch, p.Switch), append(c.Kept, p.Kept)
 	}
-	return encodeCheckpoint(c)
-}
-
-func encodeCheckpoint(c any) ([]byte, error) {
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(c); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -54,17 +53,28 @@ func encodeCheckpoint(c any) ([]byte, error) {
 // restore continues from the directory's checkpoint, if it has one, and returns
 // the seconds already spent.
 func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
-	var c checkpoint
-	found, err := readCheckpoint(d, &c)
-	if err != nil || !found {
-		return 0, err
+	raw, err := os.ReadFile(d.File(CheckpointFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // stopped before the first one: start again
 	}
-	switch {
-	case c.ConfigSHA256 != configHash || c.Seed != s.run.Seed:
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint: %w", err)
+	}
+	var c checkpoint
+	if err := decodeCheckpoint(raw, &c); err != nil {
+		return 0, fmt.Errorf("%s: %w; remove the file to start the run again", d.File(CheckpointFile), err)
+	}
+	if c.ConfigSHA256 != configHash || c.Seed != s.run.Seed {
 		return 0, fmt.Errorf("%s belongs to another run file: %s was changed after the run began", d.File(CheckpointFile), d.File(RunFile))
-	case len(c.Accounts) != len(s.participants) || len(c.Switch) != len(s.participants),
-		len(c.State.Hypotheses) != len(s.state.Hypotheses), len(c.State.Idle) != len(s.state.Idle),
-		len(c.Progress.Best) != len(s.progress.Best), len(c.Progress.Cluster) != len(s.participants):
+	}
+	k := len(s.participants)
+	fit := len(c.Accounts) == k && len(c.Switch) == k && len(c.Kept) == k && len(c.Progress.Cluster) == k &&
+		len(c.State.Hypotheses) == len(s.state.Hypotheses) && len(c.State.Memory) == len(s.state.Memory) &&
+		len(c.Progress.Best) == len(s.progress.Best)
+	for i := range c.Kept {
+		fit = fit && len(c.Kept[i].Personal) == len(s.participants[i].Personal)
+	}
+	if !fit {
 		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))
 	}
 	s.state, s.sampler.State, s.progress = &c.State, c.Sampler, c.Progress
@@ -72,27 +82,13 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	s.record = c.Record
 	s.record.size = size
 	for i := range s.participants {
-		s.participants[i].Account, s.participants[i].Switch = c.Accounts[i], c.Switch[i]
+		p := &s.participants[i]
+		p.Account, p.Switch, p.Kept = c.Accounts[i], c.Switch[i], c.Kept[i]
 	}
 	return c.Seconds, nil
 }
 
-// readCheckpoint reads the directory's checkpoint, if it has one.
-func readCheckpoint(d *Directory, c any) (found bool, err error) {
-	raw, err := os.ReadFile(d.File(CheckpointFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // stopped before the first one: start again
-	}
-	if err != nil {
-		return false, fmt.Errorf("checkpoint: %w", err)
-	}
-	if err := decodeCheckpoint(raw, c); err != nil {
-		return false, fmt.Errorf("%s: %w; remove the file to start the run again", d.File(CheckpointFile), err)
-	}
-	return true, nil
-}
-
-func decodeCheckpoint(raw []byte, c any) error {
+func decodeCheckpoint(raw []byte, c *checkpoint) error {
 	body, ok := bytes.CutPrefix(raw, []byte(checkpointMagic))
 	if !ok || len(body) < sha256.Size {
 		return fmt.Errorf("not a checkpoint of this version")

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -31,45 +29,13 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round 
 	return res, nil
 }
 
-// Runner is a run that can be made, of either family: *Simulation or *Silos.
-type Runner interface {
-	Run() config.Run
-	Close()
-}
-
-// Open prepares a run of the family that its data belong to. Close it after use.
-func Open(run config.Run, folder *data.Folder) (Runner, error) {
-	if run.Data.OfSilos() {
-		s, err := NewSilos(run, folder)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	s, err := New(run, folder)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// stepper is a run that is made round by round, of either family.
-type stepper interface {
-	Run() config.Run
-	Step() (more bool, err error)
-	Round() (made int, loss float64)
-	snapshot(configHash string, seconds float64) ([]byte, error)
-	restore(d *Directory, configHash string) (seconds float64, err error)
-	tensors() []model.Tensor[float64]
-}
-
 // executed is what every finished run leaves beside its figures.
 type executed struct {
 	modelSHA256, configSHA256, config string
 	seconds                           float64
 }
 
-func perform(ctx context.Context, s stepper, d *Directory, tick func(round int, loss float64)) (executed, error) {
+func perform(ctx context.Context, s *Simulation, d *Directory, tick func(round int, loss float64)) (executed, error) {
 	began := time.Now()
 	hash, err := s.Run().Hash()
 	if err != nil {
@@ -83,7 +49,11 @@ func perform(ctx context.Context, s stepper, d *Directory, tick func(round int, 
 		return executed{}, err
 	}
 	var models bytes.Buffer
-	if err := model.WriteTensors(&models, s.tensors()); err != nil {
+	tensors, err := s.tensors()
+	if err != nil {
+		return executed{}, err
+	}
+	if err := model.WriteTensors(&models, tensors); err != nil {
 		return executed{}, err
 	}
 	if err := d.Write(ModelFile, models.Bytes()); err != nil {
@@ -100,7 +70,7 @@ func perform(ctx context.Context, s stepper, d *Directory, tick func(round int, 
 	return executed{sum, hash, string(text), before + time.Since(began).Seconds()}, nil
 }
 
-func toTheEnd(ctx context.Context, s stepper, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
+func toTheEnd(ctx context.Context, s *Simulation, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
 	every := time.Duration(s.Run().Run.CheckpointSeconds * float64(time.Second))
 	saved := time.Now()
 	save := func() error {
@@ -134,13 +104,4 @@ func toTheEnd(ctx context.Context, s stepper, d *Directory, hash string, before 
 			}
 		}
 	}
-}
-
-// tensors are the returned models, in index order.
-func (s *Simulation) tensors() []model.Tensor[float64] {
-	var out []model.Tensor[float64]
-	for j, v := range vectors(s.Returned(), s.parameters) {
-		out = append(out, model.Tensor[float64]{Name: fmt.Sprintf("hypothesis.%d", j), Shape: []int{len(v)}, Values: v})
-	}
-	return out
 }

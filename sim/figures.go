@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
@@ -15,93 +16,149 @@ func (s *Simulation) Result() (Result, error) {
 	if s.progress.Stopped == "" {
 		return Result{}, fmt.Errorf("the run has not ended: round %d", s.state.Round)
 	}
-	returned := s.Returned()
-	s.validators = nil // the figures of the returned models are over all clients
-	validation := s.validationLoss(returned)
-	s.each(len(s.participants), s.trainLossOne)
-	train := mean(s.losses[:len(s.participants)])
-	var declined []int
-	for i, d := range s.progress.Declined {
-		if d {
-			declined = append(declined, i)
-		}
+	metrics, err := s.metrics()
+	if err != nil {
+		return Result{}, err
 	}
 	a := s.run.Algorithm
 	res := Result{
 		Summary: Summary{
-			Name: s.run.Name, Algorithm: a.Kind, Mode: a.Mode, Seed: s.run.Seed,
+			Name: s.run.Name, Dataset: s.run.Data.Kind, Algorithm: a.Kind, Mode: a.Mode, Judge: s.run.Judge.By, Seed: s.run.Seed,
 			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
-			Clients: len(s.participants), Hypotheses: a.Hypotheses, Parameters: s.parameters,
-			Metrics: Metrics{
-				ValidationLoss: event.Number(validation), TrainLoss: event.Number(train),
-				Accuracy: s.accuracy(returned), HonestLoss: s.honestLoss(returned), WorstDistance: s.worstDistance(returned),
-			},
-			Privacy: fl.StatePrivacy(s.run, s.participants, s.parameters, len(declined), s.progress.Requests),
-			Kernel:  model.Kernel(),
+			Clients: len(s.participants), Hypotheses: s.algorithm.Outline().Models, Parameters: s.parameters,
+			Metrics: metrics, Data: s.federation.Report, Kernel: model.Kernel(),
 		},
-		History: s.record.history(),
+		History: s.record.history(s),
 	}
-	if g, ok := s.algorithm.(*fl.Group); ok {
-		g.DescribeLayers(&res.Privacy)
+	if err := s.account(&res); err != nil {
+		return Result{}, err
 	}
-	res.History.Declined = declined
 	res.History.Truth = s.truth()
-	res.History.Returned = vectors(returned, s.parameters)
+	res.History.Returned = vectors(s.Returned(), s.parameters)
+	return res, nil
+}
+
+// metrics judges the returned models, asking everybody.
+func (s *Simulation) metrics() (m Metrics, err error) {
+	returned, last := s.Returned(), s.progress
+	s.judge.all()
+	jobs, err := s.judge.open(returned)
+	if err != nil {
+		return m, err
+	}
+	s.each(jobs, s.judge.score)
+	if err := s.judge.close(&last); err != nil {
+		return m, err
+	}
+	m.Loss = event.Number(last.Loss)
+	own := s.run.Judge.By == "own"
+	if !own {
+		m.HonestLoss, err = s.honestLoss(returned)
+	}
+	m.WorstDistance = s.worstDistance(returned)
+	if s.lambdaSet() {
+		m.Lambda, m.Shared = numberIf(true, last.Lambda), numberIf(true, last.Shared)
+	}
+	if err == nil {
+		err = s.taskFigures(&m, jobs)
+	}
+	if err != nil {
+		return m, err
+	}
+	train, err := s.judge.trained()
+	m.TrainLoss = event.Number(train)
+	return m, err
+}
+
+// account writes what participants spent, and every one's line where they have targets
+// or figures of their own.
+func (s *Simulation) account(res *Result) (err error) {
+	k := len(s.participants)
+	spends, proved := make([]account.Guarantee, k), make([]*account.Guarantee, k)
+	s.pool.Each(k, func(_, i int) {
+		spends[i], proved[i], s.errs[i] = s.algorithm.Spend(&s.participants[i])
+	})
+	if err := s.firstError(k); err != nil {
+		return err
+	}
+	if s.spent != nil {
+		res.Privacy = s.algorithm.StateUpdates(s.participants)
+		s.addBudgets(res)
+	} else if res.Privacy, err = fl.StateSpends(s.run, spends, proved, s.federation.NotCovered); err != nil {
+		return err
+	}
+	if s.spent != nil && s.run.Judge.By != "own" {
+		return nil
+	}
+	for i := range s.participants {
+		res.Participants = append(res.Participants, s.line(i, spends[i], proved[i]))
+	}
+	return nil
+}
+
+// addBudgets is what is added up round by round.
+func (s *Simulation) addBudgets(res *Result) {
+	for i, d := range s.progress.Declined {
+		if d {
+			res.History.Declined = append(res.History.Declined, i)
+		}
+	}
+	res.Privacy.Declined, res.Privacy.DeclinedRequests = len(res.History.Declined), s.progress.Requests
 	res.History.Clusters = s.clusterBudgets()
 	for i := range s.participants {
 		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
 	}
-	if err := s.judgeError(); err != nil {
-		return Result{}, err
-	}
-	return res, nil
 }
 
-// accuracy counts pictures over all validation clients, in client order.
-func (s *Simulation) accuracy(hypotheses []float64) *event.Number {
-	if s.federation.Validation[0].Images == nil {
-		return nil
+// line is one participant's.
+func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guarantee) Line {
+	p := &s.participants[i]
+	plan := &p.Plan
+	line := Line{
+		Name: p.Name, Examples: plan.Examples,
+		Target: Target{event.Number(plan.Target.Epsilon), event.Number(plan.Target.Delta), plan.Target.Records},
+		Noise:  event.Number(plan.Noise), Batch: plan.Batch, Steps: plan.Steps,
+		Epsilon: event.Number(spend.Epsilon), Delta: event.Number(spend.Delta),
+		Claim: spend.Claim, Unit: spend.Unit, Relation: string(spend.Relation), Trust: spend.Trust, Sampling: spend.Sampling,
+		Comparable: s.run.Data.Kind == "school" || plan.Examples >= s.run.Algorithm.Local.Batch,
+		Moments:    numberIf(plan.Moments > 0, plan.Moments),
 	}
-	s.broadcast.Hypotheses = hypotheses
-	s.each(len(s.federation.Validation), func(worker, i int) {
-		c, l := &s.federation.Validation[i], s.learners[worker].(*model.PictureLearner)
-		_, best := s.best(worker, hypotheses, c)
-		right, err := l.Right(hypotheses[best*s.parameters:(best+1)*s.parameters], c)
-		if err != nil {
-			s.misjudged[worker] = err
+	if proved != nil {
+		line.Proved = numberIf(true, proved.Epsilon)
+	}
+	if s.algorithm.Outline().Models > 1 {
+		cluster := p.Cluster
+		line.Cluster = &cluster
+	}
+	if j, ok := s.judge.(*ownJudge); ok {
+		if line.TestExamples = j.held[i].Len(); line.TestExamples > 0 {
+			line.Loss = numberIf(true, j.losses[i])
+			line.Error = numberIf(s.federation.Shape().Classes > 0, float64(j.wrong[i])/float64(line.TestExamples))
 		}
-		s.losses[i] = float64(right)
-	})
-	var right float64
-	pictures := 0
-	for i := range s.federation.Validation {
-		right += s.losses[i]
-		pictures += s.federation.Validation[i].Len()
 	}
-	n := event.Number(right / float64(pictures))
-	return &n
+	if m := plan.Target.Records; m > 1 {
+		epsilon, delta := plan.Target.Person(spend.Epsilon, spend.Delta)
+		line.ProtectsPerson = &Target{event.Number(epsilon), event.Number(delta), m}
+	}
+	return line
 }
 
 // honestLoss is the mean over the validation clients that have other rows to
 // choose by.
-func (s *Simulation) honestLoss(hypotheses []float64) *event.Number {
+func (s *Simulation) honestLoss(hypotheses []float64) (*event.Number, error) {
 	var sum float64
 	clients := 0
 	for i := range s.federation.Validation {
 		loss, ok, err := model.HonestRMSE(s.learners[0], s.parameters, hypotheses, &s.federation.Validation[i])
 		if err != nil {
-			s.misjudged[0] = err
+			return nil, err
 		}
 		if ok {
 			sum += loss
 			clients++
 		}
 	}
-	if clients == 0 {
-		return nil
-	}
-	n := event.Number(sum / float64(clients))
-	return &n
+	return numberIf(clients > 0, sum/float64(clients)), nil
 }
 
 // truth is every group's parameters, where the model has the same ones.
@@ -135,7 +192,7 @@ func (s *Simulation) worstDistance(hypotheses []float64) *event.Number {
 }
 
 func (s *Simulation) clusterBudgets() []ClusterBudget {
-	members := make([][]float64, s.run.Algorithm.Hypotheses)
+	members := make([][]float64, s.algorithm.Outline().Models)
 	for i, j := range s.progress.Cluster {
 		if j >= 0 {
 			members[j] = append(members[j], s.participants[i].Account.Epsilon())

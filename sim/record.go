@@ -22,7 +22,7 @@ type recorder struct {
 
 	Rounds                         []int
 	Loss, Leakage, Hypotheses, Med []float64
-	Max                            []float64
+	Max, Error, Lambda, Shared     []float64
 	Sizes                          []int
 	Declined, Relocated            []int
 
@@ -47,12 +47,16 @@ func newRecorder(k, n, clients int, start []float64) recorder {
 // nothing of the validation, so it runs beside it.
 func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
 	clear(r.size)
-	for i, c := range releases.Clients {
-		j := outcome.Assigned[i]
-		spent := s.spent[c]
+	for i, j := range outcome.Assigned {
+		if j < 0 {
+			continue
+		}
 		r.size[j]++
-		r.Top[j] = max(r.Top[j], spent.epsilon)
-		r.count(spent.releases, spent.epsilon)
+		if s.spent != nil {
+			spent := s.spent[releases.Clients[i]]
+			r.Top[j] = max(r.Top[j], spent.epsilon)
+			r.count(spent.releases, spent.epsilon)
+		}
 	}
 	round := s.state.Round // already the next one: counted from 1
 	r.keepReleases(round, releases, outcome)
@@ -78,6 +82,7 @@ func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) 
 	r.Leakage = append(r.Leakage, r.Top...)
 	r.Sizes = append(r.Sizes, r.size...)
 	r.Med, r.Max = append(r.Med, r.median), append(r.Max, r.most)
+	r.Error, r.Lambda, r.Shared = append(r.Error, s.progress.Error), append(r.Lambda, s.progress.Lambda), append(r.Shared, s.progress.Shared)
 	r.Declined = append(r.Declined, releases.Declined)
 	r.Relocated = append(r.Relocated, outcome.Relocated)
 	for j := range r.K {
@@ -119,12 +124,16 @@ func (r *recorder) medianAndMax(clients int) (median, most float64) {
 }
 
 func (r *recorder) keepReleases(round int, releases fl.Releases, outcome fl.Outcome) {
-	n := min(len(releases.Clients), windowReleases)
+	n := min(len(outcome.Assigned), windowReleases)
+	length := 0
+	if len(releases.Clients) > 0 {
+		length = len(releases.Vectors) / len(releases.Clients)
+	}
 	if round%windowRounds == 1 && len(r.Late) >= windowRounds*windowReleases {
 		r.Late = append(r.Late[:0], r.Late[len(r.Late)-(windowRounds-1)*windowReleases:]...)
 	}
 	for i := range n {
-		one := Release{Round: round, Cluster: outcome.Assigned[i], At: firstTwo(releases.Vectors[i*r.N : (i+1)*r.N])}
+		one := Release{Round: round, Cluster: outcome.Assigned[i], At: firstTwo(releases.Vectors[i*length : i*length+r.N])}
 		if round <= windowRounds {
 			r.Early = append(r.Early, one)
 		}
@@ -144,6 +153,7 @@ func (r *recorder) thin() {
 	r.Stride *= 2
 	r.Rounds, r.Loss = everySecond(r.Rounds, 1), everySecond(r.Loss, 1)
 	r.Med, r.Max = everySecond(r.Med, 1), everySecond(r.Max, 1)
+	r.Error, r.Lambda, r.Shared = everySecond(r.Error, 1), everySecond(r.Lambda, 1), everySecond(r.Shared, 1)
 	r.Declined, r.Relocated = everySecond(r.Declined, 1), everySecond(r.Relocated, 1)
 	r.Leakage, r.Sizes = everySecond(r.Leakage, r.K), everySecond(r.Sizes, r.K)
 	r.Hypotheses = everySecond(r.Hypotheses, 2*r.K)
@@ -157,17 +167,21 @@ func everySecond[T any](v []T, width int) []T {
 	return out
 }
 
-func (r *recorder) history() History {
+func (r *recorder) history(s *Simulation) History {
 	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(r.Start, r.N)}
+	classes, lambda := s.federation.Shape().Classes > 0 && s.run.Judge.By == "own", s.lambdaSet()
 	for i, round := range r.Rounds {
 		rec := RoundRecord{
-			Round: round, ValidationLoss: event.Number(r.Loss[i]),
-			Median: event.Number(r.Med[i]), Max: event.Number(r.Max[i]),
+			Round: round, Loss: event.Number(r.Loss[i]),
 			Sizes:    slices.Clone(r.Sizes[i*r.K : (i+1)*r.K]),
 			Declined: r.Declined[i], Relocated: r.Relocated[i],
+			Error: numberIf(classes, r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
+			Median: numberIf(s.spent != nil, r.Med[i]), Max: numberIf(s.spent != nil, r.Max[i]),
 		}
 		for j := i * r.K; j < (i+1)*r.K; j++ {
-			rec.MaxLeakage = append(rec.MaxLeakage, event.Number(r.Leakage[j]))
+			if s.spent != nil {
+				rec.MaxLeakage = append(rec.MaxLeakage, event.Number(r.Leakage[j]))
+			}
 			rec.Hypotheses = append(rec.Hypotheses, [2]float64{r.Hypotheses[2*j], r.Hypotheses[2*j+1]})
 		}
 		h.Rounds = append(h.Rounds, rec)
@@ -181,4 +195,13 @@ func (r *recorder) history() History {
 		}
 	}
 	return h
+}
+
+// numberIf is a figure that only some runs have.
+func numberIf(has bool, v float64) *event.Number {
+	if !has {
+		return nil
+	}
+	n := event.Number(v)
+	return &n
 }

@@ -2,6 +2,7 @@
 package sim
 
 import (
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -9,50 +10,110 @@ import (
 // Summary is what one run prints with --output json. Its keys are stable:
 // docs/json.md.
 type Summary struct {
-	RunID        string     `json:"run_id"`
-	Name         string     `json:"name"`
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Seed         uint64     `json:"seed"`
-	Rounds       int        `json:"rounds"`
-	BestRound    int        `json:"best_round"`
-	Returned     string     `json:"returned"` // best or last
-	Stopped      string     `json:"stopped"`
-	Clients      int        `json:"clients"`
-	Hypotheses   int        `json:"hypotheses"`
-	Parameters   int        `json:"parameters"`
-	Metrics      Metrics    `json:"metrics"`
-	Privacy      fl.Privacy `json:"privacy"`
-	ModelSHA256  string     `json:"model_sha256"`
-	ConfigSHA256 string     `json:"config_sha256"`
-	Kernel       string     `json:"kernel"`
-	Version      string     `json:"version"`
-	WallSeconds  float64    `json:"wall_seconds"`
-	Directory    string     `json:"directory"`
-	Report       string     `json:"report"`
+	RunID        string           `json:"run_id"`
+	Name         string           `json:"name"`
+	Dataset      string           `json:"dataset"` // data.kind
+	Algorithm    string           `json:"algorithm"`
+	Mode         string           `json:"mode"`
+	Judge        string           `json:"judge"`
+	Seed         uint64           `json:"seed"`
+	Rounds       int              `json:"rounds"`
+	BestRound    int              `json:"best_round"`
+	Returned     string           `json:"returned"` // best or last
+	Stopped      string           `json:"stopped"`
+	Clients      int              `json:"clients"`
+	Hypotheses   int              `json:"hypotheses"` // models of the server
+	Parameters   int              `json:"parameters"`
+	Metrics      Metrics          `json:"metrics"`
+	Privacy      fl.Privacy       `json:"privacy"`
+	Participants []Line           `json:"participants"` // null where none has a figure or a target of its own
+	Data         *data.LoadReport `json:"data"`         // what was read, and what was left out and why; null for drawn data
+	ModelSHA256  string           `json:"model_sha256"`
+	ConfigSHA256 string           `json:"config_sha256"`
+	Kernel       string           `json:"kernel"`
+	Version      string           `json:"version"`
+	WallSeconds  float64          `json:"wall_seconds"`
+	Directory    string           `json:"directory"`
+	Report       string           `json:"report"`
 }
 
-// Metrics are of the returned models: mean over clients of the root mean squared
-// error (for pictures the cross entropy) under each client's best hypothesis. They
-// are known in simulation only.
+// Metrics are of the returned models, by the run's judge: of held-out clients, each
+// under the model that fits it best, or of every participant's own model on its own
+// held-out examples. They are known in simulation only.
 type Metrics struct {
-	ValidationLoss event.Number `json:"validation_loss"`
-	TrainLoss      event.Number `json:"train_loss"`
-	// Accuracy is the share of the validation clients' pictures that are classified
-	// right, each client under its best model; null for rows.
-	Accuracy *event.Number `json:"accuracy"`
-	// HonestLoss scores every validation row under the model that fits the client's
-	// other rows best; null for pictures.
+	// Loss is what decides when training stops. Of held-out clients it is the mean, over
+	// clients, of the root mean squared error (of classes: the mean loss); of own
+	// held-out examples the mean, over examples, of the squared error (of classes: the
+	// loss).
+	Loss      event.Number `json:"loss"`
+	TrainLoss event.Number `json:"train_loss"` // the same of training examples
+	// Error is the share of wrong answers; null for values.
+	Error *event.Number `json:"error"`
+	// Figures by the task, each with its interval over clients; null for the other task.
+	Accuracy *Figure `json:"accuracy"`
+	LogLoss  *Figure `json:"log_loss"`
+	AUC      *Figure `json:"auc"`
+	RMSE     *Figure `json:"rmse"`
+	MAE      *Figure `json:"mae"`
+	R2       *Figure `json:"r2"`
+	// HonestLoss scores every row of held-out clients under the model that fits the
+	// client's other rows best; null for pictures, and for own examples.
 	HonestLoss *event.Number `json:"honest_loss"`
 	// WorstDistance is the largest distance from a group's true parameters to the
 	// nearest hypothesis; null when the truth is not known.
 	WorstDistance *event.Number `json:"worst_distance"`
+	// Lambda is the median, over participants and coordinates, of what the server set
+	// last, and Shared the share of coordinates that it set to infinity; null unless auto.
+	Lambda *event.Number `json:"lambda"`
+	Shared *event.Number `json:"shared"`
+}
+
+// Figure is a metric over all judged examples, and its 95 % interval over clients.
+type Figure struct {
+	Value event.Number  `json:"value"`
+	Low   *event.Number `json:"low"` // null with fewer than two clients
+	High  *event.Number `json:"high"`
+}
+
+// Line is one participant: what it asked for, what it did, and what came out.
+type Line struct {
+	Name         string        `json:"name"`
+	Examples     int           `json:"examples"`
+	TestExamples int           `json:"test_examples"`
+	Target       Target        `json:"target"`
+	Noise        event.Number  `json:"noise"`
+	Moments      *event.Number `json:"moments_noise"` // of the moments that scale the features; null: none are paid for
+	Batch        int           `json:"batch"`
+	Steps        int           `json:"steps"` // in a round
+	Epsilon      event.Number  `json:"epsilon"`
+	Delta        event.Number  `json:"delta"`
+	Claim        event.Claim   `json:"claim"`
+	Unit         event.Unit    `json:"unit"`
+	Relation     string        `json:"relation"`
+	Trust        event.Trust   `json:"trust"`
+	Sampling     string        `json:"sampling"`
+	Proved       *event.Number `json:"proved_epsilon"` // replace-one; null where epsilon is proved itself, and where nothing is
+	Cluster      *int          `json:"cluster"`        // null: there are none
+	Loss         *event.Number `json:"loss"`           // on its own held-out examples; null: it has none
+	Error        *event.Number `json:"error"`          // share of wrong answers; null for values
+	// ProtectsPerson is the (epsilon, delta) of a person with several records.
+	ProtectsPerson *Target `json:"protects_person"`
+	// Comparable is false for a participant with less than one batch, where the papers'
+	// data had more.
+	Comparable bool `json:"comparable"`
+}
+
+// Target is a participant's wish.
+type Target struct {
+	Epsilon          event.Number `json:"epsilon"`
+	Delta            event.Number `json:"delta"`
+	RecordsPerPerson int          `json:"records_per_person"`
 }
 
 // The reasons why a run ends.
 const (
 	StoppedRounds   = "rounds"   // all rounds were made
-	StoppedPatience = "patience" // no improvement on the validation clients
+	StoppedPatience = "patience" // the judge saw no improvement
 	StoppedBudget   = "budget"   // every client has reached its ceiling
 )
 
@@ -87,16 +148,19 @@ type History struct {
 
 // RoundRecord is one round.
 type RoundRecord struct {
-	Round          int          `json:"round"` // from 1
-	ValidationLoss event.Number `json:"validation_loss"`
+	Round int           `json:"round"` // from 1
+	Loss  event.Number  `json:"loss"`  // by the judge, as of its last judgement
+	Error *event.Number `json:"error"` // share of wrong answers; null for values
 	// MaxLeakage is the largest total epsilon among the clients that ever had a
-	// release in the cluster.
+	// release in the cluster; null where epsilon is not added up round by round.
 	MaxLeakage []event.Number `json:"max_leakage"`
 	Sizes      []int          `json:"sizes"` // releases in every cluster
-	Median     event.Number   `json:"median_epsilon"`
-	Max        event.Number   `json:"max_epsilon"`
+	Median     *event.Number  `json:"median_epsilon"`
+	Max        *event.Number  `json:"max_epsilon"`
 	Declined   int            `json:"declined"`
 	Relocated  int            `json:"relocated"`
+	Lambda     *event.Number  `json:"lambda"`
+	Shared     *event.Number  `json:"shared"`
 	// Hypotheses after the round: the first two coordinates of each.
 	Hypotheses [][2]float64 `json:"hypotheses"`
 }

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -23,11 +23,11 @@ type Simulation struct {
 	examples     int             // of a client, on average
 	learners     []model.Learner // one a worker
 	workers      []fl.Worker
-	algorithm    fl.Algorithm
+	algorithm    *fl.Algorithm
 	sampler      *fl.Sampler
-	validators   *fl.Sampler // nil: all of them, every time
 	participants []fl.Participant
 	pool         *pool.Pool
+	judge        judge
 
 	state    *fl.State
 	progress progress
@@ -35,16 +35,13 @@ type Simulation struct {
 
 	round     fl.Round
 	broadcast fl.Broadcast
-	asked     []int
 	releases  fl.Releases
 	outcome   fl.Outcome
-	losses    []float64
-	errs      []error // by client of the round, looked at if one failed
-	misjudged []error // by worker: why a figure is wrong
+	errs      []error // by client, looked at if one failed
 	failed    atomic.Bool
-	spent     []spending // by client, as of its last release
+	spent     []spending // by client, as of its last release; nil where epsilon is not added up
 	// Method values are made once: a closure a round would be garbage a round.
-	respondOne, validateOne, tallyOrValidateOne, trainLossOne func(worker, i int)
+	respondOne, tallyOrJudgeOne func(worker, i int)
 }
 
 // spending is a client's account in short. Its worker writes it, so that counting does
@@ -56,11 +53,14 @@ type spending struct {
 
 // progress is what decides when to stop and what to return.
 type progress struct {
-	Best      []float64 // hypotheses with the lowest validation loss so far
+	Best      []float64 // hypotheses with the lowest loss so far
 	BestLoss  float64
 	BestRound int
-	Loss      float64
-	Stalled   int // validations since BestRound
+	Loss      float64 // by the judge
+	Error     float64 // share of wrong answers; classes only
+	Lambda    float64 // that the server set; auto only
+	Shared    float64 // share of the coordinates that all share; auto only
+	Stalled   int     // judgements since BestRound
 	Stopped   string
 	Requests  int    // declined
 	Declined  []bool // by client: declined at least once
@@ -79,13 +79,11 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := fits(run, federation); err != nil {
+		return nil, err
+	}
 	if run.Algorithm.ClientsPerRound == 0 {
 		run.Algorithm.ClientsPerRound = len(federation.Train)
-	}
-	var c config.Checker
-	fl.CheckCounts(&c, run.Algorithm, len(federation.Train), len(federation.Validation))
-	if faults := c.Faults(); faults != nil {
-		return nil, faults
 	}
 	m, err := model.Of(run, federation.Shape())
 	if err != nil {
@@ -94,7 +92,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if err := fl.Affordable(run, m.Parameters()); err != nil {
 		return nil, err
 	}
-	group, err := fl.NewGroup(run, m)
+	algorithm, err := fl.New(run, m, len(federation.Train))
 	if err != nil {
 		return nil, err
 	}
@@ -102,41 +100,58 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	a := run.Algorithm
+	a, k := run.Algorithm, len(federation.Train)
 	s := &Simulation{
-		run: run, federation: federation, parameters: group.Model().Parameters(), algorithm: group,
-		sampler:      fl.NewSampler(run.Seed, "client sampling", len(federation.Train), a.ClientsPerRound, a.Sampling == "balanced"),
-		participants: make([]fl.Participant, len(federation.Train)),
+		run: run, federation: federation, parameters: m.Parameters(), algorithm: algorithm,
+		sampler:      fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
+		participants: make([]fl.Participant, k),
 		pool:         pool.New(workers),
 		workers:      make([]fl.Worker, workers),
-		state:        group.Start(),
-		losses:       make([]float64, max(len(federation.Train), len(federation.Validation))),
-		errs:         make([]error, a.ClientsPerRound),
-		misjudged:    make([]error, workers),
-		spent:        make([]spending, len(federation.Train)),
+		state:        algorithm.Start(),
+		errs:         make([]error, k),
+	}
+	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
+		s.spent = make([]spending, k)
 	}
 	for range workers {
-		s.learners = append(s.learners, group.Model().Learner())
-	}
-	if v := a.Stop.ValidationClients; v > 0 && v < len(federation.Validation) {
-		s.validators = fl.NewSampler(run.Seed, "validation sampling", len(federation.Validation), v, false)
+		s.learners = append(s.learners, m.Learner())
 	}
 	for i := range s.participants {
 		s.examples += federation.Train[i].Len()
-		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i]}
-		if err := group.Prepare(&s.participants[i]); err != nil {
-			return nil, err
+		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Uncovered: federation.NotCovered}
+		if federation.Names != nil {
+			s.participants[i].Name = federation.Names[i]
 		}
 	}
-	s.examples = max(1, s.examples/len(s.participants))
+	s.examples = max(1, s.examples/k)
+	s.pool.Each(k, func(_, i int) { s.errs[i] = algorithm.Prepare(&s.participants[i]) })
+	if err := s.firstError(k); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.judge = newJudge(s)
 	s.progress = progress{
 		Loss: math.Inf(1), BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
-		Declined: make([]bool, len(s.participants)), Cluster: slices.Repeat([]int{-1}, len(s.participants)),
+		Declined: make([]bool, k), Cluster: slices.Repeat([]int{-1}, k),
 	}
-	s.record = newRecorder(a.Hypotheses, s.parameters, len(s.participants), s.state.Hypotheses)
-	s.respondOne, s.validateOne, s.trainLossOne = s.respond, s.validate, s.trainLoss
-	s.tallyOrValidateOne = s.tallyOrValidate
+	s.record = newRecorder(len(s.state.Hypotheses)/s.parameters, s.parameters, k, s.state.Hypotheses)
+	s.respondOne, s.tallyOrJudgeOne = s.respond, s.tallyOrJudge
 	return s, nil
+}
+
+// fits holds the run file against the data, once they are known.
+func fits(run config.Run, f *data.Federation) error {
+	var c config.Checker
+	fl.CheckCounts(&c, run, len(f.Train), len(f.Validation))
+	c.Require(run.Judge.By != "own" || len(f.Test) == len(f.Train), "judge.by", "is own, but nobody holds out examples; set data.test_share, or judge by clients")
+	for i, own := range run.Privacy.Silos {
+		c.Require(slices.Contains(f.Names, own.Name), fmt.Sprintf("privacy.silos.%d.name", i),
+			"%q is no participant of data.kind %s; the first ones are %q", own.Name, run.Data.Kind, f.Names[:min(3, len(f.Names))])
+	}
+	if faults := c.Faults(); faults != nil {
+		return faults
+	}
+	return nil
 }
 
 // Run is the run file.
@@ -179,19 +194,23 @@ func (s *Simulation) Step() (bool, error) {
 	if s.releases, err = s.round.Close(); err != nil {
 		return false, err
 	}
-	s.outcome = s.algorithm.Aggregate(s.state, s.releases)
-	validated := s.state.Round%s.run.Algorithm.Stop.Every == 0 || s.state.Round >= s.run.Algorithm.Rounds
-	if validated {
-		n := s.askValidators(s.state.Hypotheses)
-		s.each(n+1, s.tallyOrValidateOne)
-		if err := s.judgeError(); err != nil {
+	if s.outcome = s.algorithm.Aggregate(s.state, s.releases); s.outcome.Err != nil {
+		return false, s.outcome.Err
+	}
+	judged := s.state.Round%s.run.Algorithm.Stop.Every == 0 || s.state.Round >= s.run.Algorithm.Rounds
+	if judged {
+		jobs, err := s.judge.open(s.state.Hypotheses)
+		if err != nil {
 			return false, err
 		}
-		s.progress.Loss = mean(s.losses[:n])
+		s.each(jobs+1, s.tallyOrJudgeOne)
+		if err := s.judge.close(&s.progress); err != nil {
+			return false, err
+		}
 	} else {
 		s.tally()
 	}
-	s.settle(len(s.releases.Clients), validated)
+	s.settle(len(s.releases.Clients), judged)
 	s.record.add(s, s.releases, s.outcome)
 	return s.progress.Stopped == "", nil
 }
@@ -202,7 +221,9 @@ func (s *Simulation) respond(worker, i int) {
 	switch {
 	case err != nil:
 	case released:
-		s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
+		if s.spent != nil {
+			s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
+		}
 		err = s.round.Released(i)
 	default:
 		err = s.round.Declined(i)
@@ -238,75 +259,20 @@ func (s *Simulation) noteDeclined() {
 
 // tally notes where the round's releases fell and what they cost.
 func (s *Simulation) tally() {
-	for i, c := range s.releases.Clients {
-		s.progress.Cluster[c] = s.outcome.Assigned[i]
+	for i, j := range s.outcome.Assigned {
+		s.progress.Cluster[s.releases.Clients[i]] = j
 	}
 	s.record.tally(s, s.releases, s.outcome)
 }
 
-// tallyOrValidate is the tally as the first job, and then the validators: neither
-// needs anything of the other.
-func (s *Simulation) tallyOrValidate(worker, i int) {
+// tallyOrJudge is the tally as the first job, and then the judge's: neither needs
+// anything of the other.
+func (s *Simulation) tallyOrJudge(worker, i int) {
 	if i == 0 {
 		s.tally()
 		return
 	}
-	s.validate(worker, i-1)
-}
-
-// validationLoss is the mean over the round's validation clients. A real
-// federation would have to pay for these losses.
-func (s *Simulation) validationLoss(hypotheses []float64) float64 {
-	n := s.askValidators(hypotheses)
-	s.each(n, s.validateOne)
-	return mean(s.losses[:n])
-}
-
-// askValidators draws the round's validation clients and says how many they are.
-func (s *Simulation) askValidators(hypotheses []float64) int {
-	s.broadcast.Hypotheses, s.asked = hypotheses, nil
-	if s.validators == nil {
-		return len(s.federation.Validation)
-	}
-	s.asked = s.validators.Sample(s.state.Round)
-	return len(s.asked)
-}
-
-func (s *Simulation) validate(worker, i int) {
-	client := i
-	if s.asked != nil {
-		client = s.asked[i]
-	}
-	s.losses[i], _ = s.best(worker, s.broadcast.Hypotheses, &s.federation.Validation[client])
-}
-
-// best is the hypothesis that fits a client best, and its loss. What fails is kept for
-// misjudged.
-func (s *Simulation) best(worker int, hypotheses []float64, c *data.Client) (loss float64, index int) {
-	loss, index, err := model.Best(s.learners[worker], s.parameters, hypotheses, c)
-	if err != nil {
-		s.misjudged[worker] = err
-	}
-	return loss, index
-}
-
-// judgeError is why figures are wrong, if something failed when they were made.
-func (s *Simulation) judgeError() error {
-	err := errors.Join(s.misjudged...)
-	clear(s.misjudged)
-	return err
-}
-
-// trainPictures is how many of a client's pictures its training loss is taken of:
-// all of them would cost more than the training.
-const trainPictures = 20
-
-func (s *Simulation) trainLoss(worker, i int) {
-	c := s.participants[i].Data
-	if c.Images != nil && len(c.Index) > trainPictures {
-		c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:trainPictures]}}
-	}
-	s.losses[i], _ = s.best(worker, s.broadcast.Hypotheses, c)
+	s.judge.score(worker, i-1)
 }
 
 // mean adds in order, so that it does not depend on the workers.
@@ -319,10 +285,10 @@ func mean(values []float64) float64 {
 }
 
 // settle keeps the best models and decides whether the run ends.
-func (s *Simulation) settle(released int, validated bool) {
+func (s *Simulation) settle(released int, judged bool) {
 	p, stop := &s.progress, s.run.Algorithm.Stop
 	switch {
-	case !validated:
+	case !judged:
 	case p.Loss < p.BestLoss:
 		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.state.Round, 0
 		copy(p.Best, s.state.Hypotheses)
@@ -354,8 +320,14 @@ func (s *Simulation) anyoneLeft() bool {
 	return false
 }
 
-// Round is the number of rounds made, and Loss the last validation loss.
-func (s *Simulation) Round() (made int, loss float64) { return s.state.Round, s.progress.Loss }
+// Round is the number of rounds made, and the judge's last figure: the share of wrong
+// answers of own examples' classes, the loss otherwise.
+func (s *Simulation) Round() (made int, figure float64) {
+	if s.run.Judge.By == "own" && s.federation.Shape().Classes > 0 && s.state.Round > 0 {
+		return s.state.Round, s.progress.Error
+	}
+	return s.state.Round, s.progress.Loss
+}
 
 // Returned are the hypotheses that the run returns, one after another.
 func (s *Simulation) Returned() []float64 {
@@ -363,4 +335,41 @@ func (s *Simulation) Returned() []float64 {
 		return s.state.Hypotheses
 	}
 	return s.progress.Best
+}
+
+// ownModels says that every participant's own model is part of what the run returns.
+func (s *Simulation) ownModels() bool {
+	return s.run.Judge.By == "own" || s.algorithm.Outline().Personal
+}
+
+// tensors are the returned models in index order: the server's; every participant's
+// own, where it is judged or kept; and the constants that participants scale their
+// features by, where they paid for them.
+func (s *Simulation) tensors() ([]model.Tensor[float64], error) {
+	var out []model.Tensor[float64]
+	add := func(values []float64, name string, i int, part string) {
+		out = append(out, model.Tensor[float64]{Name: fmt.Sprintf("%s.%d%s", name, i, part), Shape: []int{len(values)}, Values: values})
+	}
+	for j, v := range vectors(s.Returned(), s.parameters) {
+		add(v, "hypothesis", j, "")
+	}
+	if !s.ownModels() {
+		return out, nil
+	}
+	b, err := s.algorithm.Broadcast(s.state)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.participants {
+		own := make([]float64, s.parameters)
+		s.algorithm.Adopt(own, b, &s.participants[i], s.learners[0])
+		add(own, "client", i, "")
+	}
+	for i := range s.participants {
+		if centre, scale, ok := s.participants[i].Moments(); ok {
+			add(centre, "client", i, ".centre")
+			add(scale, "client", i, ".scale")
+		}
+	}
+	return out, nil
 }

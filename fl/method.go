@@ -1,0 +1,88 @@
+package fl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Method is one way of training together, both its halves. It says nothing of privacy:
+// what depends on a participant's data goes through a Guard.
+type Method interface {
+	// Outline is what a protection must know of the method.
+	Outline() Outline
+	// Begin fills the server's state before the first round.
+	Begin(st *State)
+	// Tell adds to a broadcast what the method sends beside the models.
+	Tell(st *State, b *Broadcast)
+	// Respond is the participant's half of a round: it chooses and trains through g, and
+	// has g send the result. It reports whether something was sent.
+	Respond(g Guard, w *Worker, b *Broadcast, p *Participant, out []float64) (released bool, err error)
+	// Aggregate is the server's half: it moves the models on.
+	Aggregate(st *State, r Releases) Outcome
+	// Adopt sets dst to the model that a participant uses once the server is where b
+	// says; with a learner, which may be nil, it can ask the participant's own examples.
+	// It changes nothing.
+	Adopt(dst []float64, b *Broadcast, p *Participant, l model.Learner)
+}
+
+// Outline is what a protection must know of a method.
+type Outline struct {
+	Models   int  // that the server keeps, and participants may choose from
+	Passes   int  // over a participant's examples in a round
+	Chooses  int  // rounds, from the first one, in which participants choose a model
+	Sends    int  // rounds, from the first one, in which something is sent
+	Declares bool // releases end with a Declaration
+	Personal bool // participants keep a model of their own
+	Single   bool // the server needs every participant's release, not their sum alone
+}
+
+// MethodKind is what a method registers: one value in one file.
+type MethodKind struct {
+	Name  string
+	Words string // what it is, in half a sentence
+	// Check holds the run file against what the method can do.
+	Check func(c *config.Checker, run config.Run)
+	New   func(s Setup) (Method, error)
+}
+
+// Setup is what a method or a protection is built from.
+type Setup struct {
+	Run          config.Run
+	Model        model.Model
+	Parameters   int // of Model
+	Participants int
+}
+
+var methods = map[string]MethodKind{}
+
+// RegisterMethod makes a method known to run files. It is called from init functions.
+func RegisterMethod(k MethodKind) {
+	if _, twice := methods[k.Name]; twice {
+		panic("fl: the method " + k.Name + " is registered twice")
+	}
+	methods[k.Name] = k
+}
+
+// Methods are the names of the registered methods, sorted.
+func Methods() []string { return names(methods) }
+
+func names[T any](m map[string]T) []string {
+	out := make([]string, 0, len(m))
+	for name := range m {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func methodOf(run config.Run) (MethodKind, error) {
+	k, ok := methods[run.Algorithm.Kind]
+	if !ok {
+		return k, fmt.Errorf("algorithm.kind %q is not among the registered methods: %s", run.Algorithm.Kind, strings.Join(Methods(), ", "))
+	}
+	return k, nil
+}

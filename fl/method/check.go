@@ -1,0 +1,70 @@
+package method
+
+import (
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// checkOneModel is for methods with one model at the server.
+func checkOneModel(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but %s has one model; allowed: 1", a.Hypotheses, a.Kind)
+	c.Require(a.WarmStart == 0, "algorithm.warm_start", "is %v, but %s has none; allowed: 0", a.WarmStart, a.Kind)
+}
+
+// checkWarmStart is for methods that may first find clusters.
+func checkWarmStart(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	if a.WarmStart == 0 {
+		c.Require(a.Hypotheses == 1, "algorithm.hypotheses", "is %d, but %s has one model; allowed: 1 (or set algorithm.warm_start)", a.Hypotheses, a.Kind)
+		return
+	}
+	c.Require(a.Hypotheses > 1, "algorithm.hypotheses", "is %d: one cluster is no choice; allowed: 2 or more", a.Hypotheses)
+	checkClustering(c, run)
+}
+
+// checkClusters is for methods whose participants choose a cluster.
+func checkClusters(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	c.Require(a.WarmStart == 0, "algorithm.warm_start", "is %v, but %s has none; allowed: 0", a.WarmStart, a.Kind)
+	c.Require(a.Hypotheses > 1 || a.Clustering == "k-means", "algorithm.hypotheses", "is %d: one cluster is no choice; allowed: 2 or more", a.Hypotheses)
+	checkClustering(c, run)
+}
+
+func checkClustering(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	if a.Clustering != "k-means" {
+		return
+	}
+	c.Require(a.Empty != "split", "algorithm.empty", "is split, which needs releases that name their cluster; allowed: keep, relocate")
+	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but k-means weighs all releases the same; allowed: equal (or algorithm.clustering declared)", a.Weights)
+	c.Require(a.Lambda != config.LambdaAuto || a.WarmStart == 0, "algorithm.lambda", "is auto, whose releases say more than a model, and k-means takes models alone; allowed: a number (or algorithm.clustering declared)")
+}
+
+// checkPersonal is for methods that leave everybody a model of its own.
+func checkPersonal(c *config.Checker, run config.Run) {
+	stop := run.Algorithm.Stop
+	c.Require(stop.Return == "last" && stop.Patience == 0, "algorithm.stop",
+		"returns %s with patience %d, but participants keep no own models of earlier rounds; allowed: return last, patience 0", stop.Return, stop.Patience)
+}
+
+func checkLambda(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	auto := a.Lambda == config.LambdaAuto
+	l := a.Lambda.Value()
+	if a.Kind == "mr-mtl" {
+		c.Require(auto || l >= 0, "algorithm.lambda", "is %q; allowed: 0 or more, inf, auto", a.Lambda)
+		c.Require(!auto || run.Privacy.Protects == "example", "algorithm.lambda",
+			"is auto, which balances what participants have apart with the noise of their steps, and under privacy.protects %s steps have none; allowed: a number", run.Privacy.Protects)
+		if a.Prox == "server" || auto {
+			return
+		}
+	} else {
+		c.Require(l >= 0, "algorithm.lambda", "is %q; allowed for %s: 0 or more", a.Lambda, a.Kind)
+		c.Require(a.Prox != "server", "algorithm.prox", "is %q; allowed for %s: outside, inside", a.Prox, a.Kind)
+	}
+	c.Require(math.IsNaN(l) || l*a.Local.Step < 2, "algorithm.lambda",
+		"is %s: with algorithm.local.step %v the regulariser's steps grow without bound; allowed: less than %.4g (or prox: server with mr-mtl)",
+		a.Lambda, a.Local.Step, 2/a.Local.Step)
+}

@@ -1,0 +1,60 @@
+package method
+
+import (
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+func init() {
+	fl.RegisterMethod(fl.MethodKind{
+		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there",
+		Check: func(c *config.Checker, run config.Run) {
+			checkWarmStart(c, run)
+			checkPersonal(c, run)
+		},
+		New: func(s fl.Setup) (fl.Method, error) {
+			warm, a := warmRounds(s.Run), s.Run.Algorithm
+			return &finetuning{newCentres(s, warm, max(warm, roundsOf(a.FederatedShare, a.Rounds)), false)}, nil
+		},
+	})
+}
+
+// finetuning is FedAvg for a share of the rounds, and then every participant alone from
+// there (paper 002, appendix B.3).
+type finetuning struct{ centres }
+
+func (m *finetuning) Outline() fl.Outline {
+	o := m.outline()
+	o.Personal, o.Sends = true, m.federated
+	return o
+}
+
+func (m *finetuning) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+	if b.Round < m.federated {
+		return m.trainCentre(g, w, b, p, out)
+	}
+	if b.Round == m.federated { // from the model that all agreed on
+		chosen, err := m.cluster(g, b, p)
+		if err != nil {
+			return false, err
+		}
+		copy(p.Personal, m.centre(b, chosen))
+	}
+	return m.trainAlone(g, w, b, p, out)
+}
+
+func (m *finetuning) Aggregate(st *fl.State, r fl.Releases) fl.Outcome {
+	if st.Round > m.federated {
+		return fl.Outcome{}
+	}
+	return m.centres.Aggregate(st, r)
+}
+
+func (m *finetuning) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
+	if b.Round <= m.federated {
+		m.adoptCentre(dst, b, p, l)
+		return
+	}
+	copy(dst, p.Personal)
+}

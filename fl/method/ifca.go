@@ -1,0 +1,43 @@
+package method
+
+import (
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+func init() {
+	fl.RegisterMethod(fl.MethodKind{
+		Name: "ifca", Words: "one model for every cluster; participants choose theirs",
+		Check: func(c *config.Checker, run config.Run) { checkClusters(c, run) },
+		New:   func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
+	})
+	fl.RegisterMethod(fl.MethodKind{
+		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them",
+		Check: func(c *config.Checker, run config.Run) {
+			checkClusters(c, run)
+			c.Require(run.Algorithm.Clustering == "k-means", "algorithm.clustering", "is %q, but in Algorithm 1 releases name no cluster; allowed: k-means (or algorithm.kind ifca)", run.Algorithm.Clustering)
+		},
+		New: func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
+	})
+}
+
+// clustered is one model for every cluster, which participants choose by their own data
+// in a share of the rounds: IFCA (Ghosh et al. 2020) or HypCluster where they name it,
+// Algorithm 1 where the server clusters what it gets.
+type clustered struct{ centres }
+
+func newClustered(s fl.Setup) *clustered {
+	a := s.Run.Algorithm
+	return &clustered{newCentres(s, roundsOf(a.Selection.Share, a.Rounds), a.Rounds, false)}
+}
+
+func (m *clustered) Outline() fl.Outline { return m.outline() }
+
+func (m *clustered) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+	return m.trainCentre(g, w, b, p, out)
+}
+
+func (m *clustered) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
+	m.adoptCentre(dst, b, p, l)
+}

@@ -1,0 +1,79 @@
+package method
+
+import (
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+func init() {
+	fl.RegisterMethod(fl.MethodKind{
+		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster",
+		Check: func(c *config.Checker, run config.Run) {
+			checkWarmStart(c, run)
+			checkPersonal(c, run)
+			checkLambda(c, run)
+		},
+		New: func(s fl.Setup) (fl.Method, error) {
+			warm, lambda := warmRounds(s.Run), s.Run.Algorithm.Lambda
+			return &meanRegularised{centres: newCentres(s, warm, warm, lambda == config.LambdaAuto), lambda: lambda.Value()}, nil
+		},
+	})
+}
+
+// meanRegularised is MR-MTL (paper 002, algorithm 1): every silo keeps its own model
+// and is drawn to the mean of all; after a warm start to that of its cluster
+// (algorithm 2).
+type meanRegularised struct {
+	centres
+	lambda float64   // NaN: auto
+	spread estimator // auto: what the server learns from releases
+}
+
+func (m *meanRegularised) Outline() fl.Outline {
+	o := m.outline()
+	o.Personal, o.Single = true, o.Single || m.auto()
+	return o
+}
+
+// drawn says that participants are drawn to the mean after the round. An automatic lambda
+// needs it: only then the update is the data's part alone.
+func (m *meanRegularised) drawn() bool { return m.Run.Algorithm.Prox == "server" || m.auto() }
+
+// Respond trains the participant's own model and sends it.
+func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+	if b.Round < m.federated {
+		return m.trainCentre(g, w, b, p, out)
+	}
+	chosen, err := m.cluster(g, b, p)
+	if err != nil {
+		return false, err
+	}
+	mean := m.centre(b, chosen)
+	copy(w.Theta, p.Personal)
+	reg := fl.Pull{}
+	if m.drawn() {
+		m.draw(w.Theta, mean, b.Memory, &p.Plan)
+	} else if m.lambda > 0 {
+		reg = w.Towards(mean, m.lambda)
+	}
+	if err := g.Train(b, p, w.Theta, mean, reg); err != nil {
+		return false, err
+	}
+	copy(p.Personal, w.Theta)
+	return m.send(g, b, p, out, w.Theta, mean, chosen)
+}
+
+// Adopt is the participant's own model, drawn to the last mean if that is how it is
+// drawn.
+func (m *meanRegularised) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, _ model.Learner) {
+	copy(dst, p.Personal)
+	if m.drawn() && len(b.Hypotheses) == m.means.Models*m.n {
+		m.draw(dst, m.centre(b, max(0, min(p.Cluster, m.means.Models-1))), b.Memory, &p.Plan)
+	}
+}
+
+// draw is drawBy with a participant's own numbers.
+func (m *meanRegularised) draw(theta, mean, told []float64, plan *fl.Plan) {
+	m.drawBy(theta, mean, told, plan.Variance(), float64(plan.Steps), m.size(plan.Weight))
+}

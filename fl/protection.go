@@ -1,0 +1,92 @@
+package fl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// Protection is what a run does so that releases tell little. One value prices and
+// draws: what a participant is charged is what its Guard may draw.
+type Protection interface {
+	// Prepare settles what follows from a participant's public numbers, before its first
+	// round.
+	Prepare(p *Participant) error
+	// Announce completes a broadcast with the round's public numbers.
+	Announce(b *Broadcast) error
+	// Guard is the protection with one worker's memory.
+	Guard() (Guard, error)
+	// Gather is what the server does to a round's releases before the method sees them.
+	Gather(st *State, r Releases) (Releases, error)
+	// Bounds are those of the values of a release's model.
+	Bounds() []Bound
+	// Price is what a round costs, from public numbers alone: a participant can decline
+	// before it touches its data, and its declining tells nothing of them. False: rounds
+	// have no price of their own, PriceAhead is for all.
+	Price(b *Broadcast) (r event.Release, ok bool, err error)
+	// PriceAhead is what the rounds from one on cost a participant that is asked in all
+	// of them, as one release; rounds says how many that are.
+	PriceAhead(p *Participant, from int) (r event.Release, rounds int, err error)
+	// Spend is what a participant has spent, and, where that number is heuristic, what is
+	// proved for the same releases (nil otherwise).
+	Spend(p *Participant) (account.Guarantee, *account.Guarantee, error)
+	// Describe adds to a run's statement what only the protection knows.
+	Describe(p *Privacy)
+}
+
+// Guard does a participant's private work in a round. What it lets out, and whether it
+// does, depends on the participant's data through paid mechanisms alone.
+type Guard interface {
+	// Open begins a round. A protection whose price is known before pays here; false
+	// means that the participant declines.
+	Open(b *Broadcast, p *Participant) (bool, error)
+	// Choose is the server's model that the participant goes on with.
+	Choose(b *Broadcast, p *Participant) (int, error)
+	// Train makes one pass over the participant's examples. What leaves the finite numbers
+	// ends in centre, which is public, and a Mishap.
+	Train(b *Broadcast, p *Participant, theta, centre []float64, reg Pull) error
+	// Send writes to out what the participant releases of theta, which it holds against
+	// centre, one of the server's models. False means that it declines.
+	Send(b *Broadcast, p *Participant, out, theta, centre []float64) (bool, error)
+}
+
+// Pull is a regulariser's gradient, Slope*theta + Offset; none if Offset is nil.
+type Pull struct {
+	Slope  float64
+	Offset []float64
+}
+
+// ProtectionKind is what a protection registers: one value in one file.
+type ProtectionKind struct {
+	Name  string
+	Words string // what it protects, in half a sentence
+	// Check holds the run file against what the protection can cover. Every fault is a
+	// sentence about privacy or mathematics.
+	Check func(c *config.Checker, run config.Run, o Outline)
+	New   func(s Setup, o Outline) (Protection, error)
+}
+
+var protections = map[string]ProtectionKind{}
+
+// RegisterProtection makes a protection known to run files. It is called from init
+// functions.
+func RegisterProtection(k ProtectionKind) {
+	if _, twice := protections[k.Name]; twice {
+		panic("fl: the protection " + k.Name + " is registered twice")
+	}
+	protections[k.Name] = k
+}
+
+// Protections are the names of the registered protections, sorted.
+func Protections() []string { return names(protections) }
+
+func protectionOf(run config.Run) (ProtectionKind, error) {
+	k, ok := protections[run.Privacy.Protects]
+	if !ok {
+		return k, fmt.Errorf("privacy.protects %q is not among the registered protections: %s", run.Privacy.Protects, strings.Join(Protections(), ", "))
+	}
+	return k, nil
+}

@@ -1,0 +1,128 @@
+package fl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+)
+
+// StateSpends is the statement about a run whose participants spent this on their
+// examples, or on themselves: the largest epsilon and delta of all. Proved may hold nil;
+// notCovered is what the data's preparation leaves out.
+func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.Guarantee, notCovered []string) (Privacy, error) {
+	totals := make([]float64, len(spends))
+	for i := range spends {
+		totals[i] = spends[i].Epsilon
+	}
+	median, most := MedianAndMax(totals)
+	for _, s := range spends {
+		if s.Claim == event.ClaimNone { // one silo without a target leaves the federation without one
+			spends, proved = []account.Guarantee{s}, []*account.Guarantee{nil}
+			break
+		}
+	}
+	all, err := account.Federation(spends...)
+	if err != nil {
+		return Privacy{}, err
+	}
+	p := Privacy{
+		Statement: all.Statement(), Protects: run.Privacy.Protects,
+		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier), MedianEpsilon: event.Number(median), MaxEpsilon: event.Number(most),
+		Assumes: []string{"nobody is in two silos: for such a person their numbers add up"},
+	}
+	if all.Unit == event.UnitClient {
+		notCovered = nil // what a silo does with its own rows is part of the silo
+	}
+	p.NotCovered = append(p.NotCovered, notCovered...)
+	p.NotCovered = append(p.NotCovered, spendsNotCovered(run, all)...)
+	if !slices.Contains(proved, nil) {
+		lines := make([]account.Guarantee, len(proved))
+		for i, g := range proved {
+			lines[i] = *g
+		}
+		sound, err := account.Federation(lines...)
+		if err != nil {
+			return Privacy{}, err
+		}
+		statement := sound.Statement()
+		statement.NotCovered = append(statement.NotCovered, notCovered...)
+		statement.NotCovered = append(statement.NotCovered, spendsNotCovered(run, sound)...)
+		p.Proved = &statement
+	}
+	p.Says = saysOf(run)
+	return p, nil
+}
+
+func spendsNotCovered(run config.Run, all account.Guarantee) []string {
+	if all.Claim == event.ClaimNone {
+		return nil
+	}
+	var list []string
+	shuffled := run.Algorithm.Mode != "sound" && all.Unit == event.UnitExample
+	if shuffled && all.Claim == event.ClaimHeuristic {
+		list = append(list, "shuffled batches: their accounting as Poisson samples is not proved")
+	}
+	if shuffled || run.Privacy.Relation == string(event.ReplaceOne) {
+		list = append(list, "the number of a silo's examples: it is declared public")
+	}
+	if all.Unit == event.UnitExample && run.Algorithm.Selection.Rule == "best" && run.Algorithm.Hypotheses > 1 {
+		list = append(list, "group membership: participants choose their cluster by their examples, and nobody pays for it (algorithm.selection.rule best)")
+	}
+	if run.Privacy.Protects == "client" {
+		list = append(list, "single updates, from the server: it sees them before the noise is added")
+	}
+	return append(list, arithmetic(run.Privacy.Noise))
+}
+
+func saysOf(run config.Run) []string {
+	says := []string{"taking part costs nothing beside what a silo's own target allows"}
+	a, p := run.Algorithm, run.Privacy
+	private := p.Protects == "example"
+	if private && slices.Contains([]string{"mr-mtl", "mocha"}, a.Kind) {
+		says = append(says, "what a silo sends reveals its own model: that model is protected by the silo's own privacy, as every step of it is noised")
+	}
+	if private && a.Kind == "local" {
+		says = append(says, "nothing is sent: the number protects the examples from whoever uses the silo's model")
+	}
+	if private && run.Data.Standardise == string(data.ByPaid) {
+		says = append(says, saysMoments(run))
+	}
+	if p.RecordsPerPerson > 1 {
+		says = append(says, "a person may have several records: every silo must bound them itself; the target was converted by group privacy")
+	}
+	if a.Lambda == config.LambdaAuto && a.Kind == "mr-mtl" {
+		says = append(says, "lambda was set from what was released already: it costs nothing more")
+	}
+	return says
+}
+
+// saysMoments tells what features were scaled by.
+func saysMoments(run config.Run) string {
+	return fmt.Sprintf("features are scaled by every silo's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
+		run.Privacy.MomentsShare, rangesOf(run.Data))
+}
+
+// rangesOf lists public ranges, features of the same one together.
+func rangesOf(d config.Data) string {
+	centre, scale := data.PublicRange(d)
+	var ranges []string
+	var features [][]string
+	for j := range min(len(centre), len(scale)) {
+		text := fmt.Sprintf("%v to %v", centre[j]-scale[j], centre[j]+scale[j])
+		at := slices.Index(ranges, text)
+		if at < 0 {
+			at = len(ranges)
+			ranges, features = append(ranges, text), append(features, nil)
+		}
+		features[at] = append(features[at], fmt.Sprint(j))
+	}
+	for i, f := range features {
+		ranges[i] += " (features " + strings.Join(f, ", ") + ")"
+	}
+	return strings.Join(ranges, ", ")
+}
