@@ -166,7 +166,7 @@ func (p *canaryPlan) expected(share float64) float64 {
 // judge turns the scores of all runs into bounds.
 func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 	o, g := p.o, p.game
-	privacy, err := fl.StateSilos(g.run, []account.Guarantee{p.claim}, []*account.Guarantee{nil}, nil)
+	privacy, err := fl.StateSpends(g.run, []account.Guarantee{p.claim}, []*account.Guarantee{nil}, nil)
 	if err != nil {
 		return Canary{}, err
 	}

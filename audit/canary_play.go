@@ -19,7 +19,7 @@ import (
 // through all its rounds; the server sends what it likes and sees what comes back.
 type canaryGame struct {
 	run        config.Run
-	algorithm  fl.Algorithm
+	algorithm  *fl.Algorithm
 	silo       [2]data.Client // without the canary, with it
 	prepared   [2]fl.Participant
 	parameters int

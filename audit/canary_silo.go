@@ -25,7 +25,8 @@ func CheckCanary(run config.Run) config.Faults {
 	var c config.Checker
 	d, a, p := run.Data, run.Algorithm, run.Privacy
 	shape, _ := data.ShapeOf(d)
-	c.Require(d.OfSilos() && !shape.Pictures(), "data.kind", "is %q; a canary is a row of a silo: allowed: school, vehicle, gleam", d.Kind)
+	c.Require(!shape.Pictures(), "data.kind", "is %q; a canary is a row: allowed: data of rows", d.Kind)
+	c.Require(p.Protects == "example", "privacy.protects", "is %q; a canary is one example: allowed: example", p.Protects)
 	c.Require(a.Kind == "fedavg" && a.WarmStart == 0, "algorithm.kind", "is %q with warm_start %v; the canary audit plays fedavg without a warm start", a.Kind, a.WarmStart)
 	c.Require(a.Mode == "sound", "algorithm.mode", "is %q; allowed: sound, where claims are proved", a.Mode)
 	c.Require(p.Relation == string(event.AddRemove), "privacy.relation", "is %q; the canary is there or not: allowed: add-remove, with privacy.public_size", p.Relation)

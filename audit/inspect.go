@@ -11,7 +11,6 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/kernel"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // Names of the attacks.
@@ -104,20 +103,19 @@ func Inspect(ctx context.Context, run config.Run, folder *data.Folder, o Inspect
 	if err != nil {
 		return Inspection{}, err
 	}
-	u, p, err := release(run, m, &mine, o)
+	g, err := fl.New(run, m, max(1, len(f.Train)))
+	if err != nil {
+		return Inspection{}, err
+	}
+	u, p, err := release(g, run, &mine, o)
 	if err != nil {
 		return Inspection{}, err
 	}
 	out := Inspection{
 		Client: o.Client, Examples: trainedOn(run, &mine), Steps: u.Steps, Parameters: m.Parameters(), Kind: "rows",
 		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier), Hypothesis: u.hypothesis,
-		Privacy: fl.StatePrivacy(run, []fl.Participant{*p}, m.Parameters(), 0, 0),
+		Privacy: g.StateUpdates([]fl.Participant{*p}),
 	}
-	g, err := fl.NewGroup(run, m)
-	if err != nil {
-		return Inspection{}, err
-	}
-	g.DescribeLayers(&out.Privacy)
 	if mine.Images != nil {
 		out.Kind = "pictures"
 	}
@@ -154,11 +152,7 @@ type update struct {
 }
 
 // release is the pipeline's own: what fl sends for the client in one round.
-func release(run config.Run, m model.Model, mine *data.Client, o InspectOptions) (update, *fl.Participant, error) {
-	g, err := fl.NewGroup(run, m)
-	if err != nil {
-		return update{}, nil, err
-	}
+func release(g *fl.Algorithm, run config.Run, mine *data.Client, o InspectOptions) (update, *fl.Participant, error) {
 	state := g.Start()
 	if o.Hypotheses != nil {
 		if len(o.Hypotheses) != len(state.Hypotheses) {
@@ -171,7 +165,10 @@ func release(run config.Run, m model.Model, mine *data.Client, o InspectOptions)
 		return update{}, nil, err
 	}
 	p := &fl.Participant{ID: o.Client, Data: mine}
-	sent := make([]float64, m.Parameters())
+	if err := g.Prepare(p); err != nil {
+		return update{}, nil, err
+	}
+	sent := make([]float64, g.ReleaseLength())
 	ok, err := fl.RespondOpenly(g, new(fl.Worker), b, p, sent)
 	if err != nil {
 		return update{}, nil, err

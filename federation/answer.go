@@ -211,7 +211,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 		return false, err
 	case !released:
 		return false, fmt.Errorf("%w: the run's own ceiling is reached", fl.ErrRefused)
-	case !pay.paid:
+	case !pay.paid && b.Round < s.half.Algorithm.Outline().Sends:
 		return false, errors.New("the method made a release that it did not pay for; it is not sent")
 	}
 	fl.Clamp(s.out, s.half.Algorithm.ReleaseBounds())
@@ -230,7 +230,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 // recall is the participant as it was before a round.
 func (s *session) recall(round int) (*fl.Participant, error) {
 	me := s.first
-	me.Personal = slices.Clone(me.Personal)
+	me.Personal, me.Last = slices.Clone(me.Personal), slices.Clone(me.Last)
 	if err := s.memory.Recall(s.plan.Run, round, &me); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPersist, err)
 	}

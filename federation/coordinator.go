@@ -30,7 +30,7 @@ type Coordinator struct {
 	index     map[string]int
 	start     int // participants that must be present before the first round
 	model     model.Model
-	algorithm fl.Algorithm
+	algorithm *fl.Algorithm
 	bounds    []fl.Bound // of a release's values
 	sampler   *fl.Sampler
 	store     patient     // for the loop
@@ -104,10 +104,8 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !run.Data.OfSilos() {
-		if err := fl.Affordable(run, m.Parameters()); err != nil {
-			return nil, err
-		}
+	if err := fl.Affordable(run, m.Parameters()); err != nil {
+		return nil, err
 	}
 	algorithm, err := fl.New(run, m, len(t.Names))
 	if err != nil {

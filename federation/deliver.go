@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/federation/wire"
-	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -115,12 +114,8 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	return err
 }
 
-// personal is the model that the method leaves this participant, if it leaves one.
+// personal is the model that the method leaves this participant to use.
 func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished) ([]float64, error) {
-	method, ok := s.half.Algorithm.(fl.Personal)
-	if !ok {
-		return nil, nil
-	}
 	raw, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetBroadcast(), s.mostBroadcast())
 	if err != nil {
 		return nil, err
@@ -137,9 +132,7 @@ func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished
 		return nil, err
 	}
 	own := make([]float64, s.parameters)
-	method.Adopt(own, b, me)
-	if silo, ok := method.(*fl.Silo); ok {
-		p.report.Centre, p.report.Scale, _ = silo.Moments(me)
-	}
+	s.half.Algorithm.Adopt(own, b, me, s.half.Learner)
+	p.report.Centre, p.report.Scale, _ = me.Moments()
 	return own, nil
 }

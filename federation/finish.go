@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -23,7 +22,7 @@ func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, err
 	if closed == 0 {
 		return c.fail(ctx, Finished{Rounds: c.state.Round, Abandoned: abandoned, Stopped: stopped})
 	}
-	models, err := modelFile(serverTensors(c.run), c.state.Hypotheses, c.model.Parameters())
+	models, err := modelFile("hypothesis", c.state.Hypotheses, c.model.Parameters())
 	if err != nil {
 		return Finished{}, err
 	}
@@ -94,14 +93,6 @@ func (c *Coordinator) history(ctx context.Context) (abandoned, closed int, err e
 
 // Models are the returned models of a finished run, as safetensors.
 func (f Finished) Models() []byte { return f.models.bytes }
-
-// serverTensors is what a simulation calls the server's models.
-func serverTensors(run config.Run) string {
-	if run.Data.OfSilos() {
-		return "server"
-	}
-	return "hypothesis"
-}
 
 // modelFile is the file of the models that a run returns: the same bytes as a
 // simulation's. Beside them it may hold what is needed to use them.

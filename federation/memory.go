@@ -17,7 +17,7 @@ import (
 )
 
 // memoryMagic stands first in a participant's memory; the number is its version.
-const memoryMagic = "coterie memory 1\n"
+const memoryMagic = "coterie memory 2\n"
 
 // Memory is what a participant keeps of one run besides its ledger: its own model
 // above all. What holds after a round is saved before the round's release is
@@ -41,10 +41,9 @@ type FileMemory struct{ dir string }
 type remembered struct {
 	Run      string
 	Round    int // after which it holds
-	Personal []float64
+	Kept     fl.Kept
 	Account  account.Metric
 	Switch   float64
-	Paid     fl.SiloPaid
 }
 
 // OpenMemory uses or makes the folder of a run's memory.
@@ -63,7 +62,7 @@ func (m *FileMemory) file(round int) string {
 
 // Save writes a file of its own and drops those that no round can begin from.
 func (m *FileMemory) Save(run string, round int, p *fl.Participant) error {
-	body, err := encodeGob(remembered{Run: run, Round: round, Personal: p.Personal, Account: p.Account, Switch: p.Switch, Paid: p.Paid})
+	body, err := encodeGob(remembered{Run: run, Round: round, Kept: p.Kept, Account: p.Account, Switch: p.Switch})
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (m *FileMemory) read(run string, round int, p *fl.Participant) error {
 	if r.Run != run || r.Round != round {
 		return fmt.Errorf("%s belongs to round %d of run %q", path, r.Round+1, r.Run)
 	}
-	p.Personal, p.Account, p.Switch, p.Paid = r.Personal, r.Account, r.Switch, r.Paid
+	p.Kept, p.Account, p.Switch = r.Kept, r.Account, r.Switch
 	return nil
 }
 

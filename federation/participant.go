@@ -52,9 +52,11 @@ type ParticipantOptions struct {
 
 // Half is the participant's half of a method, over its own data.
 type Half struct {
-	Algorithm  fl.Algorithm
+	Algorithm  *fl.Algorithm
 	Parameters int // of one model
 	Data       *data.Client
+	// Learner asks the participant's own examples which model to use; nil: nobody does.
+	Learner model.Learner
 	Name       string // of the silo; a target in the run file may name it
 	// Respond takes the algorithm's place, if it is not nil.
 	Respond func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error)

@@ -112,8 +112,7 @@ func Suitable(run config.Run) error {
 // addsNoise says whether participants add noise, by the run file or by a target of
 // their own.
 func addsNoise(run config.Run) bool {
-	p := run.Privacy
-	return p.NoiseMultiplier > 0 || (run.Data.OfSilos() && (p.Epsilon > 0 || len(p.Silos) > 0))
+	return run.Privacy.Protects != "nothing"
 }
 
 // Seeded says whether what a run draws can be repeated, and so its noise subtracted,

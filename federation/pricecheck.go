@@ -61,24 +61,21 @@ func (p *Participant) planned(s *session) (price prices, err error) {
 	case s.half.Respond != nil:
 		return price, nil // another than the method answers, and does not say what it costs
 	}
-	switch a := s.half.Algorithm.(type) {
-	case *fl.Silo:
-		price.all, err = a.Price(&s.first, next)
-		price.one, price.rounds = price.all, rounds
-	case *fl.Group:
-		me, err := s.recall(next)
-		if err != nil {
-			return price, err
-		}
-		if price.all, price.rounds, err = a.PriceFrom(next, me.Account); err != nil {
-			return price, fmt.Errorf("%w: the plan has no price: %w", fl.ErrRefused, err)
-		}
+	me, err := s.recall(next)
+	if err != nil {
+		return price, err
+	}
+	if price.all, price.rounds, err = s.half.Algorithm.PriceAhead(me, next); err != nil {
+		return price, fmt.Errorf("%w: the plan has no price: %w", fl.ErrRefused, err)
+	}
+	price.one = price.all
+	if price.all.Relation == event.Metric {
 		price.one = first(price.all)
 	}
-	return price, err
+	return price, nil
 }
 
-// first is one round of a group's price.
+// first is one round of a price that lists them.
 func first(all event.Release) event.Release {
 	switch e := all.What.(type) {
 	case event.Repeated:
@@ -112,16 +109,20 @@ func (p *Participant) affords(s *session, slot ledger.Slot, b fl.Broadcast) erro
 		return nil // paid for before: Reserve sees to it that it is the same release
 	}
 	var r event.Release
-	switch group, ok := s.half.Algorithm.(*fl.Group); {
+	switch {
 	case s.half.Planned != nil:
 		r = *s.half.Planned
-	case ok && s.half.Respond == nil:
-		var err error
-		if r, err = group.Price(b); err != nil {
+	case s.half.Respond != nil:
+		return nil
+	default:
+		one, ok, err := s.half.Algorithm.Price(b)
+		if err != nil {
 			return fmt.Errorf("%w: what the server broadcast has no price: %w", fl.ErrRefused, err)
 		}
-	default:
-		return nil // a silo's rounds are priced by the plan alone, all at once: see fits
+		if !ok || b.Round >= s.half.Algorithm.Outline().Sends {
+			return nil // rounds are priced by the plan alone, all at once (see fits), or nothing is sent
+		}
+		r = one
 	}
 	if err := p.o.Policy.AllowsRelease(r); err != nil {
 		return err

@@ -37,7 +37,7 @@ func halfOf(f JoinFile, rows *data.Client, folder *data.Folder) func(context.Con
 			h.Close = child.Close
 			if child.Mode() == trainer.ModeMethod {
 				m, h.Failure = child.InPlaceOf(m), child.Failure
-				h.NotCovered = trainer.NotCovered(run.Data.OfSilos() && run.Algorithm.Kind != "dp-fedavg")
+				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}
 		}
 		if err := h.fill(f, rows, folder, child, plan, run, private, index, m); err != nil {
@@ -58,6 +58,7 @@ func (h *Half) fill(f JoinFile, rows *data.Client, folder *data.Folder, child *t
 	if h.Algorithm, err = fl.New(private, m, plan.Participants); err != nil {
 		return err
 	}
+	h.Learner = m.Learner()
 	if f.Data.Kind == "trainer" {
 		h.Data = child.Client()
 	} else if err := h.load(f.Data, rows, folder, plan.Shape, run, index); err != nil {

@@ -108,7 +108,7 @@ func (a *Algorithm) Broadcast(st *State) (Broadcast, error) {
 // paid mechanisms alone; training that leaves the finite numbers ends in a fixed
 // release and a Mishap.
 func (a *Algorithm) Respond(w *Worker, b Broadcast, p *Participant, out []float64) (released bool, err error) {
-	if w.guard == nil {
+	if w.owner != a {
 		if err := a.ready(w); err != nil {
 			return false, err
 		}
@@ -127,11 +127,14 @@ func (a *Algorithm) Respond(w *Worker, b Broadcast, p *Participant, out []float6
 
 // ready gives a worker its memory.
 func (a *Algorithm) ready(w *Worker) (err error) {
-	w.guard, err = a.protection.Guard()
+	if w.guard, err = a.protection.Guard(); err != nil {
+		return err
+	}
+	w.owner = a
 	// Two workers' small vectors must not share a cache line.
 	n := a.setup.Parameters
 	w.Theta = make([]float64, n, max(n, 32))
-	return err
+	return nil
 }
 
 // Aggregate is the server's half: it moves the state on by one round.
@@ -204,9 +207,10 @@ func RespondOpenly(a *Algorithm, w *Worker, b Broadcast, p *Participant, out []f
 	return released, err
 }
 
-// Worker is the memory that one goroutine reuses, for one algorithm.
+// Worker is the memory that one goroutine reuses, for one algorithm at a time.
 type Worker struct {
 	Theta  []float64 // room for a model
+	owner  *Algorithm
 	guard  Guard
 	offset []float64
 	sent   Broadcast

@@ -185,8 +185,8 @@ func (p *Plan) settleTuning() error {
 			faults = append(faults, fmt.Errorf("%w: "+format, append([]any{config.ErrInvalid}, args...)...))
 		}
 	}
-	require(p.Base.Data.OfSilos() && a.Kind == "mr-mtl" && a.WarmStart == 0 && a.Lambda != config.LambdaAuto,
-		"charged tuning is of algorithm.kind mr-mtl, with a fixed lambda and no warm start: trials follow the means of a pivot run at that public lambda")
+	require(p.Base.Privacy.Protects == "example" && p.Base.Judge.By == "own" && a.Kind == "mr-mtl" && a.WarmStart == 0 && a.Lambda != config.LambdaAuto,
+		"charged tuning is of algorithm.kind mr-mtl under privacy.protects example, judged by own examples, with a fixed lambda and no warm start: trials follow the means of a pivot run at that public lambda")
 	require(p.Base.Privacy.Epsilon > 0 && p.Base.Privacy.NoiseMultiplier == 0, "charged tuning needs privacy.epsilon: the noise follows from it")
 	require(p.Base.Privacy.RecordsPerPerson <= 1, "privacy.records_per_person: charged tuning knows one record a person only")
 	require(p.Base.Data.Standardise != "paid", "data.standardise: charged tuning has no charge for moments; allowed: silo (paper accounting), public, none")

@@ -187,37 +187,28 @@ func (o Options) remember(ctx context.Context, run config.Run, into *made) error
 	return sim.WriteFile(path, append(text, '\n'))
 }
 
-// simulate makes one run in memory, of either family.
+// simulate makes one run in memory.
 func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, error) {
-	s, err := sim.Open(run, folder)
+	s, err := sim.New(run, folder)
 	if err != nil {
 		return made{}, err
 	}
 	defer s.Close()
-	switch s := s.(type) {
-	case *sim.Silos:
-		if err := toTheEnd(ctx, s.Step); err != nil {
-			return made{}, err
-		}
-		res, err := s.Result()
-		if err != nil {
-			return made{}, err
-		}
-		if res.Metrics.TestError != nil {
-			return boil("test_error", *res.Metrics.TestError, res.Privacy)
-		}
-		return boil("test_mse", *res.Metrics.TestMSE, res.Privacy)
-	case *sim.Simulation:
-		if err := toTheEnd(ctx, s.Step); err != nil {
-			return made{}, err
-		}
-		res, err := s.Result()
-		if err != nil {
-			return made{}, err
-		}
-		return boil("validation_loss", res.Metrics.ValidationLoss, res.Privacy)
+	if err := toTheEnd(ctx, s.Step); err != nil {
+		return made{}, err
 	}
-	return made{}, fmt.Errorf("sweep: runs of this family are not known")
+	res, err := s.Result()
+	if err != nil {
+		return made{}, err
+	}
+	text, err := json.Marshal(res.Privacy)
+	if err != nil {
+		return made{}, err
+	}
+	if run.Judge.By == "own" && res.Metrics.Error != nil {
+		return made{Metric: "error", Value: *res.Metrics.Error, Privacy: text}, nil
+	}
+	return made{Metric: "loss", Value: res.Metrics.Loss, Privacy: text}, nil
 }
 
 func toTheEnd(ctx context.Context, step func() (bool, error)) error {
@@ -231,9 +222,4 @@ func toTheEnd(ctx context.Context, step func() (bool, error)) error {
 		}
 	}
 	return nil
-}
-
-func boil(metric string, value event.Number, privacy any) (made, error) {
-	text, err := json.Marshal(privacy)
-	return made{Metric: metric, Value: value, Privacy: text}, err
 }

@@ -13,7 +13,7 @@ import (
 // pivot is the one run that is sent: every silo trains at the public setting, and
 // trials follow the means that it leaves (paper 002, appendix E.3).
 type pivot struct {
-	algorithm *fl.Silo
+	algorithm *fl.Algorithm
 	silos     []fl.Participant
 	sent      []fl.Broadcast // of every round, and of the end
 }

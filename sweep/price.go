@@ -13,7 +13,7 @@ import (
 // rounds, which are sent, and the best of a random number of trials, each of which
 // makes as many rounds and tells a noised score (docs/proofs/tuning.md).
 type price struct {
-	algorithm *fl.Silo
+	algorithm *fl.Algorithm
 	silo      *fl.Participant
 	worker    *fl.Worker
 	rounds    int64
@@ -74,7 +74,7 @@ func (p price) orders() []float64 {
 // cost is what a bill comes to at the silo's delta.
 func (p price) cost(r event.Release) (account.Guarantee, error) {
 	delta := p.silo.Plan.Target.Delta
-	if l := p.silo.Plan.Lattice(); l != nil {
+	if l := p.silo.Plan.Lattice; l != nil {
 		return account.SpendExact(r, account.MethodRDP, delta, *l, p.orders()...)
 	}
 	return account.Spend(r, account.MethodRDP, delta, p.orders()...)

@@ -58,7 +58,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 	run := p.Points[point].Run
 	run.Seed = seed
 	run.Privacy.Epsilon, run.Privacy.NoiseMultiplier, run.Privacy.Silos = 0, silo.Plan.Noise, nil
-	algorithm, err := fl.NewSilo(run, m, len(pivot.silos))
+	algorithm, err := fl.New(run, m, len(pivot.silos))
 	if err != nil {
 		return trial{}, err
 	}
@@ -78,7 +78,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 		}
 	}
 	if finite {
-		algorithm.Adopt(t.theta, pivot.end(), &one)
+		algorithm.Adopt(t.theta, pivot.end(), &one, nil)
 	} else {
 		copy(t.theta, pivot.end().Hypotheses)
 	}

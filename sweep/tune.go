@@ -30,7 +30,7 @@ type Tuned struct {
 	Average      event.Number `json:"average"`
 	Silos        []TunedSilo  `json:"silos"`
 	// Privacy is the federation's line: pivot, trials and scores together.
-	Privacy fl.SiloPrivacy `json:"privacy"`
+	Privacy fl.Privacy `json:"privacy"`
 
 	Models []model.Tensor[float64] `json:"-"` // every silo's, tuned
 }
@@ -109,7 +109,7 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 		return nil, err
 	}
 	t := &tuner{plan: p, federation: federation, model: m}
-	if t.pivot.algorithm, err = fl.NewSilo(p.Base, m, len(federation.Train)); err != nil {
+	if t.pivot.algorithm, err = fl.New(p.Base, m, len(federation.Train)); err != nil {
 		return nil, err
 	}
 	t.workers = pool.New(o.workers())
@@ -173,7 +173,7 @@ func (t *tuner) result() (Tuned, error) {
 	for i := range t.pivot.silos {
 		silo := &t.pivot.silos[i]
 		average := t.pivot.end().Hypotheses[:len(theta)]
-		t.pivot.algorithm.Adopt(theta, t.pivot.end(), silo)
+		t.pivot.algorithm.Adopt(theta, t.pivot.end(), silo, nil)
 		ofPivot, err := t.judge(theta, i)
 		if err != nil {
 			return Tuned{}, err
@@ -213,7 +213,7 @@ func (t *tuner) result() (Tuned, error) {
 	}
 	r.Test, r.Pivot, r.Average = r.Test/event.Number(total), r.Pivot/event.Number(total), r.Average/event.Number(total)
 	var err error
-	r.Privacy, err = fl.StateSilos(p.Base, t.costs, t.proved, append(t.federation.NotCovered, p.uncovered()...))
+	r.Privacy, err = fl.StateSpends(p.Base, t.costs, t.proved, append(t.federation.NotCovered, p.uncovered()...))
 	return r, err
 }
 
