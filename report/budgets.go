@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -29,7 +32,7 @@ func spent(r sim.Result) spending {
 		switch v := float64(b); {
 		case math.IsInf(v, 1):
 			s.endless++
-		case drawable(v):
+		case chart.Drawable(v):
 			if v == 0 {
 				s.none++
 			}
@@ -48,10 +51,10 @@ func (s spending) words() string {
 	switch {
 	case s.endless > 0 && s.none > 0:
 		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited. %s released nothing.",
-			counted(s.endless, "client", "clients"), sentence(counted(s.none, "client", "clients")))
+			prose.Counted(s.endless, "client", "clients"), sentence(prose.Counted(s.none, "client", "clients")))
 	case s.endless > 0:
 		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited.",
-			counted(s.endless, "client", "clients"))
+			prose.Counted(s.endless, "client", "clients"))
 	default:
 		return "nobody released anything."
 	}
@@ -70,12 +73,12 @@ func (b bins) end() float64 { return b.start + b.width*float64(len(b.counts)) }
 func binned(sorted []float64, release float64) bins {
 	highest := sorted[len(sorted)-1]
 	b := bins{}
-	if release > 0 && drawable(release) && highest/release < 1e9 {
+	if release > 0 && chart.Drawable(release) && highest/release < 1e9 {
 		releases := math.Floor(highest/release+0.5) + 1
 		b.width = release * math.Ceil(releases/mostBins)
 		b.start = -release / 2
 	} else {
-		b.width = niceStep(max(highest, 1e-290) / mostBins)
+		b.width = chart.NiceStep(max(highest, 1e-290) / mostBins)
 	}
 	b.counts = make([]int, b.index(highest)+1)
 	for _, v := range sorted {
@@ -85,13 +88,13 @@ func binned(sorted []float64, release float64) bins {
 }
 
 // align puts ticks under the bars' middles if bars stand for numbers of releases.
-func (b bins) align(a *axis) {
-	if b.start == 0 || b.width != -2*b.start || a.exponent != 0 {
+func (b bins) align(a *chart.Axis) {
+	if b.start == 0 || b.width != -2*b.start || a.Exponent != 0 {
 		return
 	}
-	a.ticks, a.labels = nil, nil
-	for _, t := range multiples(max(0, a.lo), a.hi, b.width*max(1, niceStep((a.span()/b.width)/7))) {
-		a.ticks, a.labels = append(a.ticks, t), append(a.labels, significant(t, 4))
+	a.Ticks, a.Labels = nil, nil
+	for _, t := range chart.Multiples(max(0, a.Lo), a.Hi, b.width*max(1, chart.NiceStep((a.Span()/b.width)/7))) {
+		a.Ticks, a.Labels = append(a.Ticks, t), append(a.Labels, prose.Significant(t, 4))
 	}
 }
 
@@ -110,38 +113,38 @@ func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
 		ceiling = float64(*c)
 		right = max(right, ceiling+b.width/2)
 	}
-	ax := newAxis(domain{min(0, b.start), right}, realAxis, plotLeft, plotRight, 6)
+	ax := chart.NewAxis(chart.Domain{Lo: min(0, b.start), Hi: right}, chart.Real, chart.PlotLeft, chart.PlotRight, 6)
 	b.align(&ax)
-	ay := newAxis(domain{0, highest}, wholeAxis, plotBottom, plotTop+marks, 5)
-	var out canvas
-	out.frame(ax, ay, "a client’s total ("+epsilonUnit(r)+")", "clients")
-	gap := min(1.5, (ax.at(b.width)-ax.at(0))*0.08)
+	ay := chart.NewAxis(chart.Domain{Lo: 0, Hi: highest}, chart.Whole, chart.PlotBottom, chart.PlotTop+marks, 5)
+	var out chart.Canvas
+	out.Frame(ax, ay, "a client’s total ("+epsilonUnit(r)+")", "clients")
+	gap := min(1.5, (ax.At(b.width)-ax.At(0))*0.08)
 	for i, n := range b.counts {
 		if n == 0 {
 			continue
 		}
-		x := ax.at(b.start + float64(i)*b.width)
-		y := ay.at(float64(n))
-		out.rect("bar", x+gap, y, ax.at(b.start+float64(i+1)*b.width)-x-2*gap, plotBottom-y)
+		x := ax.At(b.start + float64(i)*b.width)
+		y := ay.At(float64(n))
+		out.Rect("bar", x+gap, y, ax.At(b.start+float64(i+1)*b.width)-x-2*gap, chart.PlotBottom-y)
 	}
-	row := plotTop + 9.0
+	row := chart.PlotTop + 9.0
 	mark := func(class, name string, v float64) {
-		if !(v >= ax.lo && v <= ax.hi) {
+		if !(v >= ax.Lo && v <= ax.Hi) {
 			return
 		}
-		x := ax.at(v)
-		out.line(class, x, row-4, x, plotBottom)
+		x := ax.At(v)
+		out.Line(class, x, row-4, x, chart.PlotBottom)
 		anchor, shift := "start", 5.0
-		if x > (plotLeft+plotRight)/2 {
+		if x > (chart.PlotLeft+chart.PlotRight)/2 {
 			anchor, shift = "end", -5
 		}
-		out.text("mark-name", anchor, x+shift, row, name+" "+cost(v))
+		out.Text("mark-name", anchor, x+shift, row, name+" "+prose.Cost(v))
 		row += 15
 	}
 	mark("median", "median", float64(r.Privacy.MedianEpsilon))
 	mark("maximum", "maximum", float64(r.Privacy.MaxEpsilon))
 	mark("ceiling", "ceiling", ceiling)
-	return out.svg(id, label+": distribution of the clients' total epsilon", describeBins(b))
+	return out.SVG(id, label+": distribution of the clients' total epsilon", describeBins(b))
 }
 
 func describeBins(b bins) string {
@@ -149,7 +152,7 @@ func describeBins(b bins) string {
 	for i, n := range b.counts {
 		if n > 0 {
 			middle := b.start + (float64(i)+0.5)*b.width
-			fmt.Fprintf(&s, "Around %s: %s. ", rounded(middle), counted(n, "client", "clients"))
+			fmt.Fprintf(&s, "Around %s: %s. ", prose.Rounded(middle), prose.Counted(n, "client", "clients"))
 		}
 	}
 	return strings.TrimSpace(s.String())
@@ -179,9 +182,9 @@ func clusterRows(label string, r sim.Result) (rows []clusterRow, left int) {
 	}
 	for _, i := range order {
 		c := r.History.Clusters[i]
-		row := clusterRow{Method: label, Cluster: count(i + 1), Clients: count(c.Clients), Median: "–", Max: "–", Terms: claimed(r.Privacy.Statement)}
+		row := clusterRow{Method: label, Cluster: prose.Count(i + 1), Clients: prose.Count(c.Clients), Median: "–", Max: "–", Terms: layout.Claimed(r.Privacy.Statement)}
 		if c.Clients > 0 {
-			row.Median, row.Max = cost(float64(c.Median)), cost(float64(c.Max))
+			row.Median, row.Max = prose.Cost(float64(c.Median)), prose.Cost(float64(c.Max))
 		}
 		rows = append(rows, row)
 	}

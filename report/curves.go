@@ -6,26 +6,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-const curveColumns = plotRight - plotLeft
-
 // losses are the validation losses that can be drawn, by round.
-func losses(r sim.Result) []point {
-	var out []point
+func losses(r sim.Result) []chart.Point {
+	var out []chart.Point
 	for _, record := range r.History.Rounds {
-		if v := float64(record.ValidationLoss); drawable(v) && record.Round >= 0 {
-			out = append(out, point{float64(record.Round), v})
+		if v := float64(record.ValidationLoss); chart.Drawable(v) && record.Round >= 0 {
+			out = append(out, chart.Point{X: float64(record.Round), Y: v})
 		}
 	}
 	return out
 }
 
-func extent(points []point) (x, y domain) {
-	x, y = noDomain(), noDomain()
+func extent(points []chart.Point) (x, y chart.Domain) {
+	x, y = chart.NoDomain(), chart.NoDomain()
 	for _, p := range points {
-		x, y = x.include(p.x), y.include(p.y)
+		x, y = x.Include(p.X), y.Include(p.Y)
 	}
 	return x, y
 }
@@ -33,14 +33,14 @@ func extent(points []point) (x, y domain) {
 // lossPanels are the third panels of figure 1, one a result: its own loss, and
 // the others' behind it where they fit one frame.
 func lossPanels(methods []method, results []sim.Result) (panels []template.HTML, same bool) {
-	lines := make([][]point, len(results))
-	xs, ys := make([]domain, len(results)), make([]domain, len(results))
+	lines := make([][]chart.Point, len(results))
+	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
 	for i, r := range results {
 		lines[i] = losses(r)
 		xs[i], ys[i] = extent(lines[i])
 	}
-	xs, sameX := shared(xs, 6)
-	ys, sameY := shared(ys, 30)
+	xs, sameX := chart.SharedDomains(xs, 6)
+	ys, sameY := chart.SharedDomains(ys, 30)
 	same = sameX && sameY && sameLossKind(results)
 	for i, r := range results {
 		others := lines
@@ -52,32 +52,32 @@ func lossPanels(methods []method, results []sim.Result) (panels []template.HTML,
 	return panels, same
 }
 
-func lossPanel(id, label string, r sim.Result, own []point, all [][]point, x, y domain) template.HTML {
-	var out canvas
-	kind := realAxis
+func lossPanel(id, label string, r sim.Result, own []chart.Point, all [][]chart.Point, x, y chart.Domain) template.HTML {
+	var out chart.Canvas
+	kind := chart.Real
 	switch {
-	case y.lo > 1e-290 && y.hi > 100*y.lo:
-		kind, y = logAxis, domain{y.lo / 1.2, y.hi * 1.2}
-	case y.lo > 0 && y.lo < 0.6*y.hi:
-		y = domain{0, y.hi * 1.05}
+	case y.Lo > 1e-290 && y.Hi > 100*y.Lo:
+		kind, y = chart.Log, chart.Domain{Lo: y.Lo / 1.2, Hi: y.Hi * 1.2}
+	case y.Lo > 0 && y.Lo < 0.6*y.Hi:
+		y = chart.Domain{Lo: 0, Hi: y.Hi * 1.05}
 	default:
-		y = y.wide().padded(0.08)
+		y = y.Wide().Padded(0.08)
 	}
-	x = x.wide()
-	if x.lo >= 0 {
-		x.lo = 0
+	x = x.Wide()
+	if x.Lo >= 0 {
+		x.Lo = 0
 	}
-	ax := newAxis(x, wholeAxis, plotLeft, plotRight, 6)
-	ay := newAxis(y, kind, plotBottom, plotTop, 5)
+	ax := chart.NewAxis(x, chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
+	ay := chart.NewAxis(y, kind, chart.PlotBottom, chart.PlotTop, 5)
 	title := lossUnit(r)
-	if kind == logAxis {
+	if kind == chart.Log {
 		title += " (log scale)"
 	}
-	out.frame(ax, ay, "round", title)
-	curve := func(class string, points []point) {
+	out.Frame(ax, ay, "round", title)
+	curve := func(class string, points []chart.Point) {
 		var d strings.Builder
-		polyline(&d, thinLine(points, curveColumns), ax, ay)
-		out.path(class, d.String())
+		chart.Polyline(&d, chart.ThinLine(points, chart.Columns), ax, ay)
+		out.Path(class, d.String())
 	}
 	for _, points := range all {
 		if len(own) == 0 || len(points) == 0 || &points[0] != &own[0] {
@@ -86,23 +86,23 @@ func lossPanel(id, label string, r sim.Result, own []point, all [][]point, x, y 
 	}
 	curve("curve own", own)
 	if len(own) == 1 {
-		out.circle("own-dot", ax.at(own[0].x), ay.at(own[0].y), 3)
+		out.Circle("own-dot", ax.At(own[0].X), ay.At(own[0].Y), 3)
 	}
 	if p, ok := returnedPoint(r, own); ok {
-		out.circle("returned", ax.at(p.x), ay.at(p.y), 5)
+		out.Circle("returned", ax.At(p.X), ay.At(p.Y), 5)
 	}
-	return out.svg(id, label+": validation loss per round", describeLoss(r, own))
+	return out.SVG(id, label+": validation loss per round", describeLoss(r, own))
 }
 
 // returnedPoint is the loss of the round whose models are returned, if that
 // round was recorded.
-func returnedPoint(r sim.Result, own []point) (point, bool) {
+func returnedPoint(r sim.Result, own []chart.Point) (chart.Point, bool) {
 	for _, p := range own {
-		if int(p.x) == returnedRound(r) {
+		if int(p.X) == returnedRound(r) {
 			return p, true
 		}
 	}
-	return point{}, false
+	return chart.Point{}, false
 }
 
 func returnedRound(r sim.Result) int {
@@ -112,19 +112,19 @@ func returnedRound(r sim.Result) int {
 	return r.Rounds
 }
 
-func describeLoss(r sim.Result, own []point) string {
+func describeLoss(r sim.Result, own []chart.Point) string {
 	if len(own) == 0 {
 		return "No loss was recorded."
 	}
 	first, last := own[0], own[len(own)-1]
 	return fmt.Sprintf("From %s in round %s to %s in round %s. Of the returned models: %s.",
-		rounded(first.y), count(int(first.x)), rounded(last.y), count(int(last.x)), rounded(float64(r.Metrics.ValidationLoss)))
+		prose.Rounded(first.Y), prose.Count(int(first.X)), prose.Rounded(last.Y), prose.Count(int(last.X)), prose.Rounded(float64(r.Metrics.ValidationLoss)))
 }
 
 // leakage is one cluster's largest total epsilon, by round.
 type leakage struct {
 	cluster int
-	points  []point
+	points  []chart.Point
 }
 
 // leakages are the curves of figure 2: at most mostNumbered, those that end
@@ -134,19 +134,19 @@ func leakages(r sim.Result) (curves []leakage, left int) {
 	for _, record := range r.History.Rounds {
 		for j, e := range record.MaxLeakage {
 			v := float64(e)
-			if !drawable(v) || v < 0 || record.Round < 0 {
+			if !chart.Drawable(v) || v < 0 || record.Round < 0 {
 				continue
 			}
 			if byCluster[j] == nil {
 				byCluster[j] = &leakage{cluster: j}
 			}
-			byCluster[j].points = append(byCluster[j].points, point{float64(record.Round), v})
+			byCluster[j].points = append(byCluster[j].points, chart.Point{X: float64(record.Round), Y: v})
 		}
 	}
 	for _, c := range byCluster {
 		curves = append(curves, *c)
 	}
-	end := func(l leakage) float64 { return l.points[len(l.points)-1].y }
+	end := func(l leakage) float64 { return l.points[len(l.points)-1].Y }
 	slices.SortFunc(curves, func(a, b leakage) int {
 		if end(a) != end(b) {
 			if end(a) > end(b) {
@@ -156,50 +156,50 @@ func leakages(r sim.Result) (curves []leakage, left int) {
 		}
 		return a.cluster - b.cluster
 	})
-	left = max(0, len(curves)-mostNumbered)
+	left = max(0, len(curves)-chart.MostNumbered)
 	curves = curves[:len(curves)-left]
 	slices.SortFunc(curves, func(a, b leakage) int { return a.cluster - b.cluster })
 	return curves, left
 }
 
-func leakagePanel(id, label string, r sim.Result, curves []leakage, x, y domain) template.HTML {
-	var out canvas
-	ax := newAxis(domain{0, max(1, x.hi)}, wholeAxis, plotLeft, plotRight, 6)
-	ay := newAxis(domain{0, y.hi * 1.06}, realAxis, plotBottom, plotTop, 5)
-	out.frame(ax, ay, "round", "largest total ("+epsilonUnit(r)+")")
+func leakagePanel(id, label string, r sim.Result, curves []leakage, x, y chart.Domain) template.HTML {
+	var out chart.Canvas
+	ax := chart.NewAxis(chart.Domain{Lo: 0, Hi: max(1, x.Hi)}, chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
+	ay := chart.NewAxis(chart.Domain{Lo: 0, Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
+	out.Frame(ax, ay, "round", "largest total ("+epsilonUnit(r)+")")
 	for i, c := range curves {
-		out.path("curve "+colourClass(c.cluster)+" "+dashClass(c.cluster), steps(c.points, ax, ay))
+		out.Path("curve "+chart.ColourClass(c.cluster)+" "+chart.DashClass(c.cluster), steps(c.points, ax, ay))
 		// Marks are staggered: curves that coincide still show both shapes.
 		var marks strings.Builder
 		markEvery(&marks, c, i, len(curves), ax, ay)
-		out.path("mark "+colourClass(c.cluster), marks.String())
+		out.Path("mark "+chart.ColourClass(c.cluster), marks.String())
 	}
-	return out.svg(id, label+": largest total epsilon per cluster and round", describeLeakage(curves))
+	return out.SVG(id, label+": largest total epsilon per cluster and round", describeLeakage(curves))
 }
 
 // steps draws a quantity that jumps when it changes.
-func steps(points []point, ax, ay axis) string {
+func steps(points []chart.Point, ax, ay chart.Axis) string {
 	var d strings.Builder
-	points = thinLine(points, curveColumns)
+	points = chart.ThinLine(points, chart.Columns)
 	if len(points) == 0 {
 		return ""
 	}
-	fmt.Fprintf(&d, "M%s %s", coordinate(ax.at(0)), coordinate(ay.at(0)))
+	fmt.Fprintf(&d, "M%s %s", chart.Coordinate(ax.At(0)), chart.Coordinate(ay.At(0)))
 	for i, p := range points {
-		d.WriteString("H" + coordinate(ax.at(p.x)))
-		if i == 0 || p.y != points[i-1].y {
-			d.WriteString("V" + coordinate(ay.at(p.y)))
+		d.WriteString("H" + chart.Coordinate(ax.At(p.X)))
+		if i == 0 || p.Y != points[i-1].Y {
+			d.WriteString("V" + chart.Coordinate(ay.At(p.Y)))
 		}
 	}
 	return d.String()
 }
 
-func markEvery(b *strings.Builder, c leakage, i, curves int, ax, ay axis) {
+func markEvery(b *strings.Builder, c leakage, i, curves int, ax, ay chart.Axis) {
 	const marks = 5
 	for m := range marks {
 		share := (float64(m) + (float64(i)+0.5)/float64(curves)) / marks
 		p := c.points[min(len(c.points)-1, int(share*float64(len(c.points))))]
-		markPath(b, c.cluster, ax.at(p.x), ay.at(p.y), 3.4)
+		chart.MarkPath(b, c.cluster, ax.At(p.X), ay.At(p.Y), 3.4)
 	}
 }
 
@@ -207,7 +207,7 @@ func describeLeakage(curves []leakage) string {
 	var b strings.Builder
 	for _, c := range curves {
 		last := c.points[len(c.points)-1]
-		fmt.Fprintf(&b, "Cluster %d ends at %s in round %s. ", c.cluster+1, cost(last.y), count(int(last.x)))
+		fmt.Fprintf(&b, "Cluster %d ends at %s in round %s. ", c.cluster+1, prose.Cost(last.Y), prose.Count(int(last.X)))
 	}
 	return strings.TrimSpace(b.String())
 }

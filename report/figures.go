@@ -7,21 +7,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // newVectorFigure is figure 1 of the papers: a row for every method.
 func newVectorFigure(methods []method, results []sim.Result) vectorFigure {
 	clouds := make([][2]cloud, len(results))
-	xs, ys := make([]domain, len(results)), make([]domain, len(results))
+	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
 	for i, r := range results {
 		clouds[i] = [2]cloud{early(r), late(r)}
 		x, y := clouds[i][0].domains()
 		x2, y2 := clouds[i][1].domains()
-		xs[i], ys[i] = x.union(x2), y.union(y2)
+		xs[i], ys[i] = x.Union(x2), y.Union(y2)
 	}
-	sharedX, sameX := shared(xs, 2.5)
-	sharedY, sameY := shared(ys, 2.5)
+	sharedX, sameX := chart.SharedDomains(xs, 2.5)
+	sharedY, sameY := chart.SharedDomains(ys, 2.5)
 	if sameX && sameY {
 		xs, ys = sharedX, sharedY
 	}
@@ -31,7 +34,7 @@ func newVectorFigure(methods []method, results []sim.Result) vectorFigure {
 	for i, r := range results {
 		name, label := methods[i].Label, methods[i].Label+": released vectors, "
 		first, last := window(r.History.Early), window(r.History.Late)
-		f.Rows = append(f.Rows, vectorRow{Method: name, Claim: claimOf(r), Caption: vectorCaption(r), Panels: []panel{
+		f.Rows = append(f.Rows, vectorRow{Method: name, Claim: layout.ClaimOf(r.Privacy.Statement), Caption: vectorCaption(r), Panels: []panel{
 			{Name: "Released " + first, Chart: clouds[i][0].draw(fmt.Sprintf("early-%d", i+1), label+first, xs[i], ys[i])},
 			{Name: "Released " + last, Chart: clouds[i][1].draw(fmt.Sprintf("late-%d", i+1), label+last, xs[i], ys[i])},
 			{Name: "Validation loss", Chart: lossCharts[i]},
@@ -52,26 +55,26 @@ func window(releases []sim.Release) string {
 		first, last = min(first, v.Round), max(last, v.Round)
 	}
 	if first == last {
-		return "in round " + count(first)
+		return "in round " + prose.Count(first)
 	}
-	return fmt.Sprintf("in rounds %s to %s", count(first), count(last))
+	return fmt.Sprintf("in rounds %s to %s", prose.Count(first), prose.Count(last))
 }
 
 func vectorCaption(r sim.Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Validation %s %s", lossName(r), rounded(float64(r.Metrics.ValidationLoss)))
+	fmt.Fprintf(&b, "Validation %s %s", lossName(r), prose.Rounded(float64(r.Metrics.ValidationLoss)))
 	if pictures(r) {
 		fmt.Fprintf(&b, "; %s of the validating clients’ pictures are classified right", accuracyOf(r))
 	}
 	if d := r.Metrics.WorstDistance; d != nil {
-		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", rounded(float64(*d)))
+		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", prose.Rounded(float64(*d)))
 	}
 	b.WriteString(".")
 	if n := max(len(r.History.Early), len(r.History.Late)); n > mostVectors {
-		fmt.Fprintf(&b, " About %s of up to %s vectors are drawn in a panel.", count(mostVectors), count(n))
+		fmt.Fprintf(&b, " About %s of up to %s vectors are drawn in a panel.", prose.Count(mostVectors), prose.Count(n))
 	}
 	if r.Parameters > 2 {
-		fmt.Fprintf(&b, " Only the first two of %s parameters are drawn.", count(r.Parameters))
+		fmt.Fprintf(&b, " Only the first two of %s parameters are drawn.", prose.Count(r.Parameters))
 	}
 	if r.Parameters == 1 {
 		b.WriteString(" There is one parameter: the height of a vector above the line only keeps it apart from others.")
@@ -97,65 +100,65 @@ func figureCaption(results []sim.Result, sameSpace, sameLoss bool) string {
 	return b.String()
 }
 
-func vectorLegend(results []sim.Result, others bool) []legendEntry {
+func vectorLegend(results []sim.Result, others bool) []layout.LegendEntry {
 	clusters, truth, ways := 0, false, false
 	for _, r := range results {
 		clusters = max(clusters, r.Hypotheses, len(r.History.Returned))
 		truth = truth || len(r.History.Truth) > 0
-		ways = ways || r.Parameters != 1 && len(r.History.Returned) <= mostNumbered
+		ways = ways || r.Parameters != 1 && len(r.History.Returned) <= chart.MostNumbered
 	}
-	var out []legendEntry
-	add := func(text string, draw func(c *canvas)) {
-		var c canvas
+	var out []layout.LegendEntry
+	add := func(text string, draw func(c *chart.Canvas)) {
+		var c chart.Canvas
 		draw(&c)
-		out = append(out, legendEntry{c.key(), text})
+		out = append(out, layout.LegendEntry{Key: c.Key(), Text: text})
 	}
-	for j := range min(clusters, mostNumbered) {
+	for j := range min(clusters, chart.MostNumbered) {
 		text := fmt.Sprintf("released, cluster %d", j+1)
 		if clusters == 1 {
 			text = "released vector"
 		}
-		add(text, func(c *canvas) { c.markKey("release", j, 15) })
+		add(text, func(c *chart.Canvas) { c.MarkKey("release", j, 15) })
 	}
-	if clusters > mostNumbered {
-		out = append(out, legendEntry{Text: fmt.Sprintf("… and %s more clusters", count(clusters-mostNumbered))})
+	if clusters > chart.MostNumbered {
+		out = append(out, layout.LegendEntry{Text: fmt.Sprintf("… and %s more clusters", prose.Count(clusters-chart.MostNumbered))})
 	}
-	add("hypothesis (model) with its number: at the start, and as returned", func(c *canvas) { c.hypothesisMarks([]point{{13, 10}}) })
+	add("hypothesis (model) with its number: at the start, and as returned", func(c *chart.Canvas) { c.HypothesisMarks([]chart.Point{{X: 13, Y: 10}}) })
 	if ways {
-		add("its way there", func(c *canvas) { c.path("way s0", "M2 14C10 2 18 16 28 5") })
+		add("its way there", func(c *chart.Canvas) { c.Path("way s0", "M2 14C10 2 18 16 28 5") })
 	}
 	if truth {
-		add("true parameters of a group", func(c *canvas) { c.truthKey(15, 9) })
+		add("true parameters of a group", func(c *chart.Canvas) { c.TruthKey(15, 9) })
 	}
-	add("this method’s loss", func(c *canvas) { c.path("curve own", "M2 5 10 11 18 12 28 13") })
+	add("this method’s loss", func(c *chart.Canvas) { c.Path("curve own", "M2 5 10 11 18 12 28 13") })
 	if others {
-		add("the other methods’", func(c *canvas) { c.path("curve other", "M2 5 10 11 18 12 28 13") })
+		add("the other methods’", func(c *chart.Canvas) { c.Path("curve other", "M2 5 10 11 18 12 28 13") })
 	}
-	add("round whose models are returned", func(c *canvas) { c.circle("returned", 15, 9, 5) })
+	add("round whose models are returned", func(c *chart.Canvas) { c.Circle("returned", 15, 9, 5) })
 	return out
 }
 
 // newLeakageFigure is figure 2 of the papers.
 func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
 	curves, left := make([][]leakage, len(results)), make([]int, len(results))
-	xs, ys := make([]domain, len(results)), make([]domain, len(results))
+	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
 	for i, r := range results {
-		xs[i], ys[i] = noDomain(), noDomain()
+		xs[i], ys[i] = chart.NoDomain(), chart.NoDomain()
 		curves[i], left[i] = leakages(r)
 		for _, c := range curves[i] {
 			x, y := extent(c.points)
-			xs[i], ys[i] = xs[i].union(x), ys[i].union(y).include(0)
+			xs[i], ys[i] = xs[i].Union(x), ys[i].Union(y).Include(0)
 		}
 	}
-	xs, _ = shared(xs, 6)
-	ys, _ = shared(ys, 6)
+	xs, _ = chart.SharedDomains(xs, 6)
+	ys, _ = chart.SharedDomains(ys, 6)
 	f := panelFigure{Caption: "The largest total epsilon among the clients that ever had a release in a cluster. A level stretch means that nobody at the top was asked in those rounds."}
 	drawnClusters := map[int]bool{}
 	for i, r := range results {
 		label := methods[i].Label
 		switch {
-		case len(curves[i]) > 0 && ys[i].hi > 0:
-			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), claimed(r.Privacy.Statement)})
+		case len(curves[i]) > 0 && ys[i].Hi > 0:
+			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), layout.Claimed(r.Privacy.Statement)})
 			for _, c := range curves[i] {
 				drawnClusters[c.cluster] = true
 			}
@@ -165,20 +168,20 @@ func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
 			f.miss(label, "no curve. Nothing was released.")
 		}
 		if left[i] > 0 {
-			f.Caption += fmt.Sprintf(" %s: the %d clusters that end highest are drawn, %s are not.", label, len(curves[i]), count(left[i]))
+			f.Caption += fmt.Sprintf(" %s: the %d clusters that end highest are drawn, %s are not.", label, len(curves[i]), prose.Count(left[i]))
 		}
 	}
 	f.Legend = leakageLegend(drawnClusters)
 	return f
 }
 
-func leakageLegend(drawn map[int]bool) []legendEntry {
-	var out []legendEntry
+func leakageLegend(drawn map[int]bool) []layout.LegendEntry {
+	var out []layout.LegendEntry
 	for _, j := range slices.Sorted(maps.Keys(drawn)) {
-		var c canvas
-		c.path("curve "+colourClass(j)+" "+dashClass(j), "M1 9H29")
-		c.markKey("mark", j, 15)
-		out = append(out, legendEntry{c.key(), fmt.Sprintf("cluster %d", j+1)})
+		var c chart.Canvas
+		c.Path("curve "+chart.ColourClass(j)+" "+chart.DashClass(j), "M1 9H29")
+		c.MarkKey("mark", j, 15)
+		out = append(out, layout.LegendEntry{Key: c.Key(), Text: fmt.Sprintf("cluster %d", j+1)})
 	}
 	return out
 }
@@ -193,9 +196,9 @@ func newBudgetFigure(methods []method, results []sim.Result) panelFigure {
 			f.miss(label, s.words())
 			continue
 		}
-		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s), claimed(r.Privacy.Statement)})
+		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s), layout.Claimed(r.Privacy.Statement)})
 		if s.endless > 0 {
-			f.Caption += fmt.Sprintf(" %s: not drawn are %s with an unlimited total.", label, counted(s.endless, "client", "clients"))
+			f.Caption += fmt.Sprintf(" %s: not drawn are %s with an unlimited total.", label, prose.Counted(s.endless, "client", "clients"))
 		}
 	}
 	return f

@@ -1,24 +1,20 @@
-// Package report turns a run directory into one HTML file with SVG, tables, JSON and progress on a terminal.
+// Package report turns run directories into one HTML file, and results into tables for a terminal.
 package report
 
 import (
-	"bytes"
 	_ "embed" // the page and its style are part of the binary
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 
+	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 //go:embed page.gohtml
 var pageText string
 
-//go:embed style.css
-var styleText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = layout.Parse(pageText)
 
 // HTML writes the report of one run, or of several side by side, as one file
 // that needs nothing else: no script, no font, no request. The same results give
@@ -27,12 +23,8 @@ func HTML(w io.Writer, title string, results []sim.Result) error {
 	if len(results) == 0 {
 		return errors.New("report: there is no result to show; finish a run first")
 	}
-	var page bytes.Buffer
-	if err := pageTemplate.Execute(&page, newPage(title, results)); err != nil {
-		return fmt.Errorf("report: filling the page: %w", err)
-	}
-	if _, err := w.Write(page.Bytes()); err != nil {
-		return fmt.Errorf("report: writing the page: %w", err)
+	if err := layout.Write(w, pageTemplate, newPage(title, results)); err != nil {
+		return fmt.Errorf("report: %w", err)
 	}
 	return nil
 }

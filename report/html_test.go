@@ -2,19 +2,19 @@ package report
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"html"
 	"io"
 	"math"
 	"math/rand/v2"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/layout/layouttest"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -27,93 +27,10 @@ func render(t *testing.T, title string, results ...sim.Result) string {
 	return b.String()
 }
 
-var (
-	svgElement  = regexp.MustCompile(`(?s)<svg .*?</svg>`)
-	notANumber  = regexp.MustCompile(`\b(NaN|[+-]?Inf)\b`)
-	loads       = regexp.MustCompile(`(?i)<(script|iframe|object|embed|img|video|audio|base|form)\b|\bsrc=|url\(|@import|\bon[a-z]+="|xlink`)
-	linkTarget  = regexp.MustCompile(`href="([^"]*)"`)
-	identity    = regexp.MustCompile(` id="([^"]*)"`)
-	openingPath = regexp.MustCompile(`^M(-?[0-9.]+) (-?[0-9.]+)`)
-)
-
-// faults lists what no report may have.
-func faults(page string) (out []string) {
-	if m := notANumber.FindString(page); m != "" {
-		out = append(out, "prints "+m)
-	}
-	if m := loads.FindString(page); m != "" {
-		out = append(out, "loads or runs something: "+m)
-	}
-	for _, m := range linkTarget.FindAllStringSubmatch(page, -1) {
-		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
-			out = append(out, "links to "+m[1])
-		}
-	}
-	seen := map[string]bool{}
-	for _, m := range identity.FindAllStringSubmatch(page, -1) {
-		if seen[m[1]] {
-			out = append(out, "two elements are called "+m[1])
-		}
-		seen[m[1]] = true
-	}
-	for _, s := range svgElement.FindAllString(page, -1) {
-		if err := checkSVG(s); err != nil {
-			out = append(out, err.Error())
-		}
-	}
-	return out
-}
-
-// checkSVG says whether a picture is well-formed and inside its frame.
-func checkSVG(s string) error {
-	d := xml.NewDecoder(strings.NewReader(s))
-	chart := false
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("not well-formed: %w", err)
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok {
-			continue
-		}
-		for _, a := range start.Attr {
-			if start.Name.Local == "svg" && a.Name.Local == "class" {
-				chart = a.Value == "chart"
-			}
-			if !chart {
-				continue
-			}
-			limit := -1.0
-			switch a.Name.Local {
-			case "x", "x1", "x2", "cx":
-				limit = chartWidth
-			case "y", "y1", "y2", "cy":
-				limit = chartHeight
-			case "d":
-				if m := openingPath.FindStringSubmatch(a.Value); m == nil || outside(m[1], chartWidth) || outside(m[2], chartHeight) {
-					return fmt.Errorf("a path begins outside: %.40s", a.Value)
-				}
-			}
-			if limit > 0 && outside(a.Value, limit) {
-				return fmt.Errorf("<%s %s=%q> lies outside", start.Name.Local, a.Name.Local, a.Value)
-			}
-		}
-	}
-}
-
-func outside(value string, limit float64) bool {
-	v, err := strconv.ParseFloat(value, 64)
-	return err != nil || !(v >= -2 && v <= limit+2)
-}
-
 func TestReportOfThePapersMethods(t *testing.T) {
 	results := paperRuns()
 	page := render(t, "Demo", results...)
-	for _, f := range faults(page) {
+	for _, f := range layouttest.Faults(page) {
 		t.Error(f)
 	}
 	for _, want := range []string{
@@ -148,7 +65,7 @@ func TestClaimsCannotBeMistaken(t *testing.T) {
 	for _, c := range []event.Claim{event.ClaimNone, event.ClaimHeuristic, event.ClaimMetric, event.ClaimProved} {
 		r := made(paperShape("group-private"))
 		r.Privacy.Claim = c
-		got := claimOf(r)
+		got := layout.ClaimOf(r.Privacy.Statement)
 		if other, ok := icons[string(got.Icon)]; ok {
 			t.Errorf("%s has the shape of %s", c, other)
 		}
@@ -167,7 +84,7 @@ func TestClaimsCannotBeMistaken(t *testing.T) {
 	}
 	r := made(paperShape("group-private"))
 	r.Privacy.Claim = "certified"
-	if got := claimOf(r); got.Word != "certified" || !strings.Contains(got.Sentence, "Treat it as none") {
+	if got := layout.ClaimOf(r.Privacy.Statement); got.Word != "certified" || !strings.Contains(got.Sentence, "Treat it as none") {
 		t.Errorf("an unknown claim reads %q, %q", got.Word, got.Sentence)
 	}
 }
@@ -185,18 +102,18 @@ func TestHostileTextIsEscaped(t *testing.T) {
 			t.Errorf("the report contains %q", bad)
 		}
 	}
-	for _, s := range svgElement.FindAllString(page, -1) {
-		if err := checkSVG(s); err != nil {
+	for _, s := range layouttest.SVG.FindAllString(page, -1) {
+		if err := layouttest.CheckSVG(s); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 func TestChartTextIsEscaped(t *testing.T) {
-	var c canvas
-	c.text("tick", "end", 1, 1, "<a href=\"x\">&\x00")
-	page := string(c.svg("id", "<title>", "<desc>"))
-	if err := checkSVG(page); err != nil || strings.Contains(page, "<a") {
+	var c chart.Canvas
+	c.Text("tick", "end", 1, 1, "<a href=\"x\">&\x00")
+	page := string(c.SVG("id", "<title>", "<desc>"))
+	if err := layouttest.CheckSVG(page); err != nil || strings.Contains(page, "<a") {
 		t.Errorf("%v in %s", err, page)
 	}
 }
@@ -246,7 +163,7 @@ func TestEdgeCases(t *testing.T) {
 	for name, results := range cases {
 		t.Run(name, func(t *testing.T) {
 			page := render(t, name, results...)
-			for _, f := range faults(page) {
+			for _, f := range layouttest.Faults(page) {
 				t.Error(f)
 			}
 			if len(page) > 1<<20 {
@@ -304,21 +221,8 @@ func TestDamagedResults(t *testing.T) {
 			&r.Privacy.Delta, r.Privacy.Ceiling, &r.Metrics.ValidationLoss} {
 			*n = event.Number(pick(float64(*n)))
 		}
-		for _, f := range faults(render(t, "damaged", r)) {
+		for _, f := range layouttest.Faults(render(t, "damaged", r)) {
 			t.Error(f)
-		}
-	}
-}
-
-// The checks above can fail: each of these pages has one fault.
-func TestFaultsAreFound(t *testing.T) {
-	for _, page := range []string{
-		"<td>NaN</td>", "<td>+Inf</td>", `<script>x</script>`, `<p style="background:url(x)">`, `<a href="https://example.org">x</a>`,
-		`<p id="a"></p><p id="a"></p>`, `<svg class="chart"><text x="3">a</svg>`, `<svg class="chart"><circle cx="900" cy="3"/></svg>`,
-		`<svg class="chart"><path d="M5 700L3 3"/></svg>`,
-	} {
-		if len(faults(page)) == 0 {
-			t.Errorf("no fault found in %s", page)
 		}
 	}
 }
@@ -330,12 +234,8 @@ func TestNoResults(t *testing.T) {
 	}
 }
 
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
-
 func TestWriterFails(t *testing.T) {
-	if err := HTML(brokenWriter{}, "x", paperRuns()); !errors.Is(err, io.ErrShortWrite) {
+	if err := HTML(layouttest.BrokenWriter{}, "x", paperRuns()); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("HTML on a broken writer: %v", err)
 	}
 }

@@ -3,15 +3,15 @@ package report
 import (
 	"fmt"
 	"html/template"
-	"strings"
 
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // page is all that the template shows.
 type page struct {
 	Title, Lead string
-	Style       template.CSS
 	Several     bool
 	Pairs       bool // labels two by two
 	Summary     []summaryRow
@@ -23,7 +23,7 @@ type page struct {
 	HasWider    bool
 	Data        []dataNote
 	Methods     []methodNote
-	Labels      []label
+	Labels      []layout.Label
 	Vectors     vectorFigure
 	Leakage     panelFigure
 	Budgets     panelFigure
@@ -35,7 +35,7 @@ type page struct {
 
 type summaryRow struct {
 	Method                                    string
-	Claim                                     claim
+	Claim                                     layout.Badge
 	Terms                                     string // of the row's epsilons
 	Wider                                     string // bounds that hold for more than the radius
 	Validation, Distance, Rounds, Median, Max string
@@ -52,13 +52,13 @@ type methodNote struct{ Method, What, How string }
 // vectorFigure is figure 1.
 type vectorFigure struct {
 	Rows    []vectorRow
-	Legend  []legendEntry
+	Legend  []layout.LegendEntry
 	Caption string
 }
 
 type vectorRow struct {
 	Method  string
-	Claim   claim
+	Claim   layout.Badge
 	Panels  []panel
 	Caption string
 }
@@ -66,7 +66,7 @@ type vectorRow struct {
 // panelFigure has one panel a method, and words about those that have none.
 type panelFigure struct {
 	Panels  []panel
-	Legend  []legendEntry
+	Legend  []layout.LegendEntry
 	Caption string
 	Missing []methodNote
 }
@@ -89,20 +89,10 @@ func (f *panelFigure) miss(label, reason string) {
 	f.Missing = append(f.Missing, methodNote{Method: label, How: reason})
 }
 
-type legendEntry struct {
-	Key  template.HTML
-	Text string
-}
-
 // runNote is what is needed to make a run again.
 type runNote struct {
 	Method, Command, Config string
-	Facts                   []fact
-}
-
-type fact struct {
-	Name, Value string
-	Code        bool
+	Facts                   []layout.Fact
 }
 
 func newPage(title string, results []sim.Result) page {
@@ -112,7 +102,7 @@ func newPage(title string, results []sim.Result) page {
 		plans[i] = planOf(r)
 	}
 	p := page{
-		Title: title, Lead: lead(methods, results, plans), Style: template.CSS(styleText),
+		Title: title, Lead: lead(methods, results, plans),
 		LossColumn: lossColumn(results), LossNote: lossNote(results),
 		Several: len(results) > 1, Pairs: len(results) == 4, Data: dataNotes(methods, results, plans),
 		Vectors: newVectorFigure(methods, results), Leakage: newLeakageFigure(methods, results),
@@ -132,7 +122,7 @@ func newPage(title string, results []sim.Result) page {
 		p.Clusters = append(p.Clusters, rows...)
 		if left > 0 {
 			p.ClusterNote += fmt.Sprintf(" %s: the %d clusters with the largest budgets; result.json has the other %s.",
-				label, mostClusterRows, count(left))
+				label, mostClusterRows, prose.Count(left))
 		}
 	}
 	return p
@@ -140,20 +130,20 @@ func newPage(title string, results []sim.Result) page {
 
 func newSummaryRow(label string, r sim.Result) summaryRow {
 	row := summaryRow{
-		Method: label, Claim: claimOf(r), Validation: rounded(float64(r.Metrics.ValidationLoss)), Accuracy: accuracyOf(r),
-		Distance: "unknown", Rounds: count(r.Rounds), Returned: count(r.Rounds) + " (last)",
-		Median: cost(float64(r.Privacy.MedianEpsilon)), Max: cost(float64(r.Privacy.MaxEpsilon)),
-		Declined: count(r.Privacy.Declined),
+		Method: label, Claim: layout.ClaimOf(r.Privacy.Statement), Validation: prose.Rounded(float64(r.Metrics.ValidationLoss)), Accuracy: accuracyOf(r),
+		Distance: "unknown", Rounds: prose.Count(r.Rounds), Returned: prose.Count(r.Rounds) + " (last)",
+		Median: prose.Cost(float64(r.Privacy.MedianEpsilon)), Max: prose.Cost(float64(r.Privacy.MaxEpsilon)),
+		Declined: prose.Count(r.Privacy.Declined),
 	}
-	row.Terms = termsOf(r.Privacy.Statement)
+	row.Terms = layout.TermsOf(r.Privacy.Statement)
 	if p := r.Privacy; p.EpsilonAnyUpdate != nil && p.EpsilonSwitch != nil {
-		row.Wider = fmt.Sprintf("any other update: %s; any other group: %s", cost(float64(*p.EpsilonAnyUpdate)), cost(float64(*p.EpsilonSwitch)))
+		row.Wider = fmt.Sprintf("any other update: %s; any other group: %s", prose.Cost(float64(*p.EpsilonAnyUpdate)), prose.Cost(float64(*p.EpsilonSwitch)))
 	}
 	if d := r.Metrics.WorstDistance; d != nil {
-		row.Distance = rounded(float64(*d))
+		row.Distance = prose.Rounded(float64(*d))
 	}
 	if r.Returned == "best" {
-		row.Returned = count(r.BestRound) + " (best)"
+		row.Returned = prose.Count(r.BestRound) + " (best)"
 	}
 	return row
 }
@@ -162,8 +152,8 @@ func newSummaryRow(label string, r sim.Result) summaryRow {
 func lead(methods []method, results []sim.Result, plans []plan) string {
 	r := results[0]
 	if len(results) == 1 {
-		return fmt.Sprintf("%s trained %s of %s with %s.", methods[0].Label, counted(r.Hypotheses, "model", "models"),
-			counted(r.Parameters, "parameter", "parameters"), counted(r.Clients, "client", "clients"))
+		return fmt.Sprintf("%s trained %s of %s with %s.", methods[0].Label, prose.Counted(r.Hypotheses, "model", "models"),
+			prose.Counted(r.Parameters, "parameter", "parameters"), prose.Counted(r.Clients, "client", "clients"))
 	}
 	names := make([]string, len(methods))
 	for i, m := range methods {
@@ -171,16 +161,9 @@ func lead(methods []method, results []sim.Result, plans []plan) string {
 	}
 	on := ""
 	if sameData(plans) {
-		on = fmt.Sprintf(" on the same data of %s", counted(r.Clients, "client", "clients"))
+		on = fmt.Sprintf(" on the same data of %s", prose.Counted(r.Clients, "client", "clients"))
 	}
-	return fmt.Sprintf("%s, side by side%s.", joined(names), on)
-}
-
-func joined(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return fmt.Sprintf("%s, side by side%s.", prose.Joined(names), on)
 }
 
 func dataNotes(methods []method, results []sim.Result, plans []plan) []dataNote {
@@ -195,13 +178,13 @@ func dataNotes(methods []method, results []sim.Result, plans []plan) []dataNote 
 }
 
 func newRunNote(label string, r sim.Result) runNote {
-	return runNote{Method: label, Command: r.Command, Config: r.Config, Facts: []fact{
-		{"Seed", fmt.Sprint(r.Seed), true},
-		{"Configuration, SHA-256", r.ConfigSHA256, true},
-		{"Models, SHA-256", r.ModelSHA256, true},
-		{"Kernel", r.Kernel, true},
-		{"Version", r.Version, true},
-		{"Run", r.RunID, true},
-		{"Took", rounded(r.WallSeconds) + " s", false},
+	return runNote{Method: label, Command: r.Command, Config: r.Config, Facts: []layout.Fact{
+		{Name: "Seed", Value: fmt.Sprint(r.Seed), Code: true},
+		{Name: "Configuration, SHA-256", Value: r.ConfigSHA256, Code: true},
+		{Name: "Models, SHA-256", Value: r.ModelSHA256, Code: true},
+		{Name: "Kernel", Value: r.Kernel, Code: true},
+		{Name: "Version", Value: r.Version, Code: true},
+		{Name: "Run", Value: r.RunID, Code: true},
+		{Name: "Took", Value: prose.Rounded(r.WallSeconds) + " s", Code: false},
 	}}
 }

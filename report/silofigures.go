@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"strings"
 
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -37,12 +39,12 @@ func siloClusters(r sim.SiloSummary) string {
 	}
 	words := make([]string, len(sizes))
 	for i, n := range sizes {
-		words[i] = count(n)
+		words[i] = prose.Count(n)
 		if n == 0 {
 			unused++
 		}
 	}
-	text := "Clusters of " + joined(words) + " silos."
+	text := "Clusters of " + prose.Joined(words) + " silos."
 	if unused > 0 {
 		text += fmt.Sprintf(" Nobody chose %d of %d models: groups may have been left together (algorithm.empty says what becomes of such models).", unused, len(sizes))
 	}
@@ -50,64 +52,64 @@ func siloClusters(r sim.SiloSummary) string {
 }
 
 func siloCurve(id, name, figure string, r sim.SiloResult) template.HTML {
-	var points []point
+	var points []chart.Point
 	for _, one := range r.History.Rounds {
 		v := float64(one.Loss)
 		if one.Error != nil {
 			v = float64(*one.Error)
 		}
-		if drawable(v) {
-			points = append(points, point{float64(one.Round), v})
+		if chart.Drawable(v) {
+			points = append(points, chart.Point{X: float64(one.Round), Y: v})
 		}
 	}
-	var out canvas
+	var out chart.Canvas
 	x, y := extent(points)
-	kind := realAxis
-	if y.lo > 0 && y.hi > 20*y.lo {
-		kind, y = logAxis, domain{y.lo / 1.2, y.hi * 1.2}
+	kind := chart.Real
+	if y.Lo > 0 && y.Hi > 20*y.Lo {
+		kind, y = chart.Log, chart.Domain{Lo: y.Lo / 1.2, Hi: y.Hi * 1.2}
 	} else {
-		y = y.wide().padded(0.08)
+		y = y.Wide().Padded(0.08)
 	}
-	x = x.wide()
-	x.lo = min(x.lo, 0)
-	ax, ay := newAxis(x, wholeAxis, plotLeft, plotRight, 6), newAxis(y, kind, plotBottom, plotTop, 5)
+	x = x.Wide()
+	x.Lo = min(x.Lo, 0)
+	ax, ay := chart.NewAxis(x, chart.Whole, chart.PlotLeft, chart.PlotRight, 6), chart.NewAxis(y, kind, chart.PlotBottom, chart.PlotTop, 5)
 	title := figure
-	if kind == logAxis {
+	if kind == chart.Log {
 		title += " (log scale)"
 	}
-	out.frame(ax, ay, "round", title)
+	out.Frame(ax, ay, "round", title)
 	var d strings.Builder
-	polyline(&d, thinLine(points, curveColumns), ax, ay)
-	out.path("curve own", d.String())
-	return out.svg(id, name+": "+figure+" per round", fmt.Sprintf("It ends at %s after %s.",
-		rounded(siloFigureOf(r.Metrics)), counted(r.Rounds, "round", "rounds")))
+	chart.Polyline(&d, chart.ThinLine(points, chart.Columns), ax, ay)
+	out.Path("curve own", d.String())
+	return out.SVG(id, name+": "+figure+" per round", fmt.Sprintf("It ends at %s after %s.",
+		prose.Rounded(siloFigureOf(r.Metrics)), prose.Counted(r.Rounds, "round", "rounds")))
 }
 
 func siloDots(id, name, figure string, r sim.SiloResult) template.HTML {
-	var points []point
+	var points []chart.Point
 	for _, s := range r.Silos {
-		if v, ok := siloLineFigure(s); ok && drawable(v) {
-			points = append(points, point{float64(s.Examples), v})
+		if v, ok := siloLineFigure(s); ok && chart.Drawable(v) {
+			points = append(points, chart.Point{X: float64(s.Examples), Y: v})
 		}
 	}
 	mean := siloFigureOf(r.Metrics)
 	x, y := extent(points)
-	if drawable(mean) {
-		y = y.include(mean)
+	if chart.Drawable(mean) {
+		y = y.Include(mean)
 	}
-	y = y.wide()
-	ax := newAxis(x.wide().padded(0.04), wholeAxis, plotLeft, plotRight, 6)
-	ay := newAxis(domain{min(0, y.lo), y.hi * 1.06}, realAxis, plotBottom, plotTop, 5)
-	var out canvas
-	out.frame(ax, ay, "training examples", figure)
+	y = y.Wide()
+	ax := chart.NewAxis(x.Wide().Padded(0.04), chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
+	ay := chart.NewAxis(chart.Domain{Lo: min(0, y.Lo), Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
+	var out chart.Canvas
+	out.Frame(ax, ay, "training examples", figure)
 	var d strings.Builder
 	for _, p := range points {
-		circleMark(&d, ax.at(p.x), ay.at(p.y), 2.6)
+		chart.CircleMark(&d, ax.At(p.X), ay.At(p.Y), 2.6)
 	}
-	out.path("silo-dot", d.String())
-	if drawable(mean) {
-		out.line("silo-mean", plotLeft, ay.at(mean), plotRight, ay.at(mean))
+	out.Path("silo-dot", d.String())
+	if chart.Drawable(mean) {
+		out.Line("silo-mean", chart.PlotLeft, ay.At(mean), chart.PlotRight, ay.At(mean))
 	}
-	return out.svg(id, name+": "+figure+" of every silo", fmt.Sprintf("%s; their mean, weighted by held-out examples, is %s.",
-		counted(len(points), "silo", "silos"), rounded(mean)))
+	return out.SVG(id, name+": "+figure+" of every silo", fmt.Sprintf("%s; their mean, weighted by held-out examples, is %s.",
+		prose.Counted(len(points), "silo", "silos"), prose.Rounded(mean)))
 }

@@ -5,35 +5,35 @@ import (
 	_ "embed" // the page is part of the binary
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 //go:embed silo.gohtml
 var siloText string
 
-var siloTemplate = template.Must(template.Must(pageTemplate.Clone()).New("silos").Parse(siloText))
+var siloTemplate = layout.Parse(siloText)
 
 // siloPage is all that the silo template shows.
 type siloPage struct {
 	Title, Lead, Figure string
-	Style               template.CSS
 	Several             bool
 	Summary             []siloSummaryRow
 	Rows                []vectorRow
-	Labels              []label
+	Labels              []layout.Label
 	Tables              []siloLines
 	Runs                []runNote
 }
 
 type siloSummaryRow struct {
 	Method                                        string
-	Claim                                         claim
+	Claim                                         layout.Badge
 	Terms, ProvedTerms                            string // of the row's epsilons
 	Figure, Epsilon, Delta, Proved, Silos, Rounds string
 }
@@ -75,10 +75,10 @@ func SiloPage(path, title string, results []sim.SiloResult) error {
 }
 
 func newSiloPage(title string, results []sim.SiloResult) siloPage {
-	p := siloPage{Title: title, Style: template.CSS(styleText), Several: len(results) > 1, Figure: siloFigureName(results[0].Metrics)}
+	p := siloPage{Title: title, Several: len(results) > 1, Figure: siloFigureName(results[0].Metrics)}
 	names := make([]string, len(results))
 	for i, r := range results {
-		names[i] = siloMethod(r.SiloSummary)
+		names[i] = prose.Method(r.Algorithm)
 		p.Summary = append(p.Summary, newSiloSummaryRow(names[i], r.SiloSummary))
 		p.Rows = append(p.Rows, siloFigures(fmt.Sprintf("silo-%d", i+1), names[i], r))
 		p.Labels = append(p.Labels, siloLabel(names[i], r.SiloSummary))
@@ -86,22 +86,9 @@ func newSiloPage(title string, results []sim.SiloResult) siloPage {
 		p.Runs = append(p.Runs, siloRunNote(names[i], r))
 	}
 	r := results[0]
-	p.Lead = fmt.Sprintf("%s: %s, %s, every silo with a privacy target of its own.", joined(names),
-		counted(r.Clients, "silo", "silos"), counted(r.Parameters, "parameter", "parameters"))
+	p.Lead = fmt.Sprintf("%s: %s, %s, every silo with a privacy target of its own.", prose.Joined(names),
+		prose.Counted(r.Clients, "silo", "silos"), prose.Counted(r.Parameters, "parameter", "parameters"))
 	return p
-}
-
-// siloMethods are the methods' names for readers.
-var siloMethods = map[string]string{
-	"local": "Local training", "fedavg": "FedAvg", "finetune": "Local fine-tuning", "ditto": "Ditto", "mocha": "Mocha",
-	"ifca": "IFCA", "mr-mtl": "MR-MTL", "dp-fedavg": "DP-FedAvg (whole silos)",
-}
-
-func siloMethod(r sim.SiloSummary) string {
-	if name, ok := siloMethods[r.Algorithm]; ok {
-		return name
-	}
-	return r.Algorithm
 }
 
 // siloFigureName says what a run's test figure is.
@@ -122,8 +109,8 @@ func siloFigureOf(m sim.SiloMetrics) float64 {
 	return float64(m.TestLoss)
 }
 
-func siloClaim(p fl.SiloPrivacy) claim {
-	c := claimOf(sim.Result{Summary: sim.Summary{Privacy: fl.Privacy{Statement: p.Statement}}})
+func siloClaim(p fl.SiloPrivacy) layout.Badge {
+	c := layout.ClaimOf(p.Statement)
 	if c.Class == "heuristic" {
 		c.Sentence = "A number that no proof covers: what was done to the examples beforehand is not accounted for, or batches of a random order are accounted as if every example were drawn by itself. What is left out stands below."
 		if p.Proved != nil {
@@ -144,35 +131,35 @@ func provedWords(c event.Claim) string {
 
 func newSiloSummaryRow(name string, r sim.SiloSummary) siloSummaryRow {
 	row := siloSummaryRow{
-		Method: name, Claim: siloClaim(r.Privacy), Figure: significant(siloFigureOf(r.Metrics), 4),
-		Epsilon: cost(float64(r.Privacy.Epsilon)), Delta: rounded(float64(r.Privacy.Delta)), Proved: provedWords(r.Privacy.Claim),
-		Silos: count(r.Clients), Rounds: count(r.Rounds), Terms: termsOf(r.Privacy.Statement),
+		Method: name, Claim: siloClaim(r.Privacy), Figure: prose.Significant(siloFigureOf(r.Metrics), 4),
+		Epsilon: prose.Cost(float64(r.Privacy.Epsilon)), Delta: prose.Rounded(float64(r.Privacy.Delta)), Proved: provedWords(r.Privacy.Claim),
+		Silos: prose.Count(r.Clients), Rounds: prose.Count(r.Rounds), Terms: layout.TermsOf(r.Privacy.Statement),
 	}
 	if p := r.Privacy.Proved; p != nil {
-		row.Proved, row.ProvedTerms = cost(float64(p.Epsilon)), termsOf(*p)
+		row.Proved, row.ProvedTerms = prose.Cost(float64(p.Epsilon)), layout.TermsOf(*p)
 	}
 	return row
 }
 
-func siloLabel(name string, r sim.SiloSummary) label {
+func siloLabel(name string, r sim.SiloSummary) layout.Label {
 	s := r.Privacy.Statement
-	l := label{Method: name, Claim: siloClaim(r.Privacy), NotCovered: s.NotCovered}
-	l.Rows = []labelRow{
-		{Name: "What is protected", Value: protects(s)},
-		{Name: "From whom", Value: fromWhom(s), Note: string(s.Trust)},
-		{Name: "Epsilon, most exposed silo", Value: cost(float64(s.Epsilon)), Large: true},
+	l := layout.Label{Method: name, Claim: siloClaim(r.Privacy), NotCovered: s.NotCovered}
+	l.Rows = []layout.LabelRow{
+		{Name: "What is protected", Value: layout.Protects(s)},
+		{Name: "From whom", Value: layout.FromWhom(s), Note: string(s.Trust)},
+		{Name: "Epsilon, most exposed silo", Value: prose.Cost(float64(s.Epsilon)), Large: true},
 	}
 	if p := r.Privacy.Proved; p != nil {
-		l.Rows = append(l.Rows, labelRow{Name: "Proved for the same releases", Value: "epsilon " + cost(float64(p.Epsilon)),
-			Note: relationWords(*p) + "; every epoch counts as a release of its own"})
+		l.Rows = append(l.Rows, layout.LabelRow{Name: "Proved for the same releases", Value: "epsilon " + prose.Cost(float64(p.Epsilon)),
+			Note: layout.RelationWords(*p) + "; every epoch counts as a release of its own"})
 	}
 	l.Rows = append(l.Rows,
-		labelRow{Name: "Delta", Value: rounded(float64(s.Delta))},
-		labelRow{Name: "Unit", Value: unitWords(s)},
-		labelRow{Name: "Relation", Value: relationWords(s)},
-		labelRow{Name: "Batches", Value: s.Sampling},
-		labelRow{Name: "Assumes", Value: strings.Join(r.Privacy.Assumes, "; ")},
-		labelRow{Name: "Good to know", Value: strings.Join(r.Privacy.Says, "; ")},
+		layout.LabelRow{Name: "Delta", Value: prose.Rounded(float64(s.Delta))},
+		layout.LabelRow{Name: "Unit", Value: layout.UnitWords(s)},
+		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(s)},
+		layout.LabelRow{Name: "Batches", Value: s.Sampling},
+		layout.LabelRow{Name: "Assumes", Value: strings.Join(r.Privacy.Assumes, "; ")},
+		layout.LabelRow{Name: "Good to know", Value: strings.Join(r.Privacy.Says, "; ")},
 	)
 	return l
 }
@@ -181,8 +168,8 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 	t := siloLines{ID: id, Method: name, Clusters: r.Clusters > 1}
 	for _, s := range r.Silos {
 		line := siloLine{
-			Name: s.Name, Examples: count(s.Examples), Noise: rounded(float64(s.Noise)), Epsilon: cost(float64(s.Epsilon)),
-			Target: fmt.Sprintf("%s, %s", rounded(float64(s.Target.Epsilon)), rounded(float64(s.Target.Delta))),
+			Name: s.Name, Examples: prose.Count(s.Examples), Noise: prose.Rounded(float64(s.Noise)), Epsilon: prose.Cost(float64(s.Epsilon)),
+			Target: fmt.Sprintf("%s, %s", prose.Rounded(float64(s.Target.Epsilon)), prose.Rounded(float64(s.Target.Delta))),
 			Proved: provedWords(s.Claim), Terms: fmt.Sprintf("%s, %s, %s", s.Claim, s.Unit, s.Relation), Sampling: s.Sampling, Figure: "unknown",
 		}
 		if s.Target.Epsilon == 0 {
@@ -198,13 +185,13 @@ func siloLinesOf(id, name string, r sim.SiloSummary) siloLines {
 			line.Name += " *"
 		}
 		if s.Proved != nil {
-			line.Proved, line.ProvedTerms = cost(float64(*s.Proved)), fmt.Sprintf("%s, %s, %s", event.ClaimProved, s.Unit, event.ReplaceOne)
+			line.Proved, line.ProvedTerms = prose.Cost(float64(*s.Proved)), fmt.Sprintf("%s, %s, %s", event.ClaimProved, s.Unit, event.ReplaceOne)
 		}
 		if s.Cluster != nil {
-			line.Cluster = count(*s.Cluster + 1)
+			line.Cluster = prose.Count(*s.Cluster + 1)
 		}
 		if f, ok := siloLineFigure(s); ok {
-			line.Figure = rounded(f)
+			line.Figure = prose.Rounded(f)
 		}
 		t.Lines = append(t.Lines, line)
 	}
@@ -222,13 +209,13 @@ func siloLineFigure(s sim.SiloLine) (float64, bool) {
 }
 
 func siloRunNote(name string, r sim.SiloResult) runNote {
-	return runNote{Method: name, Command: r.Command, Config: r.Config, Facts: []fact{
-		{"Seed", fmt.Sprint(r.Seed), true},
-		{"Configuration, SHA-256", r.ConfigSHA256, true},
-		{"Models, SHA-256", r.ModelSHA256, true},
-		{"Kernel", r.Kernel, true},
-		{"Version", r.Version, true},
-		{"Run", r.RunID, true},
-		{"Took", rounded(r.WallSeconds) + " s", false},
+	return runNote{Method: name, Command: r.Command, Config: r.Config, Facts: []layout.Fact{
+		{Name: "Seed", Value: fmt.Sprint(r.Seed), Code: true},
+		{Name: "Configuration, SHA-256", Value: r.ConfigSHA256, Code: true},
+		{Name: "Models, SHA-256", Value: r.ModelSHA256, Code: true},
+		{Name: "Kernel", Value: r.Kernel, Code: true},
+		{Name: "Version", Value: r.Version, Code: true},
+		{Name: "Run", Value: r.RunID, Code: true},
+		{Name: "Took", Value: prose.Rounded(r.WallSeconds) + " s", Code: false},
 	}}
 }

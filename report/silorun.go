@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/report/federated"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -70,11 +71,11 @@ func Rewrite(path string, dirs []string) error {
 		case k.ofFederation() && len(dirs) > 1:
 			return fmt.Errorf("%s holds a federation's run: it is reported by itself", dir)
 		case k.ofFederation():
-			r, err := LoadFederation(dir)
+			r, err := load[federation.ServeResult](dir)
 			if err != nil {
 				return err
 			}
-			return FederationPage(path, r)
+			return federated.WritePage(path, r)
 		case k.Family == sim.FamilySilos:
 			silo, err := LoadSilos(dir)
 			if err != nil {

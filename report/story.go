@@ -7,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -63,14 +64,14 @@ func methodOf(r sim.Result) method {
 		return method{"FedAvg", "One model for everybody, without noise."}
 	case "ifca":
 		return method{"IFCA", fmt.Sprintf("%s, without noise. Every client trains the one that fits it best.",
-			sentence(counted(r.Hypotheses, "model", "models")))}
+			sentence(prose.Counted(r.Hypotheses, "model", "models")))}
 	case "group-private":
 		name, how := "Group-private", "Noise is in proportion to every update’s own length, as the papers write it."
 		if r.Mode == "sound" {
 			name, how = name+" (sound)", "Updates are clipped to a public radius and noised in proportion to it."
 		}
 		return method{name, fmt.Sprintf("%s. Every client trains the one that fits it best and adds noise before it sends anything. %s",
-			sentence(counted(r.Hypotheses, "model", "models")), how)}
+			sentence(prose.Counted(r.Hypotheses, "model", "models")), how)}
 	}
 	name := r.Algorithm
 	if name == "" {
@@ -104,17 +105,17 @@ func sameData(plans []plan) bool {
 func dataStory(r sim.Result, p plan) string {
 	if !p.known {
 		return fmt.Sprintf("%s trained. The run file could not be read by this version: the configuration below is as it was stored.",
-			sentence(counted(r.Clients, "client", "clients")))
+			sentence(prose.Counted(r.Clients, "client", "clients")))
 	}
 	d := p.run.Data
 	if d.Kind != "synthetic" {
-		return fmt.Sprintf("%s. %s trained.", realData(d), sentence(counted(r.Clients, "client", "clients")))
+		return fmt.Sprintf("%s. %s trained.", realData(d), sentence(prose.Counted(r.Clients, "client", "clients")))
 	}
 	var b strings.Builder
 	groups := len(r.History.Truth)
 	switch {
 	case groups > 1:
-		fmt.Fprintf(&b, "Generated data, in which %s of clients follow different rules: in each, y = x·θ + u with a θ of its own", counted(groups, "group", "groups"))
+		fmt.Fprintf(&b, "Generated data, in which %s of clients follow different rules: in each, y = x·θ + u with a θ of its own", prose.Counted(groups, "group", "groups"))
 	case groups == 1:
 		b.WriteString("Generated data, in which all clients follow one rule, y = x·θ + u")
 	default:
@@ -125,8 +126,8 @@ func dataStory(r sim.Result, p plan) string {
 	}
 	fmt.Fprintf(&b, ". Features x are %s; the noise u is %s. ", distributionWords(d.X), distributionWords(d.Noise))
 	fmt.Fprintf(&b, "There %s %s with %s each, and %s that only %s.",
-		are(d.Users), counted(d.Users, "training client", "training clients"), counted(d.Samples, "row", "rows"),
-		counted(d.ValidationUsers, "other", "others"), validate(d.ValidationUsers))
+		are(d.Users), prose.Counted(d.Users, "training client", "training clients"), prose.Counted(d.Samples, "row", "rows"),
+		prose.Counted(d.ValidationUsers, "other", "others"), validate(d.ValidationUsers))
 	return b.String()
 }
 
@@ -141,9 +142,9 @@ func realData(d config.Data) string {
 
 func distributionWords(d config.Distribution) string {
 	if d.Kind == "normal" {
-		return fmt.Sprintf("normal with mean %s and standard deviation %s", setting(d.Mean), setting(d.SD))
+		return fmt.Sprintf("normal with mean %s and standard deviation %s", prose.Setting(d.Mean), prose.Setting(d.SD))
 	}
-	return fmt.Sprintf("uniform between %s and %s", setting(d.Low), setting(d.High))
+	return fmt.Sprintf("uniform between %s and %s", prose.Setting(d.Low), prose.Setting(d.High))
 }
 
 // trainingStory tells how a result was trained, and how it ended.
@@ -152,10 +153,10 @@ func trainingStory(r sim.Result, p plan) string {
 	if p.known {
 		a := p.run.Algorithm
 		fmt.Fprintf(&b, "In every round %s of %s %s asked and %s for %s with step %s on %s. ",
-			count(a.ClientsPerRound), count(r.Clients), are(a.ClientsPerRound), trains(a.ClientsPerRound),
-			counted(a.Local.Epochs, "epoch", "epochs"), setting(a.Local.Step), batchWords(r, a.Local))
+			prose.Count(a.ClientsPerRound), prose.Count(r.Clients), are(a.ClientsPerRound), trains(a.ClientsPerRound),
+			prose.Counted(a.Local.Epochs, "epoch", "epochs"), prose.Setting(a.Local.Step), batchWords(r, a.Local))
 		if nu := p.run.Privacy.NoiseMultiplier; nu > 0 {
-			fmt.Fprintf(&b, "The noise multiplier is %s. ", setting(nu))
+			fmt.Fprintf(&b, "The noise multiplier is %s. ", prose.Setting(nu))
 		}
 	}
 	b.WriteString(ending(r, p))
@@ -163,7 +164,7 @@ func trainingStory(r sim.Result, p plan) string {
 	b.WriteString(returning(r))
 	if moved := relocations(r); moved > 0 {
 		fmt.Fprintf(&b, " %s moved to a released vector for want of updates.",
-			sentence(counted(moved, "time a hypothesis was", "times a hypothesis was")))
+			sentence(prose.Counted(moved, "time a hypothesis was", "times a hypothesis was")))
 	}
 	return b.String()
 }
@@ -193,26 +194,26 @@ func batchWords(r sim.Result, l config.Local) string {
 	one := exampleWord(r)
 	many, all := one+"s", "all their "+one+"s"
 	if l.Limit > 0 && pictures(r) {
-		all = "at most " + counted(l.Limit, one, many) + " of theirs, drawn afresh"
+		all = "at most " + prose.Counted(l.Limit, one, many) + " of theirs, drawn afresh"
 	}
 	if l.Batch == 0 {
 		return all
 	}
 	if l.Limit > 0 && pictures(r) {
-		return "batches of " + count(l.Batch) + " out of " + all
+		return "batches of " + prose.Count(l.Batch) + " out of " + all
 	}
-	return "batches of " + counted(l.Batch, one, many)
+	return "batches of " + prose.Counted(l.Batch, one, many)
 }
 
 func ending(r sim.Result, p plan) string {
-	rounds := counted(r.Rounds, "round", "rounds")
+	rounds := prose.Counted(r.Rounds, "round", "rounds")
 	switch r.Stopped {
 	case sim.StoppedRounds:
 		return fmt.Sprintf("Training ran for %s, as many as were planned.", rounds)
 	case sim.StoppedPatience:
 		if p.known && p.run.Algorithm.Stop.Patience > 0 {
 			return fmt.Sprintf("Training stopped after %s, because the validating clients had seen no improvement %s running.",
-				rounds, counted(p.run.Algorithm.Stop.Patience, "time", "times"))
+				rounds, prose.Counted(p.run.Algorithm.Stop.Patience, "time", "times"))
 		}
 		return fmt.Sprintf("Training stopped after %s, because the validating clients saw no further improvement.", rounds)
 	case sim.StoppedBudget:
@@ -228,7 +229,7 @@ func returning(r sim.Result) string {
 	case r.Returned == "best" && r.BestRound == 0:
 		return "The models before the first round are returned, the best by validation."
 	case r.Returned == "best":
-		return fmt.Sprintf("The models of round %s are returned, the best by validation.", count(r.BestRound))
+		return fmt.Sprintf("The models of round %s are returned, the best by validation.", prose.Count(r.BestRound))
 	default:
 		return "The models of the last round are returned."
 	}
@@ -250,7 +251,7 @@ func repeatability(methods []method, plans []plan) string {
 	case len(exact) == len(plans):
 		return "Exact noise comes from the system and cannot be repeated: the same command gives other models."
 	}
-	return text + " Except " + joined(exact) + ": exact noise comes from the system and cannot be repeated."
+	return text + " Except " + prose.Joined(exact) + ": exact noise comes from the system and cannot be repeated."
 }
 
 // relocations counts moved hypotheses where every round was recorded.

@@ -8,21 +8,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // Limits of what one panel can show.
 const (
-	mostVectors  = 1500 // released vectors
-	mostNumbered = 12   // hypotheses with their number, legend entries, curves
-	pathPoints   = 160  // of a hypothesis's way
+	mostVectors = 1500 // released vectors
+	pathPoints  = 160  // of a hypothesis's way
 )
 
 // cloud is what one panel of figure 1 shows in the space of the parameters.
 type cloud struct {
 	releases   []sim.Release
 	hypotheses [][2]float64
-	ways       [][]point // of every hypothesis over the rounds
+	ways       [][]chart.Point // of every hypothesis over the rounds
 	truth      [][2]float64
 	line       bool // one parameter: height has no meaning
 }
@@ -42,7 +43,7 @@ func late(r sim.Result) cloud {
 func newCloud(r sim.Result, releases []sim.Release, hypotheses [][]float64) cloud {
 	c := cloud{line: r.Parameters == 1}
 	for _, v := range releases {
-		if drawable(v.At[0]) && drawable(v.At[1]) {
+		if chart.Drawable(v.At[0]) && chart.Drawable(v.At[1]) {
 			c.releases = append(c.releases, v)
 		}
 	}
@@ -74,21 +75,21 @@ func firstTwo(vectors [][]float64) [][2]float64 {
 	out := make([][2]float64, len(vectors))
 	for i, v := range vectors {
 		copy(out[i][:], v)
-		if len(v) == 0 || !drawable(out[i][0]) || !drawable(out[i][1]) {
+		if len(v) == 0 || !chart.Drawable(out[i][0]) || !chart.Drawable(out[i][1]) {
 			out[i] = [2]float64{math.NaN(), math.NaN()}
 		}
 	}
 	return out
 }
 
-func ways(r sim.Result) [][]point {
-	if r.Parameters == 1 || len(r.History.Returned) > mostNumbered {
+func ways(r sim.Result) [][]chart.Point {
+	if r.Parameters == 1 || len(r.History.Returned) > chart.MostNumbered {
 		return nil
 	}
-	out := make([][]point, len(r.History.Start))
+	out := make([][]chart.Point, len(r.History.Start))
 	for j, at := range firstTwo(r.History.Start) {
-		if drawable(at[0]) {
-			out[j] = append(out[j], point{at[0], at[1]})
+		if chart.Drawable(at[0]) {
+			out[j] = append(out[j], chart.Point{X: at[0], Y: at[1]})
 		}
 	}
 	stride := len(r.History.Rounds)/pathPoints + 1
@@ -97,8 +98,8 @@ func ways(r sim.Result) [][]point {
 			continue
 		}
 		for j, at := range record.Hypotheses {
-			if j < len(out) && drawable(at[0]) && drawable(at[1]) {
-				out[j] = append(out[j], point{at[0], at[1]})
+			if j < len(out) && chart.Drawable(at[0]) && chart.Drawable(at[1]) {
+				out[j] = append(out[j], chart.Point{X: at[0], Y: at[1]})
 			}
 		}
 	}
@@ -106,9 +107,9 @@ func ways(r sim.Result) [][]point {
 }
 
 // domains are what the cloud needs of both axes.
-func (c cloud) domains() (x, y domain) {
-	x, y = noDomain(), noDomain()
-	add := func(at [2]float64) { x, y = x.include(at[0]), y.include(at[1]) }
+func (c cloud) domains() (x, y chart.Domain) {
+	x, y = chart.NoDomain(), chart.NoDomain()
+	add := func(at [2]float64) { x, y = x.Include(at[0]), y.Include(at[1]) }
 	for _, v := range c.releases {
 		add(v.At)
 	}
@@ -120,7 +121,7 @@ func (c cloud) domains() (x, y domain) {
 	}
 	for _, way := range c.ways {
 		for _, p := range way {
-			add([2]float64{p.x, p.y})
+			add([2]float64{p.X, p.Y})
 		}
 	}
 	return x, y
@@ -128,101 +129,91 @@ func (c cloud) domains() (x, y domain) {
 
 // space is the frame of a panel: both axes in the same scale if that leaves
 // room, because distances are what privacy is measured in.
-func space(x, y domain, line bool) (ax, ay axis) {
-	x, y = x.wide().padded(0.09), y.wide().padded(0.09)
+func space(x, y chart.Domain, line bool) (ax, ay chart.Axis) {
+	x, y = x.Wide().Padded(0.09), y.Wide().Padded(0.09)
 	if line {
-		y = domain{-0.25, 1}
-	} else if ratio := (x.span() / y.span()) / ((plotRight - plotLeft) / float64(plotBottom-plotTop)); ratio > 1.0/6 && ratio < 6 {
-		x, y = x.padded(max(0, (1/ratio-1)/2)), y.padded(max(0, (ratio-1)/2))
+		y = chart.Domain{Lo: -0.25, Hi: 1}
+	} else if ratio := (x.Span() / y.Span()) / ((chart.PlotRight - chart.PlotLeft) / float64(chart.PlotBottom-chart.PlotTop)); ratio > 1.0/6 && ratio < 6 {
+		x, y = x.Padded(max(0, (1/ratio-1)/2)), y.Padded(max(0, (ratio-1)/2))
 	}
-	return newAxis(x, realAxis, plotLeft, plotRight, 6), newAxis(y, realAxis, plotBottom, plotTop, 6)
+	return chart.NewAxis(x, chart.Real, chart.PlotLeft, chart.PlotRight, 6), chart.NewAxis(y, chart.Real, chart.PlotBottom, chart.PlotTop, 6)
 }
 
 // draw makes one panel of figure 1.
-func (c cloud) draw(id, title string, x, y domain) template.HTML {
+func (c cloud) draw(id, title string, x, y chart.Domain) template.HTML {
 	ax, ay := space(x, y, c.line)
-	var out canvas
+	var out chart.Canvas
 	if c.line {
-		ay.ticks = nil
-		out.frame(ax, ay, "the only parameter", "")
-		out.line("axis", plotLeft, ay.at(0), plotRight, ay.at(0))
+		ay.Ticks = nil
+		out.Frame(ax, ay, "the only parameter", "")
+		out.Line("axis", chart.PlotLeft, ay.At(0), chart.PlotRight, ay.At(0))
 	} else {
-		out.frame(ax, ay, "first parameter", "second parameter")
+		out.Frame(ax, ay, "first parameter", "second parameter")
 	}
 	for j, way := range c.ways {
 		var d strings.Builder
-		polyline(&d, way, ax, ay)
-		out.path("way "+colourClass(j), d.String())
+		chart.Polyline(&d, way, ax, ay)
+		out.Path("way "+chart.ColourClass(j), d.String())
 	}
 	c.drawReleases(&out, ax, ay)
 	for _, at := range c.truth {
-		if drawable(at[0]) {
-			out.truthMark(ax.at(at[0]), ay.at(at[1]))
+		if chart.Drawable(at[0]) {
+			out.TruthMark(ax.At(at[0]), ay.At(at[1]))
 		}
 	}
-	rings := make([]point, len(c.hypotheses))
+	rings := make([]chart.Point, len(c.hypotheses))
 	for j, at := range c.hypotheses {
-		rings[j] = point{ax.at(at[0]), ay.at(at[1])}
+		rings[j] = chart.Point{X: ax.At(at[0]), Y: ay.At(at[1])}
 	}
-	out.hypothesisMarks(rings)
-	return out.svg(id, title, c.describe())
+	out.HypothesisMarks(rings)
+	return out.SVG(id, title, c.describe())
 }
 
 // drawReleases makes one path of every cluster's vectors.
-func (c cloud) drawReleases(out *canvas, ax, ay axis) {
-	places := make([]point, len(c.releases))
+func (c cloud) drawReleases(out *chart.Canvas, ax, ay chart.Axis) {
+	places := make([]chart.Point, len(c.releases))
 	for i, v := range c.releases {
-		places[i] = point{v.At[0], v.At[1]}
+		places[i] = chart.Point{X: v.At[0], Y: v.At[1]}
 	}
 	size := 3.2
 	if len(places) > 400 {
 		size = 2.4
 	}
 	paths := make(map[int]*strings.Builder)
-	for _, i := range thinCloud(places, mostVectors) {
+	for _, i := range chart.ThinCloud(places, mostVectors) {
 		cluster := c.releases[i].Cluster
 		if paths[cluster] == nil {
 			paths[cluster] = new(strings.Builder)
 		}
-		markPath(paths[cluster], cluster, ax.at(places[i].x), ay.at(places[i].y), size)
+		chart.MarkPath(paths[cluster], cluster, ax.At(places[i].X), ay.At(places[i].Y), size)
 	}
 	for _, j := range slices.Sorted(maps.Keys(paths)) {
-		out.path("release "+colourClass(j), paths[j].String())
+		out.Path("release "+chart.ColourClass(j), paths[j].String())
 	}
 }
 
 func (c cloud) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s", counted(len(c.releases), "released vector", "released vectors"))
+	fmt.Fprintf(&b, "%s", prose.Counted(len(c.releases), "released vector", "released vectors"))
 	if len(c.releases) > mostVectors {
-		fmt.Fprintf(&b, ", of which about %s are drawn", count(mostVectors))
+		fmt.Fprintf(&b, ", of which about %s are drawn", prose.Count(mostVectors))
 	}
 	b.WriteString(".")
 	place := func(name string, at [2]float64) {
 		switch {
-		case !drawable(at[0]):
+		case !chart.Drawable(at[0]):
 			fmt.Fprintf(&b, " %s cannot be drawn.", name)
 		case c.line:
-			fmt.Fprintf(&b, " %s at %s.", name, rounded(at[0]))
+			fmt.Fprintf(&b, " %s at %s.", name, prose.Rounded(at[0]))
 		default:
-			fmt.Fprintf(&b, " %s at (%s, %s).", name, rounded(at[0]), rounded(at[1]))
+			fmt.Fprintf(&b, " %s at (%s, %s).", name, prose.Rounded(at[0]), prose.Rounded(at[1]))
 		}
 	}
-	for j, at := range c.hypotheses[:min(len(c.hypotheses), mostNumbered)] {
+	for j, at := range c.hypotheses[:min(len(c.hypotheses), chart.MostNumbered)] {
 		place(fmt.Sprintf("Hypothesis %d", j+1), at)
 	}
-	for g, at := range c.truth[:min(len(c.truth), mostNumbered)] {
+	for g, at := range c.truth[:min(len(c.truth), chart.MostNumbered)] {
 		place(fmt.Sprintf("True parameters of group %d", g+1), at)
 	}
 	return b.String()
-}
-
-func polyline(d *strings.Builder, points []point, ax, ay axis) {
-	for i, p := range points {
-		command := "L"
-		if i == 0 {
-			command = "M"
-		}
-		d.WriteString(command + coordinate(ax.at(p.x)) + " " + coordinate(ay.at(p.y)))
-	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var inversion = Experiment{
@@ -154,11 +154,11 @@ func scoreOf(n audit.Network, t audit.Trial, r *audit.Recovered) (*attackScore, 
 	return &attackScore{PSNR: q.PSNR, SSIM: q.SSIM, Label: r.Label == t.Picture.Label, Picture: audit.Bytes(r.Picture)}, nil
 }
 
-func runInversion(l *lab) (report.Study, error) {
+func runInversion(l *lab) (study.Study, error) {
 	plan := planInversion(l.options.Scale)
 	d, err := loadInversion(l)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	cells := make([][][]inversionCell, len(plan.networks)) // by network, noise and picture
 	var jobs []func() error
@@ -179,7 +179,7 @@ func runInversion(l *lab) (report.Study, error) {
 		}
 	}
 	if err := l.all(jobs); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	return inversionStudy(plan, cells, d)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // auditCaveats stand above every result of an attack.
@@ -15,16 +15,16 @@ var auditCaveats = []string{
 	"The server is assumed to know the step size and the number of steps.",
 }
 
-func attackRow(section, label, metric, unit, note string, value event.Number) report.Row {
-	return report.Row{
-		Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: report.NoFigure,
+func attackRow(section, label, metric, unit, note string, value event.Number) study.Row {
+	return study.Row{
+		Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: study.NoFigure,
 		Settings: map[string]any{"attack": label}, Measured: &value,
 	}
 }
 
 // InspectionPage shows what could be seen of a client's update.
-func InspectionPage(i audit.Inspection, name, version string) report.Study {
-	s := report.Study{
+func InspectionPage(i audit.Inspection, name, version string) study.Study {
+	s := study.Study{
 		ID: "inversion", Title: "What could the server see of an update?", Paper: "the run " + name, Scale: "one update", Seeds: 1,
 		Intro: []string{
 			fmt.Sprintf("Client %d trained %d parameters (examples: %d %s; steps: %d) and sent them with noise multiplier %v. Claim: %s.",
@@ -59,12 +59,12 @@ func InspectionPage(i audit.Inspection, name, version string) report.Study {
 }
 
 // SurveyPage shows how attacks fare on several pictures.
-func SurveyPage(v audit.Survey, version string) report.Study {
+func SurveyPage(v audit.Survey, version string) study.Study {
 	how := "as one vector"
 	if v.PerLayer {
 		how = "layer by layer"
 	}
-	s := report.Study{
+	s := study.Study{
 		ID: "inversion", Title: "What could the server see of an update?", Paper: "thesis 001, section 2.5.1", Scale: "survey", Seeds: v.Samples,
 		Intro: []string{
 			fmt.Sprintf("A client trains one step of the network %s (%d parameters) on one picture and sends it with noise multiplier %v, %s. Claim: %s.",
@@ -89,10 +89,10 @@ func SurveyPage(v audit.Survey, version string) report.Study {
 	return s
 }
 
-func attackStrip(title string, pictures [][]float64, captions []string) report.Strip {
-	strip := report.Strip{Title: title}
+func attackStrip(title string, pictures [][]float64, captions []string) study.Strip {
+	strip := study.Strip{Title: title}
 	for i, p := range pictures {
-		strip.Pictures = append(strip.Pictures, report.Picture{Caption: captions[i], Height: side, Width: len(p) / side, Pixels: audit.Bytes(p)})
+		strip.Pictures = append(strip.Pictures, study.Picture{Caption: captions[i], Height: side, Width: len(p) / side, Pixels: audit.Bytes(p)})
 	}
 	return strip
 }

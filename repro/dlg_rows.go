@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/audit"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // inversionClaims is what the papers say of DLG, as bands for our figures: most
@@ -22,7 +22,7 @@ type inversionClaims struct {
 }
 
 // apply judges the row that the first fitting claim is about.
-func (c inversionClaims) apply(rows []report.Row, nu float64) {
+func (c inversionClaims) apply(rows []study.Row, nu float64) {
 	for _, claim := range c.Claims {
 		if nu > claim.UpTo {
 			continue
@@ -37,12 +37,12 @@ func (c inversionClaims) apply(rows []report.Row, nu float64) {
 	}
 }
 
-func inversionStudy(plan inversionPlan, cells [][][]inversionCell, d inversionData) (report.Study, error) {
+func inversionStudy(plan inversionPlan, cells [][][]inversionCell, d inversionData) (study.Study, error) {
 	var claims inversionClaims
 	if err := expected("dlg.json", &claims); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"A client trains one step on one picture and sends its parameters, each layer with Laplace noise whose length is nu times the layer's own update. The server subtracts what it sent out and looks for the picture.",
 			"DLG searches a picture and a label whose gradient is the observed one. The closed form reads the input of the first linear layer off that layer's gradient, by its leading singular vectors; behind convolutions it then looks for the picture with these features by least squares.",
@@ -57,11 +57,11 @@ func inversionStudy(plan inversionPlan, cells [][][]inversionCell, d inversionDa
 			"The papers show pictures and no figures: only their prose can be compared.",
 		},
 	}
-	psnr := report.Chart{Title: "How near the recovered picture comes", XTitle: "noise multiplier nu", YTitle: "PSNR in dB, at most 100", LogX: true, Note: "median and the middle 80 % of pictures; above 25 dB a picture counts as recovered"}
-	ssim := report.Chart{Title: "How alike it looks", XTitle: "noise multiplier nu", YTitle: "structural similarity (SSIM)", LogX: true, Note: "median and the middle 80 % of pictures; equal pictures have 1"}
+	psnr := study.Chart{Title: "How near the recovered picture comes", XTitle: "noise multiplier nu", YTitle: "PSNR in dB, at most 100", LogX: true, Note: "median and the middle 80 % of pictures; above 25 dB a picture counts as recovered"}
+	ssim := study.Chart{Title: "How alike it looks", XTitle: "noise multiplier nu", YTitle: "structural similarity (SSIM)", LogX: true, Note: "median and the middle 80 % of pictures; equal pictures have 1"}
 	for i, n := range plan.networks {
 		for _, name := range n.attacks() {
-			a, b := report.Series{Name: name + ", " + n.name}, report.Series{Name: name + ", " + n.name}
+			a, b := study.Series{Name: name + ", " + n.name}, study.Series{Name: name + ", " + n.name}
 			for j, nu := range plan.noise {
 				scores := scoresOf(cells[i][j], name)
 				rows, p, q := inversionRows(n, name, nu, scores)
@@ -69,8 +69,8 @@ func inversionStudy(plan inversionPlan, cells [][][]inversionCell, d inversionDa
 					claims.apply(rows, nu)
 				}
 				s.Rows = append(s.Rows, rows...)
-				a.Points = append(a.Points, report.Point{X: nu, Y: p.middle, Low: p.low, High: p.high})
-				b.Points = append(b.Points, report.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
+				a.Points = append(a.Points, study.Point{X: nu, Y: p.middle, Low: p.low, High: p.high})
+				b.Points = append(b.Points, study.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
 			}
 			psnr.Series, ssim.Series = append(psnr.Series, a), append(ssim.Series, b)
 			for k := range min(2, len(d.pictures)) {
@@ -80,10 +80,10 @@ func inversionStudy(plan inversionPlan, cells [][][]inversionCell, d inversionDa
 	}
 	control, err := controlRows(d)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	s.Rows = append(s.Rows, control...)
-	s.Charts = []report.Chart{psnr, ssim}
+	s.Charts = []study.Chart{psnr, ssim}
 	return s, nil
 }
 
@@ -119,14 +119,14 @@ func part(scores []attackScore, f func(attackScore) bool) float64 {
 
 // inversionRows are one attack's figures at one noise level, and the spreads of
 // both measures.
-func inversionRows(n inversionNetwork, attack string, nu float64, scores []attackScore) ([]report.Row, spread, spread) {
+func inversionRows(n inversionNetwork, attack string, nu float64, scores []attackScore) ([]study.Row, spread, spread) {
 	psnr := quantiles(column(scores, func(s attackScore) float64 { return s.PSNR }))
 	ssim := quantiles(column(scores, func(s attackScore) float64 { return s.SSIM }))
 	recovered := part(scores, func(s attackScore) bool { return audit.Quality{PSNR: s.PSNR}.Success() })
 	labels := part(scores, func(s attackScore) bool { return s.Label })
-	row := func(metric, unit string) report.Row {
-		return report.Row{
-			Section: attack + ": " + n.title, Label: fmt.Sprintf("nu %v", nu), Metric: metric, Unit: unit, Verdict: report.NoFigure,
+	row := func(metric, unit string) study.Row {
+		return study.Row{
+			Section: attack + ": " + n.title, Label: fmt.Sprintf("nu %v", nu), Metric: metric, Unit: unit, Verdict: study.NoFigure,
 			Settings: map[string]any{"nu": nu, "network": n.name, "attack": attack, "samples": len(scores)},
 		}
 	}
@@ -136,13 +136,13 @@ func inversionRows(n inversionNetwork, attack string, nu float64, scores []attac
 		features := quantiles(column(scores, func(s attackScore) float64 { return s.Features }))
 		a.Note += fmt.Sprintf("; cosine of the linear layer's recovered and true input %.3f", features.middle)
 	}
-	return []report.Row{a, b, c}, psnr, ssim
+	return []study.Row{a, b, c}, psnr, ssim
 }
 
-func inversionStrip(n inversionNetwork, attack string, noise []float64, cells [][]inversionCell, sample int) report.Strip {
-	strip := report.Strip{Title: fmt.Sprintf("%s, %s, picture %d", attack, n.name, sample+1)}
+func inversionStrip(n inversionNetwork, attack string, noise []float64, cells [][]inversionCell, sample int) study.Strip {
+	strip := study.Strip{Title: fmt.Sprintf("%s, %s, picture %d", attack, n.name, sample+1)}
 	picture := func(caption string, pixels []byte) {
-		strip.Pictures = append(strip.Pictures, report.Picture{Caption: caption, Height: 28, Width: 28, Pixels: pixels})
+		strip.Pictures = append(strip.Pictures, study.Picture{Caption: caption, Height: 28, Width: 28, Pixels: pixels})
 	}
 	picture("original", cells[0][sample].Original)
 	for j, nu := range noise {
@@ -154,7 +154,7 @@ func inversionStrip(n inversionNetwork, attack string, noise []float64, cells []
 
 // controlRows are what one can say without any update: the mean picture of other
 // writers.
-func controlRows(d inversionData) ([]report.Row, error) {
+func controlRows(d inversionData) ([]study.Row, error) {
 	var scores []attackScore
 	for _, x := range d.pictures {
 		q, err := audit.Judge(x.Pixels, d.mean, 28, 28)

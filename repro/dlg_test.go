@@ -9,7 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 func inversionLab(t *testing.T) *lab {
@@ -49,7 +49,7 @@ func TestInversionSmoke(t *testing.T) {
 	if exact == nil || *exact.Measured != 1 {
 		t.Errorf("a linear first layer without noise: %+v", exact)
 	}
-	if err := report.WriteStudy(filepath.Join(l.options.Out, "report.html"), s); err != nil {
+	if err := study.WritePage(filepath.Join(l.options.Out, "report.html"), s); err != nil {
 		t.Error(err)
 	}
 	// What is remembered is believed, so a second run gives the same figures.
@@ -67,7 +67,7 @@ func TestInversionSmoke(t *testing.T) {
 	}
 }
 
-func rowOf(s report.Study, section, label, metric string) *report.Row {
+func rowOf(s study.Study, section, label, metric string) *study.Row {
 	for i, r := range s.Rows {
 		if r.Section == section && r.Label == label && r.Metric == metric {
 			return &s.Rows[i]
@@ -82,13 +82,13 @@ func TestInversionVerdicts(t *testing.T) {
 	if err := expected("dlg.json", &claims); err != nil {
 		t.Fatal(err)
 	}
-	verdict := func(nu, psnr, ssim float64) report.Verdict {
+	verdict := func(nu, psnr, ssim float64) study.Verdict {
 		rows, _, _ := inversionRows(inversionNetwork{name: "lenet"}, attackDLG, nu, []attackScore{{PSNR: psnr, SSIM: ssim}})
 		claims.apply(rows, nu)
-		out := report.NoFigure
+		out := study.NoFigure
 		for _, r := range rows {
-			if r.Verdict != report.NoFigure {
-				if out != report.NoFigure {
+			if r.Verdict != study.NoFigure {
+				if out != study.NoFigure {
 					t.Errorf("nu %v has two verdicts", nu)
 				}
 				out = r.Verdict
@@ -98,11 +98,11 @@ func TestInversionVerdicts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		nu, psnr, ssim float64
-		want           report.Verdict
+		want           study.Verdict
 	}{
-		{0, 40, 1, report.Agrees}, {0.001, 40, 1, report.Agrees}, {0.001, 20, 0.8, report.Differs},
-		{0.1, 15, 0.5, report.Agrees}, {0.1, 5, 0.1, report.Differs}, {0.01, 5, 0.1, report.Differs},
-		{1, 5, 0.1, report.Agrees}, {1, 30, 0.9, report.Differs}, {1, 9, 0.5, report.Differs}, {15, 5, 0.1, report.Agrees}, {100, 5, 0.1, report.NoFigure},
+		{0, 40, 1, study.Agrees}, {0.001, 40, 1, study.Agrees}, {0.001, 20, 0.8, study.Differs},
+		{0.1, 15, 0.5, study.Agrees}, {0.1, 5, 0.1, study.Differs}, {0.01, 5, 0.1, study.Differs},
+		{1, 5, 0.1, study.Agrees}, {1, 30, 0.9, study.Differs}, {1, 9, 0.5, study.Differs}, {15, 5, 0.1, study.Agrees}, {100, 5, 0.1, study.NoFigure},
 	} {
 		if got := verdict(c.nu, c.psnr, c.ssim); got != c.want {
 			t.Errorf("nu %v, %v dB, SSIM %v: %s, want %s", c.nu, c.psnr, c.ssim, got, c.want)
@@ -114,7 +114,7 @@ func TestInversionVerdicts(t *testing.T) {
 func TestAuditPages(t *testing.T) {
 	n, label := event.Number(20), 3
 	picture := make([]float64, 784)
-	pages := []report.Study{
+	pages := []study.Study{
 		InspectionPage(audit.Inspection{Kind: "pictures", Attacks: []audit.Finding{
 			{Attack: audit.NameDLG, PSNR: &n, SSIM: &n, Label: &label, TrueLabel: &label, Original: picture, Found: picture},
 			{Attack: audit.NameClosedForm, Fault: "no linear layer"},
@@ -125,7 +125,7 @@ func TestAuditPages(t *testing.T) {
 		}}, "test"),
 	}
 	for i, p := range pages {
-		if err := report.WriteStudy(filepath.Join(t.TempDir(), "page.html"), p); err != nil {
+		if err := study.WritePage(filepath.Join(t.TempDir(), "page.html"), p); err != nil {
 			t.Errorf("page %d: %v", i, err)
 		}
 		if len(p.Rows) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // The scales of an experiment.
@@ -31,7 +31,7 @@ type Experiment struct {
 	Quick  string   `json:"quick"` // about how long, on two cores
 	Full   string   `json:"full"`
 	seeds  map[string]int
-	launch func(l *lab) (report.Study, error)
+	launch func(l *lab) (study.Study, error)
 }
 
 // experiments in the order in which they are listed.
@@ -58,49 +58,49 @@ var ErrUnknown = fmt.Errorf("not known")
 
 // Run makes an experiment, or what is left of it after a stop, and writes its
 // report.
-func Run(ctx context.Context, id string, o Options) (report.Study, error) {
+func Run(ctx context.Context, id string, o Options) (study.Study, error) {
 	i := slices.IndexFunc(experiments, func(e Experiment) bool { return e.ID == id })
 	if i < 0 {
-		return report.Study{}, fmt.Errorf("experiment %q: %w; coterie reproduce lists them", id, ErrUnknown)
+		return study.Study{}, fmt.Errorf("experiment %q: %w; coterie reproduce lists them", id, ErrUnknown)
 	}
 	e := experiments[i]
 	seeds, ok := e.seeds[o.Scale]
 	if !ok {
-		return report.Study{}, fmt.Errorf("scale %q: %w; allowed: smoke, quick, full", o.Scale, ErrUnknown)
+		return study.Study{}, fmt.Errorf("scale %q: %w; allowed: smoke, quick, full", o.Scale, ErrUnknown)
 	}
 	if o.Seeds > 0 {
 		seeds = o.Seeds
 	}
 	folder := data.NewFolder(o.Data)
 	if err := folder.Has(e.Needs...); err != nil {
-		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}
 	l := &lab{ctx: ctx, options: o, seeds: seeds, folder: folder, cells: filepath.Join(o.Out, "cells")}
 	if err := os.MkdirAll(l.cells, 0o755); err != nil {
-		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}
 	began := time.Now()
-	study, err := e.launch(l)
+	s, err := e.launch(l)
 	if err != nil {
-		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}
-	study.ID, study.Title, study.Paper, study.Scale, study.Seeds = e.ID, e.Title, e.Paper, o.Scale, seeds
-	study.Seconds = l.before + time.Since(began).Seconds()
-	study.Command = fmt.Sprintf("coterie reproduce %s --scale %s --seeds %d", id, o.Scale, seeds)
-	for _, s := range o.Set {
-		study.Command += " --set " + s
+	s.ID, s.Title, s.Paper, s.Scale, s.Seeds = e.ID, e.Title, e.Paper, o.Scale, seeds
+	s.Seconds = l.before + time.Since(began).Seconds()
+	s.Command = fmt.Sprintf("coterie reproduce %s --scale %s --seeds %d", id, o.Scale, seeds)
+	for _, set := range o.Set {
+		s.Command += " --set " + set
 	}
 	if len(o.Set) > 0 {
-		study.Caveats = append([]string{
+		s.Caveats = append([]string{
 			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
-		}, study.Caveats...)
+		}, s.Caveats...)
 	}
-	study.Version, study.Kernel = o.Version, model.Kernel()
-	study.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
+	s.Version, s.Kernel = o.Version, model.Kernel()
+	s.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
 	if err != nil {
-		return report.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", id, err)
 	}
-	return study, report.WriteStudy(study.Report, study)
+	return s, study.WritePage(s.Report, s)
 }
 
 // resolve applies the caller's --set to a run and checks it whole.

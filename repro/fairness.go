@@ -6,7 +6,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fair"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var fairness = Experiment{
@@ -60,7 +60,7 @@ var loanMetrics = []struct {
 	{"equalized odds difference", func(c loanCell) *float64 { return c.Odds }},
 }
 
-func runFairness(l *lab) (report.Study, error) {
+func runFairness(l *lab) (study.Study, error) {
 	noise := fairnessNoise
 	if l.options.Scale == Smoke {
 		noise = []float64{0, 4}
@@ -72,7 +72,7 @@ func runFairness(l *lab) (report.Study, error) {
 			for _, nu := range noise {
 				run, err := l.resolve(loanRun(set, k, nu))
 				if err != nil {
-					return report.Study{}, err
+					return study.Study{}, err
 				}
 				of := make([]loanCell, l.seeds)
 				cells[loanKey(set, k, nu)] = of
@@ -87,9 +87,9 @@ func runFairness(l *lab) (report.Study, error) {
 		}
 	}
 	if err := l.all(jobs); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"800 users of a privileged and 200 of an unprivileged group hold rows of two linear laws, the second shifted by 15. A loan is approved by a rule on y that differs between the groups. One model serves the majority; two models can serve both.",
 			"The papers claim that personalised models are fairer by all three metrics at every noise, and that two models at the largest noise are fairer than one without noise.",
@@ -104,12 +104,12 @@ func runFairness(l *lab) (report.Study, error) {
 	}
 	for _, set := range loanSettings {
 		for _, m := range loanMetrics {
-			chart := report.Chart{Title: fmt.Sprintf("Setting %s: %s", set.name, m.name), XTitle: "noise multiplier nu", YTitle: "difference between the groups", Note: set.note + "; mean and one standard deviation", LogX: true}
+			chart := study.Chart{Title: fmt.Sprintf("Setting %s: %s", set.name, m.name), XTitle: "noise multiplier nu", YTitle: "difference between the groups", Note: set.note + "; mean and one standard deviation", LogX: true}
 			for _, k := range []int{1, 2} {
-				series := report.Series{Name: models(k)}
+				series := study.Series{Name: models(k)}
 				for _, nu := range noise {
 					q := meanAndDeviation(defined(cells[loanKey(set, k, nu)], m.of))
-					series.Points = append(series.Points, report.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
+					series.Points = append(series.Points, study.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
 					s.Rows = append(s.Rows, loanRow(set, k, nu, m.name, q))
 				}
 				chart.Series = append(chart.Series, series)
@@ -122,7 +122,7 @@ func runFairness(l *lab) (report.Study, error) {
 	}
 	panel, err := l.whoGains()
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	s.Rows = append(s.Rows, panel...)
 	return s, nil
@@ -149,10 +149,10 @@ func defined(cells []loanCell, of func(loanCell) *float64) []float64 {
 	return out
 }
 
-func loanRow(set loanSetting, k int, nu float64, metric string, q spread) report.Row {
-	return measured(report.Row{
+func loanRow(set loanSetting, k int, nu float64, metric string, q spread) study.Row {
+	return measured(study.Row{
 		Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Label: fmt.Sprintf("%s, nu %v", models(k), nu), Metric: metric,
-		Settings: map[string]any{"setting": set.name, "k": k, "nu": nu}, Unit: "difference", Verdict: report.NoFigure, Note: "the text lacks the figure",
+		Settings: map[string]any{"setting": set.name, "k": k, "nu": nu}, Unit: "difference", Verdict: study.NoFigure, Note: "the text lacks the figure",
 	}, q)
 }
 

@@ -6,20 +6,20 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fair"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // fairnessClaims states the papers' two claims about a metric as rows that can be
 // false. at is the mean of the metric with k models at a noise.
-func fairnessClaims(setting, metric string, noise []float64, at func(k int, nu float64) float64) []report.Row {
-	row := func(label string, value float64) report.Row {
-		r := measured(report.Row{
+func fairnessClaims(setting, metric string, noise []float64, at func(k int, nu float64) float64) []study.Row {
+	row := func(label string, value float64) study.Row {
+		r := measured(study.Row{
 			Section: "What the papers claim", Label: fmt.Sprintf("%s: %s, %s", setting, metric, label), Metric: metric,
 			Settings: map[string]any{"setting": setting}, Unit: "difference", Note: "below 0 if the claim holds",
 		}, spread{value, value, value})
-		r.Verdict = report.Differs
+		r.Verdict = study.Differs
 		if value < 0 {
-			r.Verdict = report.Agrees
+			r.Verdict = study.Agrees
 		}
 		return r
 	}
@@ -28,7 +28,7 @@ func fairnessClaims(setting, metric string, noise []float64, at func(k int, nu f
 	for _, nu := range noise {
 		rises = max(rises, at(2, nu)-at(1, nu))
 	}
-	return []report.Row{
+	return []study.Row{
 		row("2 models less 1 model, at the noise where it is least", rises),
 		row("2 models at the largest noise less 1 model without noise", at(2, most)-at(1, 0)),
 	}
@@ -37,7 +37,7 @@ func fairnessClaims(setting, metric string, noise []float64, at func(k int, nu f
 // whoGains compares, on one seed of setting A at nu 1, what users lose alone, with
 // everybody, and with their group. Every user chooses or fits on its first half of
 // rows and is judged on the second.
-func (l *lab) whoGains() ([]report.Row, error) {
+func (l *lab) whoGains() ([]study.Row, error) {
 	var losses fair.Losses
 	local, global, personal := fair.ModelLoss{Name: "local"}, fair.ModelLoss{Name: "global"}, fair.ModelLoss{Name: "personalised"}
 	trained := map[int]*trainedLoan{}
@@ -83,21 +83,21 @@ func (l *lab) whoGains() ([]report.Row, error) {
 
 // gainRows is the panel "who gains, who loses": every model's mean loss in every
 // group, and for how many of its clients it is the best.
-func gainRows(section, metric, unit string, losses fair.Losses) ([]report.Row, error) {
+func gainRows(section, metric, unit string, losses fair.Losses) ([]study.Row, error) {
 	cmp, err := fair.Compare(losses, fair.Bootstrap{Seed: 1})
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []study.Row
 	for _, p := range append(cmp.Groups, cmp.Overall) {
 		group := p.Group
 		if group == cmp.Overall.Group {
 			group = "everybody"
 		}
 		for _, mm := range p.Models {
-			rows = append(rows, report.Row{
+			rows = append(rows, study.Row{
 				Section: section, Label: fmt.Sprintf("%s, %s model", group, mm.Name), Metric: metric, Settings: map[string]any{"group": group, "model": mm.Name},
-				Measured: number(*mm.MeanLoss.Value), Low: pointer(mm.MeanLoss.Low), High: pointer(mm.MeanLoss.High), Unit: unit, Verdict: report.NoFigure,
+				Measured: number(*mm.MeanLoss.Value), Low: pointer(mm.MeanLoss.Low), High: pointer(mm.MeanLoss.High), Unit: unit, Verdict: study.NoFigure,
 				Note: fmt.Sprintf("best for %.0f %% of its clients", 100**mm.Best.Value),
 			})
 		}

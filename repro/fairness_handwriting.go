@@ -7,7 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fair"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var fairnessHandwriting = Experiment{
@@ -57,7 +57,7 @@ var pictureMetrics = []struct {
 	{"accuracy", func(c pictureCell) *float64 { return &c.Accuracy }},
 }
 
-func runFairnessHandwriting(l *lab) (report.Study, error) {
+func runFairnessHandwriting(l *lab) (study.Study, error) {
 	sets := append(slices.Clone(handwritingSets), smallHandwriting)
 	noiseOf := func(s handwritingSet) []float64 {
 		if l.options.Scale == Full || l.options.Scale == Quick && s.small {
@@ -83,7 +83,7 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 			for _, nu := range noiseOf(set) {
 				run, err := l.resolve(set.fairRun(l.options.Scale, k, nu))
 				if err != nil {
-					return report.Study{}, err
+					return study.Study{}, err
 				}
 				of := make([]pictureCell, l.seeds)
 				cells[key{set, k, nu}] = of
@@ -98,7 +98,7 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 		}
 		run, err := l.resolve(set.fairRun(l.options.Scale, 1, 0))
 		if err != nil {
-			return report.Study{}, err
+			return study.Study{}, err
 		}
 		run.Seed = 1
 		local := new(aloneCell)
@@ -108,10 +108,10 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 		})
 	}
 	if err := l.all(jobs); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"A fifth of the writers' pictures are turned by 90 degrees: the unprivileged group. Label 1 is an even class for the others and an odd class for them, for the true and for the predicted class alike. One model serves the majority; two models can serve both.",
 			"The papers claim that two models are fairer by all three metrics at every noise, and that two models at the largest noise are fairer than one without noise.",
@@ -134,7 +134,7 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 		most := noise[len(noise)-1]
 		run, err := l.resolve(set.fairRun(l.options.Scale, 1, 0)) // with what the caller sets
 		if err != nil {
-			return report.Study{}, err
+			return study.Study{}, err
 		}
 		a := run.Algorithm
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%s: %d clients a round, at most %d pictures of each, %d local epochs, %d rounds.",
@@ -143,20 +143,20 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 			at := func(k int, nu float64) spread {
 				return meanAndDeviation(definedPictures(cells[key{set, k, nu}], m.of))
 			}
-			chart := report.Chart{
+			chart := study.Chart{
 				Title: fmt.Sprintf("Figure 8, %s: %s", set.name, m.name), XTitle: "noise multiplier nu", YTitle: m.name, LogX: true,
 				Note: "mean and one standard deviation over seeds",
 			}
 			undefined := false
 			for _, k := range []int{1, 2} {
-				series := report.Series{Name: models(k)}
+				series := study.Series{Name: models(k)}
 				for _, nu := range noise {
 					q := at(k, nu)
 					if math.IsNaN(q.middle) {
 						undefined = true
 						continue
 					}
-					series.Points = append(series.Points, report.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
+					series.Points = append(series.Points, study.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
 					s.Rows = append(s.Rows, pictureRow(set.name, k, nu, m.name, q))
 				}
 				chart.Series = append(chart.Series, series)
@@ -171,7 +171,7 @@ func runFairnessHandwriting(l *lab) (report.Study, error) {
 		rows, err := gainRows(fmt.Sprintf("Who gains, who loses: %s, share of pictures misread, by group (nu %v, one seed, 95 %% intervals over writers)", set.name, most),
 			"error rate", "share", alone[set].losses(cells[key{set, 1, most}][0], cells[key{set, 2, most}][0]))
 		if err != nil {
-			return report.Study{}, err
+			return study.Study{}, err
 		}
 		s.Rows = append(s.Rows, rows...)
 	}
@@ -188,14 +188,14 @@ func definedPictures(cells []pictureCell, of func(pictureCell) *float64) []float
 	return out
 }
 
-func pictureRow(set string, k int, nu float64, metric string, q spread) report.Row {
+func pictureRow(set string, k int, nu float64, metric string, q spread) study.Row {
 	unit := "difference"
 	if metric == "accuracy" {
 		unit = "share"
 	}
-	return measured(report.Row{
+	return measured(study.Row{
 		Section: "Figure 8: " + set, Label: fmt.Sprintf("%s, nu %v", models(k), nu), Metric: metric,
-		Settings: map[string]any{"set": set, "k": k, "nu": nu}, Unit: unit, Verdict: report.NoFigure, Note: "the text lacks the figure",
+		Settings: map[string]any{"set": set, "k": k, "nu": nu}, Unit: unit, Verdict: study.NoFigure, Note: "the text lacks the figure",
 	}, q)
 }
 

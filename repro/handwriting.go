@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var handwriting = Experiment{
@@ -137,14 +137,14 @@ func (l *lab) handwritingNoise(paper handwritingFigures) (large, all []float64, 
 	return large, all, nil
 }
 
-func runHandwriting(l *lab) (report.Study, error) {
+func runHandwriting(l *lab) (study.Study, error) {
 	var paper handwritingFigures
 	if err := expected("handwriting.json", &paper); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	large, all, err := l.handwritingNoise(paper)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	losses := []string{"cross-entropy"}
 	if l.options.Scale == Full {
@@ -166,7 +166,7 @@ func runHandwriting(l *lab) (report.Study, error) {
 			for _, nu := range noise(set) {
 				run, err := l.resolve(set.run(l.options.Scale, loss, nu))
 				if err != nil {
-					return report.Study{}, err
+					return study.Study{}, err
 				}
 				runs = append(runs, run)
 			}
@@ -174,9 +174,9 @@ func runHandwriting(l *lab) (report.Study, error) {
 	}
 	cells, err := l.grid(runs)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"Every writer is a client; the pictures of about half of the writers are turned by 90 degrees, and two models of 1,206,590 parameters (62 classes; 1,199,882 for 10) may part the two. The paper's claim: accuracy holds up to nu = 3 and falls from 10 on.",
 			"The table's RMSE is a loss that clients train with, of the outputs against a one-hot target: its figures, too, are accuracies, over all pictures of the held-out writers, each writer under its best model.",
@@ -203,21 +203,21 @@ func runHandwriting(l *lab) (report.Study, error) {
 }
 
 // handwritingTable is one column of table 2 on one set.
-func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper handwritingFigures) ([]report.Row, report.Chart) {
-	var rows []report.Row
-	ours, theirs := report.Series{Name: set}, report.Series{Name: "FEMNIST", Paper: true}
+func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper handwritingFigures) ([]study.Row, study.Chart) {
+	var rows []study.Row
+	ours, theirs := study.Series{Name: set}, study.Series{Name: "FEMNIST", Paper: true}
 	base := meanAndDeviation(pick(cells[0], accuracy)).middle
 	for j, nu := range noise {
 		q := meanAndDeviation(pick(cells[j], accuracy))
 		rows = append(rows, handwritingRows(set, loss, nu, q, base, paper)...)
-		ours.Points = append(ours.Points, report.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
+		ours.Points = append(ours.Points, study.Point{X: nu, Y: q.middle, Low: q.low, High: q.high})
 		if p, ok := paperAccuracy(paper, loss, nu); ok {
-			theirs.Points = append(theirs.Points, report.Point{X: nu, Y: p, Low: p, High: p})
+			theirs.Points = append(theirs.Points, study.Point{X: nu, Y: p, Low: p, High: p})
 		}
 	}
-	return rows, report.Chart{
+	return rows, study.Chart{
 		Title: fmt.Sprintf("Table 2: accuracy by noise, %s, trained with %s", set, loss), XTitle: "noise multiplier nu", YTitle: "validation accuracy", LogX: true,
-		Note: "mean and one standard deviation over seeds", Series: []report.Series{ours, theirs},
+		Note: "mean and one standard deviation over seeds", Series: []study.Series{ours, theirs},
 	}
 }
 
@@ -236,10 +236,10 @@ func paperAccuracy(paper handwritingFigures, loss string, nu float64) (float64, 
 }
 
 // handwritingRows: the accuracy, and how much of it the noise costs.
-func handwritingRows(set, loss string, nu float64, q spread, base float64, paper handwritingFigures) []report.Row {
-	row := report.Row{
+func handwritingRows(set, loss string, nu float64, q spread, base float64, paper handwritingFigures) []study.Row {
+	row := study.Row{
 		Section: fmt.Sprintf("Table 2: %s, trained with %s", set, loss), Label: fmt.Sprintf("nu %v", nu), Metric: "validation accuracy", Unit: "share",
-		Settings: map[string]any{"k": 2, "nu": nu, "loss": loss, "set": set}, Verdict: report.NoFigure, Note: "other handwriting: levels cannot be compared",
+		Settings: map[string]any{"k": 2, "nu": nu, "loss": loss, "set": set}, Verdict: study.NoFigure, Note: "other handwriting: levels cannot be compared",
 	}
 	level, drop := measured(row, q), row
 	theirs, ok := paperAccuracy(paper, loss, nu)
@@ -247,7 +247,7 @@ func handwritingRows(set, loss string, nu float64, q spread, base float64, paper
 		level.Paper = number(theirs)
 	}
 	if nu == 0 {
-		return []report.Row{level}
+		return []study.Row{level}
 	}
 	drop.Metric, drop.Unit, drop.Note = "accuracy lost to noise", "share", "agrees: below 0.02 up to nu 3, above 0.05 from nu 10 on"
 	lost := base - q.middle
@@ -261,5 +261,5 @@ func handwritingRows(set, loss string, nu float64, q spread, base float64, paper
 	case nu >= 10:
 		drop = judged(drop, 0.05, 1)
 	}
-	return []report.Row{level, drop}
+	return []study.Row{level, drop}
 }

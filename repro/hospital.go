@@ -5,7 +5,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var hospital = Experiment{
@@ -37,13 +37,13 @@ func hospitalRun(k int, nu float64) config.Run {
 
 type hospitalBudget struct{ Nu, K, Median, Max float64 }
 
-func runHospital(l *lab) (report.Study, error) {
+func runHospital(l *lab) (study.Study, error) {
 	var paper struct {
 		Source  string
 		Budgets []hospitalBudget
 	}
 	if err := expected("hospital.json", &paper); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	models, noise := hospitalModels, hospitalNoise
 	if l.options.Scale == Smoke {
@@ -57,11 +57,11 @@ func runHospital(l *lab) (report.Study, error) {
 	}
 	cells, err := l.grid(runs)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	at := func(i, j int) []cell { return cells[i*len(models)+j] } // noise i, models j
 
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"Every provider is a client with up to four rows: condition, longitude, latitude, and what the stay cost. 70 % of the clients train, the others validate; a network of 11 parameters predicts the cost.",
 			"The paper's claims: more models lower the error, the step from 1 to 3 most of all; noise raises it and its spread; table 1 gives the budgets.",
@@ -94,11 +94,11 @@ func runHospital(l *lab) (report.Study, error) {
 
 func hospitalSettings(nu float64, k int) map[string]any { return map[string]any{"k": k, "nu": nu} }
 
-func hospitalErrors(nu float64, k int, cells []cell) []report.Row {
-	row := func(metric string) report.Row {
-		return report.Row{
+func hospitalErrors(nu float64, k int, cells []cell) []study.Row {
+	row := func(metric string) study.Row {
+		return study.Row{
 			Section: "Figure 4: error on validation clients", Label: fmt.Sprintf("nu %v, %d models", nu, k), Metric: metric,
-			Settings: hospitalSettings(nu, k), Unit: "dollars", Verdict: report.NoFigure, Note: "the text lacks the figure; other year",
+			Settings: hospitalSettings(nu, k), Unit: "dollars", Verdict: study.NoFigure, Note: "the text lacks the figure; other year",
 		}
 	}
 	dollars := func(f func(cell) float64) spread {
@@ -106,23 +106,23 @@ func hospitalErrors(nu float64, k int, cells []cell) []report.Row {
 	}
 	honest := measured(row("RMSE, honest choice"), dollars(func(c cell) float64 { return float64(*c.Honest) }))
 	honest.Note = "chosen on a client's other rows"
-	return []report.Row{measured(row("RMSE"), dollars(validation)), honest}
+	return []study.Row{measured(row("RMSE"), dollars(validation)), honest}
 }
 
 // hospitalOrder states the prose of section 4 as rows that can be false.
-func hospitalOrder(nu float64, models []int, at func(j int) []cell) []report.Row {
+func hospitalOrder(nu float64, models []int, at func(j int) []cell) []study.Row {
 	var means []float64
 	for j := range models {
 		means = append(means, data.HospitalDollars*meanAndDeviation(pick(at(j), validation)).middle)
 	}
-	row := func(label string, value float64, ok bool, note string) report.Row {
-		r := measured(report.Row{
+	row := func(label string, value float64, ok bool, note string) study.Row {
+		r := measured(study.Row{
 			Section: "Figure 4: what the text claims", Label: fmt.Sprintf("nu %v: %s", nu, label), Metric: label,
 			Settings: map[string]any{"nu": nu}, Note: note,
 		}, spread{value, value, value})
-		r.Verdict = report.Differs
+		r.Verdict = study.Differs
 		if ok {
-			r.Verdict = report.Agrees
+			r.Verdict = study.Agrees
 		}
 		return r
 	}
@@ -132,13 +132,13 @@ func hospitalOrder(nu float64, models []int, at func(j int) []cell) []report.Row
 		ordered = ordered && means[j] < means[j-1]
 		biggest = biggest && means[0]-means[1] >= means[j-1]-means[j]
 	}
-	return []report.Row{
+	return []study.Row{
 		row("error of 1 model over that of 3", ratio, ratio > 1.4 && biggest, "more than 1.4, and the step from 1 to 3 the largest"),
 		row("error falls with every step", means[len(means)-1], ordered, "dollars at the largest number of models"),
 	}
 }
 
-func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []report.Row {
+func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []study.Row {
 	if nu == 0 {
 		return nil
 	}
@@ -148,10 +148,10 @@ func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []
 			theirs = &paper[i]
 		}
 	}
-	row := func(metric string, f func(cell) float64, figure func(hospitalBudget) float64) report.Row {
-		r := measured(report.Row{
+	row := func(metric string, f func(cell) float64, figure func(hospitalBudget) float64) study.Row {
+		r := measured(study.Row{
 			Section: "Table 1: budgets of the clients", Label: fmt.Sprintf("nu %v, %d models", nu, k), Metric: metric,
-			Settings: hospitalSettings(nu, k), Unit: "epsilon at the radius, heuristic", Verdict: report.NoFigure,
+			Settings: hospitalSettings(nu, k), Unit: "epsilon at the radius, heuristic", Verdict: study.NoFigure,
 		}, meanAndDeviation(pick(cells, f)))
 		if theirs != nil {
 			r.Paper = number(figure(*theirs))
@@ -160,19 +160,19 @@ func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []
 		}
 		return r
 	}
-	return []report.Row{
+	return []study.Row{
 		row("median budget", median, func(b hospitalBudget) float64 { return b.Median }),
 		row("maximum budget", largest, func(b hospitalBudget) float64 { return b.Max }),
 	}
 }
 
-func hospitalChart(title string, models []int, noise []float64, at func(i, j int) []cell, f func(cell) float64) report.Chart {
-	c := report.Chart{Title: title, XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
+func hospitalChart(title string, models []int, noise []float64, at func(i, j int) []cell, f func(cell) float64) study.Chart {
+	c := study.Chart{Title: title, XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
 	for j, k := range models {
-		series := report.Series{Name: fmt.Sprintf("%d models", k)}
+		series := study.Series{Name: fmt.Sprintf("%d models", k)}
 		for i, nu := range noise {
 			m := meanAndDeviation(pick(at(i, j), func(c cell) float64 { return data.HospitalDollars * f(c) }))
-			series.Points = append(series.Points, report.Point{X: nu, Y: m.middle, Low: m.low, High: m.high})
+			series.Points = append(series.Points, study.Point{X: nu, Y: m.middle, Low: m.low, High: m.high})
 		}
 		c.Series = append(c.Series, series)
 	}
@@ -180,7 +180,7 @@ func hospitalChart(title string, models []int, noise []float64, at func(i, j int
 }
 
 // budgetHistogram is figure 3: 5 models, nu 3, the third seed if there is one.
-func budgetHistogram(models []int, noise []float64, at func(i, j int) []cell) (report.Chart, bool) {
+func budgetHistogram(models []int, noise []float64, at func(i, j int) []cell) (study.Chart, bool) {
 	for i, nu := range noise {
 		for j, k := range models {
 			if nu != 3 || k != 5 {
@@ -188,15 +188,15 @@ func budgetHistogram(models []int, noise []float64, at func(i, j int) []cell) (r
 			}
 			cells := at(i, j)
 			one := cells[min(2, len(cells)-1)]
-			c := report.Chart{
+			c := study.Chart{
 				Title: "Figure 3: budgets over the clients", XTitle: "a client's total, epsilon at the radius (heuristic)", YTitle: "clients", Bars: true,
-				Note: "nu 3, 5 models, one seed", Series: []report.Series{{Name: "clients"}},
+				Note: "nu 3, 5 models, one seed", Series: []study.Series{{Name: "clients"}},
 			}
 			for _, b := range one.Budgets {
-				c.Series[0].Points = append(c.Series[0].Points, report.Point{X: float64(b.Epsilon), Y: float64(b.Clients), Low: float64(b.Clients), High: float64(b.Clients)})
+				c.Series[0].Points = append(c.Series[0].Points, study.Point{X: float64(b.Epsilon), Y: float64(b.Clients), Low: float64(b.Clients), High: float64(b.Clients)})
 			}
 			return c, true
 		}
 	}
-	return report.Chart{}, false
+	return study.Chart{}, false
 }

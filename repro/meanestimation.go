@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/theory"
 )
 
@@ -79,14 +79,14 @@ func (d drawn) lowest() (lambda float64, s spread) {
 	return lambda, s
 }
 
-func (d drawn) series(name string) report.Series {
-	s := report.Series{Name: name}
+func (d drawn) series(name string) study.Series {
+	s := study.Series{Name: name}
 	for i, lambda := range d.lambdas {
 		if math.IsInf(lambda, 1) {
 			continue
 		}
 		m := meanAndDeviation(d.errors(i))
-		s.Points = append(s.Points, report.Point{X: lambda, Y: m.middle, Low: m.low, High: m.high})
+		s.Points = append(s.Points, study.Point{X: lambda, Y: m.middle, Low: m.low, High: m.high})
 	}
 	return s
 }
@@ -118,14 +118,14 @@ func (l *lab) drawAll(simulations []theory.Simulation) ([]drawn, error) {
 	return out, l.all(jobs)
 }
 
-func runMeanEstimation(l *lab) (report.Study, error) {
+func runMeanEstimation(l *lab) (study.Study, error) {
 	var m meanSettings
 	if err := expected("mean-estimation.json", &m); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	noise, _, err := m.target().Noise()
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	lambdas := theory.Range(1e-3, 1e2, 26)
 	var federations []theory.Equal
@@ -142,9 +142,9 @@ func runMeanEstimation(l *lab) (report.Study, error) {
 		theory.Simulation{Federation: federations[3].Each(), Clip: m.Clip, Lambdas: lambdas, Repetitions: m.Repetitions})
 	curves, err := l.drawAll(simulations)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"Silos hold examples around centres of their own, and add noise to their sums for example-level privacy. Each estimates its centre as a mix of its own estimate and everyone's average; lambda sets the mix.",
 			"The paper column is the closed form; measured is drawn, every example by itself, mean over seeds with one standard deviation between seeds. A row agrees if it lies within 4 standard errors of the closed form.",
@@ -164,9 +164,9 @@ func runMeanEstimation(l *lab) (report.Study, error) {
 	s.Rows = append(s.Rows, differentRows(different, curves[len(curves)-2])...)
 	clipped := curves[len(curves)-1]
 	_, best := clipped.lowest()
-	s.Rows = append(s.Rows, measured(report.Row{
+	s.Rows = append(s.Rows, measured(study.Row{
 		Section: "Clipping", Label: fmt.Sprintf("tau %v, clip %v: least error", federations[3].Spread, m.Clip), Metric: "squared error", Unit: "squared",
-		Paper: number(federations[3].BestError()), Verdict: report.NoFigure, Note: "examples lie within 2.5 sigma of 0; the closed form has no clipping",
+		Paper: number(federations[3].BestError()), Verdict: study.NoFigure, Note: "examples lie within 2.5 sigma of 0; the closed form has no clipping",
 	}, best))
 	return s, nil
 }
@@ -181,35 +181,35 @@ func privateOrNot(f theory.Equal) string {
 // shown are the lambdas that the table shows; the chart has all.
 func shown(i, count int) bool { return i == 0 || i == count-1 || i%5 == 1 }
 
-func meanRows(f theory.Equal, d drawn) []report.Row {
+func meanRows(f theory.Equal, d drawn) []study.Row {
 	section := fmt.Sprintf("Lemma 1.6.7: tau %v, %s", f.Spread, privateOrNot(f))
 	settings := map[string]any{"K": f.Silos, "n": f.Examples, "sigma": f.Deviation, "tau": f.Spread}
-	var rows []report.Row
+	var rows []study.Row
 	for i, lambda := range d.lambdas {
 		if !shown(i, len(d.lambdas)) {
 			continue
 		}
 		want, four := f.Error(lambda), 4*d.standardError(i)
-		r := measured(report.Row{
+		r := measured(study.Row{
 			Section: section, Label: lambdaLabel(lambda), Metric: "squared error", Unit: "squared", Settings: settings, Paper: number(want),
 		}, meanAndDeviation(d.errors(i)))
 		rows = append(rows, judged(r, want-four, want+four))
 	}
 	far := d.farthest(f.Error)
-	rows = append(rows, judged(measured(report.Row{
+	rows = append(rows, judged(measured(study.Row{
 		Section: section, Label: "farthest from the closed form over all lambdas", Metric: "standard errors", Unit: "at most 4", Settings: settings,
 	}, spread{far, far, far}), 0, 4))
 	lambda, _ := d.lowest()
 	best := f.BestLambda()
 	// The curve is flat around its lowest point: a grid point to either side, or an
 	// error that cannot be told from the least one.
-	r := measured(report.Row{
+	r := measured(study.Row{
 		Section: section, Label: "lambda with the least error", Metric: "lambda", Unit: "", Settings: settings, Paper: number(best),
 		Note: "theorem 1.6.3; agrees: the closed form there is within 1 % of its least",
 	}, spread{lambda, lambda, lambda})
-	r.Verdict = report.Differs
+	r.Verdict = study.Differs
 	if f.Error(lambda) <= 1.01*f.BestError() {
-		r.Verdict = report.Agrees
+		r.Verdict = study.Agrees
 	}
 	return append(rows, r)
 }
@@ -225,7 +225,7 @@ func lambdaLabel(lambda float64) string {
 }
 
 // privacyGapRow is theorem 1.6.8: averaging divides the noise's part by up to K.
-func privacyGapRow(private theory.Equal, without, with drawn) report.Row {
+func privacyGapRow(private theory.Equal, without, with drawn) study.Row {
 	last := len(with.lambdas) - 1
 	gap := func(i int) float64 {
 		return meanAndDeviation(with.errors(i)).middle - meanAndDeviation(without.errors(i)).middle
@@ -234,7 +234,7 @@ func privacyGapRow(private theory.Equal, without, with drawn) report.Row {
 	// The two gaps are differences of drawn means: their errors add.
 	relative := func(i int) float64 { return math.Hypot(with.standardError(i), without.standardError(i)) / gap(i) }
 	band := 4 * ratio * math.Hypot(relative(0), relative(last))
-	r := measured(report.Row{
+	r := measured(study.Row{
 		Section: "Theorem 1.6.8: what privacy costs", Label: fmt.Sprintf("tau %v: alone over average", private.Spread), Metric: "ratio", Unit: "at most K",
 		Paper: number(private.PrivacyCost(0) / private.PrivacyCost(math.Inf(1))), Note: "a small difference of large errors when tau is large: wide band",
 	}, spread{ratio, ratio, ratio})
@@ -252,8 +252,8 @@ func differentSilos(noise float64) theory.Different {
 	return f
 }
 
-func differentRows(f theory.Different, d drawn) []report.Row {
-	var rows []report.Row
+func differentRows(f theory.Different, d drawn) []study.Row {
+	var rows []study.Row
 	for k := range 3 {
 		worst, lowest, least := 0.0, 0.0, math.Inf(1)
 		for i, lambda := range d.lambdas {
@@ -269,33 +269,33 @@ func differentRows(f theory.Different, d drawn) []report.Row {
 			}
 		}
 		label := fmt.Sprintf("a silo of %d examples, noise %.3g", f.Silos[k].Examples, f.Silos[k].Noise)
-		best := measured(report.Row{
+		best := measured(study.Row{
 			Section: "Appendix D.5: silos that differ", Label: label, Metric: "best lambda", Paper: number(f.BestLambda(k)),
 			Note: "theorem D.5.2; agrees: the closed form there is within 3 % of its least",
 		}, spread{lowest, lowest, lowest})
-		best.Verdict = report.Differs
+		best.Verdict = study.Differs
 		if f.Error(k, lowest) <= 1.03*f.Error(k, f.BestLambda(k)) {
-			best.Verdict = report.Agrees
+			best.Verdict = study.Agrees
 		}
-		rows = append(rows, best, judged(measured(report.Row{
+		rows = append(rows, best, judged(measured(study.Row{
 			Section: "Appendix D.5: silos that differ", Label: label, Metric: "standard errors", Unit: "at most 4", Note: "farthest from the closed form over all lambdas",
 		}, spread{worst, worst, worst}), 0, 4))
 	}
 	return rows
 }
 
-func meanChart(free, private theory.Equal, without, with drawn) report.Chart {
-	c := report.Chart{
+func meanChart(free, private theory.Equal, without, with drawn) study.Chart {
+	c := study.Chart{
 		Title:  fmt.Sprintf("Error by lambda, tau %v", free.Spread),
 		XTitle: "lambda", YTitle: "squared error at the silo's centre", LogX: true, LogY: true,
 		Note:   "drawn: mean and one standard deviation over seeds; lambda infinite is left out",
-		Series: []report.Series{without.series("no privacy"), with.series("private")},
+		Series: []study.Series{without.series("no privacy"), with.series("private")},
 	}
 	for _, f := range []theory.Equal{free, private} {
-		s := report.Series{Name: "closed form, " + privateOrNot(f), Paper: true}
+		s := study.Series{Name: "closed form, " + privateOrNot(f), Paper: true}
 		for _, lambda := range with.lambdas[:len(with.lambdas)-1] {
 			y := f.Error(lambda)
-			s.Points = append(s.Points, report.Point{X: lambda, Y: y, Low: y, High: y})
+			s.Points = append(s.Points, study.Point{X: lambda, Y: y, Low: y, High: y})
 		}
 		c.Series = append(c.Series, s)
 	}

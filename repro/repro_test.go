@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -35,7 +35,7 @@ func TestSmoke(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			for _, r := range s.Rows {
-				if r.Verdict != report.Agrees && r.Verdict != report.Differs && r.Verdict != report.NoFigure {
+				if r.Verdict != study.Agrees && r.Verdict != study.Differs && r.Verdict != study.NoFigure {
 					t.Errorf("%s has the verdict %q", r.Label, r.Verdict)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // spread is a median with the middle 80 % of seeds.
@@ -45,16 +45,16 @@ func meanAndDeviation(values []float64) spread {
 func number(x float64) *event.Number { n := event.Number(x); return &n }
 
 // measured fills a row's own figures.
-func measured(r report.Row, s spread) report.Row {
+func measured(r study.Row, s spread) study.Row {
 	r.Measured, r.Low, r.High = number(s.middle), number(s.low), number(s.high)
 	return r
 }
 
 // judged sets the verdict: does the measured figure lie within the band?
-func judged(r report.Row, low, high float64) report.Row {
-	r.Verdict = report.Differs
+func judged(r study.Row, low, high float64) study.Row {
+	r.Verdict = study.Differs
 	if m := float64(*r.Measured); m >= low && m <= high {
-		r.Verdict = report.Agrees
+		r.Verdict = study.Agrees
 	}
 	return r
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -197,10 +197,10 @@ func named(row []outcome, name string) outcome {
 }
 
 // claimRow is a sentence of the paper as a row that can be false.
-func claimRow(section, label, metric, unit string, s spread, holds bool, note string) report.Row {
-	r := measured(report.Row{Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: report.Differs}, s)
+func claimRow(section, label, metric, unit string, s spread, holds bool, note string) study.Row {
+	r := measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: study.Differs}, s)
 	if holds {
-		r.Verdict = report.Agrees
+		r.Verdict = study.Agrees
 	}
 	return r
 }
@@ -225,12 +225,12 @@ func siloCaveats(more ...string) []string {
 }
 
 // epsilonRows tell what the heuristic number is, and what is proved.
-func epsilonRows(section string, cells []siloCell, target float64) []report.Row {
+func epsilonRows(section string, cells []siloCell, target float64) []study.Row {
 	if len(cells) == 0 || target == 0 {
 		return nil
 	}
-	row := func(metric, note string, s spread) report.Row {
-		return measured(report.Row{Section: section, Label: fmt.Sprintf("target epsilon %v", target), Metric: metric, Unit: "epsilon", Note: note, Verdict: report.NoFigure}, s)
+	row := func(metric, note string, s spread) study.Row {
+		return measured(study.Row{Section: section, Label: fmt.Sprintf("target epsilon %v", target), Metric: metric, Unit: "epsilon", Note: note, Verdict: study.NoFigure}, s)
 	}
 	pick := func(f func(siloCell) float64) spread {
 		v := make([]float64, len(cells))
@@ -239,7 +239,7 @@ func epsilonRows(section string, cells []siloCell, target float64) []report.Row 
 		}
 		return meanAndDeviation(v)
 	}
-	rows := []report.Row{row("epsilon, as the paper accounts", "heuristic, add-remove, largest over silos", pick(func(c siloCell) float64 { return float64(c.Epsilon) }))}
+	rows := []study.Row{row("epsilon, as the paper accounts", "heuristic, add-remove, largest over silos", pick(func(c siloCell) float64 { return float64(c.Epsilon) }))}
 	if cells[0].Proved != nil {
 		rows = append(rows, row("epsilon, proved", "replace-one, no amplification, largest over silos", pick(func(c siloCell) float64 { return float64(*c.Proved) })))
 	}
@@ -247,15 +247,15 @@ func epsilonRows(section string, cells []siloCell, target float64) []report.Row 
 }
 
 // curveOf is an outcome's figure over the rounds.
-func curveOf(o outcome, name string) report.Series {
-	s := report.Series{Name: name}
+func curveOf(o outcome, name string) study.Series {
+	s := study.Series{Name: name}
 	for i, round := range o.cells[0].Rounds {
 		v := make([]float64, len(o.cells))
 		for j, c := range o.cells {
 			v[j] = float64(c.Curve[i])
 		}
 		m := meanAndDeviation(v)
-		s.Points = append(s.Points, report.Point{X: float64(round), Y: m.middle, Low: m.low, High: m.high})
+		s.Points = append(s.Points, study.Point{X: float64(round), Y: m.middle, Low: m.low, High: m.high})
 	}
 	return s
 }

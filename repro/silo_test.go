@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // TestTheoryFigures: the formulas of paper 002, section 1.6, agree with what is
@@ -24,9 +24,9 @@ func TestTheoryFigures(t *testing.T) {
 		agrees := 0
 		for _, r := range s.Rows {
 			switch r.Verdict {
-			case report.Agrees:
+			case study.Agrees:
 				agrees++
-			case report.Differs:
+			case study.Differs:
 				t.Errorf("%s: %s, %s: %v, paper %v", id, r.Section, r.Label, *r.Measured, r.Paper)
 			}
 		}
@@ -49,7 +49,7 @@ func TestSchoolFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if r.Paper == nil && *r.Measured >= 1 || r.Paper != nil && r.Verdict != report.Agrees {
+		if r.Paper == nil && *r.Measured >= 1 || r.Paper != nil && r.Verdict != study.Agrees {
 			t.Errorf("%s: %v, paper %v", r.Label, *r.Measured, r.Paper)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 // cifarPart is how much of heterogeneous CIFAR-10 is run at a scale: silos with five
@@ -53,7 +53,7 @@ func (p cifarPart) note() string {
 }
 
 // cifarRows are figure 1.3's on CIFAR-10.
-func (l *lab) cifarRows() ([]report.Row, error) {
+func (l *lab) cifarRows() ([]study.Row, error) {
 	p := l.cifarPart()
 	var rows [][]contender
 	for _, epsilon := range p.epsilons {
@@ -67,12 +67,12 @@ func (l *lab) cifarRows() ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []report.Row
+	var out []study.Row
 	for i, epsilon := range p.epsilons {
 		for _, o := range outcomes[i] {
-			out = append(out, measured(report.Row{
+			out = append(out, measured(study.Row{
 				Section: "Figure 1.3, heterogeneous CIFAR-10, the stored part", Label: fmt.Sprintf("%s: %s", epsilonLabel(epsilon), o.name),
-				Metric: "test accuracy", Unit: "share", Verdict: report.NoFigure,
+				Metric: "test accuracy", Unit: "share", Verdict: study.NoFigure,
 				Settings: map[string]any{"epsilon": epsilon, "setting": o.label, "silos": p.silos, "rounds": p.rounds}, Note: p.note(),
 			}, o.spread()))
 		}
@@ -81,7 +81,7 @@ func (l *lab) cifarRows() ([]report.Row, error) {
 }
 
 // cifarSpectra are figure G.4.
-func (l *lab) cifarSpectra() (rows []report.Row, charts []report.Chart, err error) {
+func (l *lab) cifarSpectra() (rows []study.Row, charts []study.Chart, err error) {
 	p := l.cifarPart()
 	var parts []spectrum
 	err = l.few(func() (err error) {
@@ -90,8 +90,8 @@ func (l *lab) cifarSpectra() (rows []report.Row, charts []report.Chart, err erro
 	})
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Heterogeneous CIFAR-10, the stored part", sp) {
-			if r.Verdict == report.NoFigure || p.limit > 0 {
-				r.Verdict, r.Note = report.NoFigure, p.note()
+			if r.Verdict == study.NoFigure || p.limit > 0 {
+				r.Verdict, r.Note = study.NoFigure, p.note()
 			}
 			rows = append(rows, r)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloFinetune = Experiment{
@@ -56,7 +56,7 @@ func (l *lab) finetunings(kind string, epsilons, shares []float64, rounds int) (
 	return out, nil
 }
 
-func runSiloFinetune(l *lab) (report.Study, error) {
+func runSiloFinetune(l *lab) (study.Study, error) {
 	epsilons, vehicle, shares, rounds := []float64{0, 1, 2, 3, 6}, []float64{0, 0.5, 1, 2}, []float64{0.25, 0.5, 0.75}, 201
 	switch l.options.Scale {
 	case Smoke:
@@ -66,13 +66,13 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 	}
 	school, err := l.finetunings("school", epsilons, shares, rounds)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	stored, err := l.finetunings("vehicle", vehicle, shares, rounds)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"All silos train one model together for a share of the rounds; then each goes on alone. The paper shows Vehicle: without privacy fine-tuning helps; under privacy, as soon as it begins, the noise is no longer averaged out, and its utility falls to that of training alone.",
 			"Figures 1.2 and G.1 are of Vehicle, of which a small part is stored; the same claims are put to School.",
@@ -87,7 +87,7 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 	for _, f := range stored {
 		note := fmt.Sprintf("%d of %d silos hold less than one batch", f.local.cells[0].Short, f.local.cells[0].Silos)
 		for _, r := range f.rows("Vehicle, the stored part, "+epsilonLabel(f.epsilon), "test accuracy", false, stored[0]) {
-			r.Verdict, r.Note = report.NoFigure, note
+			r.Verdict, r.Note = study.NoFigure, note
 			s.Rows = append(s.Rows, r)
 		}
 		s.Charts = append(s.Charts, f.chart("Figures 1.2 and G.1: the stored part of Vehicle, "+epsilonLabel(f.epsilon), "test accuracy"))
@@ -97,13 +97,13 @@ func runSiloFinetune(l *lab) (report.Study, error) {
 
 // rows are the figures and what the text claims of them; free is the same without
 // privacy.
-func (f finetuning) rows(section, metric string, lower bool, free finetuning) []report.Row {
-	row := func(o outcome) report.Row {
-		return measured(report.Row{
-			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": f.epsilon}, Verdict: report.NoFigure, Note: "the text lacks the figure",
+func (f finetuning) rows(section, metric string, lower bool, free finetuning) []study.Row {
+	row := func(o outcome) study.Row {
+		return measured(study.Row{
+			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": f.epsilon}, Verdict: study.NoFigure, Note: "the text lacks the figure",
 		}, o.spread())
 	}
-	rows := []report.Row{row(f.local), row(f.fedavg)}
+	rows := []study.Row{row(f.local), row(f.fedavg)}
 	for _, o := range f.tuned {
 		rows = append(rows, row(o))
 	}
@@ -149,8 +149,8 @@ func (f finetuning) widening(i int, free finetuning) spread {
 	return meanAndDeviation(d)
 }
 
-func (f finetuning) chart(title, y string) report.Chart {
-	c := report.Chart{Title: title, XTitle: "round", YTitle: y, Note: "mean and one standard deviation over seeds", Series: []report.Series{curveOf(f.local, "local"), curveOf(f.fedavg, "FedAvg")}}
+func (f finetuning) chart(title, y string) study.Chart {
+	c := study.Chart{Title: title, XTitle: "round", YTitle: y, Note: "mean and one standard deviation over seeds", Series: []study.Series{curveOf(f.local, "local"), curveOf(f.fedavg, "FedAvg")}}
 	for _, o := range f.tuned {
 		c.Series = append(c.Series, curveOf(o, o.name))
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloLambda = Experiment{
@@ -34,14 +34,14 @@ func (c lambdaCurve) best() (lambda float64, at int) {
 	return c.lambdas[at], at
 }
 
-func (c lambdaCurve) series() report.Series {
-	s := report.Series{Name: c.name}
+func (c lambdaCurve) series() study.Series {
+	s := study.Series{Name: c.name}
 	for i, l := range c.lambdas {
 		if math.IsInf(l, 1) {
 			continue
 		}
 		m := meanAndDeviation(values(c.cells[i]))
-		s.Points = append(s.Points, report.Point{X: l, Y: m.middle, Low: m.low, High: m.high})
+		s.Points = append(s.Points, study.Point{X: l, Y: m.middle, Low: m.low, High: m.high})
 	}
 	return s
 }
@@ -92,7 +92,7 @@ func (l *lab) spectra(kind string, epsilons, lambdas []float64, lower bool, adju
 	return out, nil
 }
 
-func runSiloLambda(l *lab) (report.Study, error) {
+func runSiloLambda(l *lab) (study.Study, error) {
 	epsilons, lambdas, rounds := []float64{0, 1, 2, 3, 4, 6, 8}, []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}, 201
 	vehicle := []float64{0.1, 0.5, 0.9}
 	switch l.options.Scale {
@@ -104,9 +104,9 @@ func runSiloLambda(l *lab) (report.Study, error) {
 	forRounds := func(rounds int) func(*config.Run) { return func(r *config.Run) { r.Algorithm.Rounds = rounds } }
 	all, err := l.spectra("school", epsilons, lambdas, true, forRounds(rounds))
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"MR-MTL pulls every silo's model to the mean of all with strength lambda: 0 is training alone, and larger values share more. Figure G.3 is School; figure 1.5 and G.2 are Vehicle, G.4 is CIFAR-10.",
 			"The paper's claims: under privacy an interior lambda beats both ends; its best value falls as epsilon grows; Ditto is alike but worse for its extra passes; at high privacy MR-MTL may never reach FedAvg.",
@@ -126,7 +126,7 @@ func runSiloLambda(l *lab) (report.Study, error) {
 	}
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Vehicle, the stored part", sp) {
-			r.Verdict, r.Note = report.NoFigure, fmt.Sprintf("%d of %d silos hold less than one batch", sp.local.cells[0].Short, sp.local.cells[0].Silos)
+			r.Verdict, r.Note = study.NoFigure, fmt.Sprintf("%d of %d silos hold less than one batch", sp.local.cells[0].Short, sp.local.cells[0].Silos)
 			s.Rows = append(s.Rows, r)
 		}
 		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp))
@@ -143,14 +143,14 @@ func epsilonLabel(epsilon float64) string {
 	return fmt.Sprintf("epsilon %v", epsilon)
 }
 
-func spectrumRows(what string, sp spectrum) []report.Row {
+func spectrumRows(what string, sp spectrum) []study.Row {
 	section := what + ", " + epsilonLabel(sp.epsilon)
 	metric := "test MSE"
 	if !sp.mtl.lower {
 		metric = "test accuracy"
 	}
-	row := func(label string, s spread) report.Row {
-		return measured(report.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: report.NoFigure, Note: "the text lacks the figure"}, s)
+	row := func(label string, s spread) study.Row {
+		return measured(study.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
 	}
 	at := func(c lambdaCurve) (string, spread) {
 		lambda, i := c.best()
@@ -160,7 +160,7 @@ func spectrumRows(what string, sp spectrum) []report.Row {
 		}
 		return fmt.Sprintf("%s, best lambda %s", c.name, label), meanAndDeviation(values(c.cells[i]))
 	}
-	rows := []report.Row{row("local", sp.local.spread()), row("FedAvg", sp.fedavg.spread())}
+	rows := []study.Row{row("local", sp.local.spread()), row("FedAvg", sp.fedavg.spread())}
 	for _, c := range []lambdaCurve{sp.mtl, sp.ditto, sp.server} {
 		rows = append(rows, row(at(c)))
 	}
@@ -180,7 +180,7 @@ func spectrumRows(what string, sp spectrum) []report.Row {
 	}
 	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", spread{ratio, ratio, ratio}, beats, "agrees: "+side+" 1 (figure 1.5: beats both ends)")
 	if sp.epsilon > 0 && sp.epsilon < 3 {
-		claim.Verdict, claim.Note = report.NoFigure, "high privacy: MR-MTL may never reach FedAvg (G.2)"
+		claim.Verdict, claim.Note = study.NoFigure, "high privacy: MR-MTL may never reach FedAvg (G.2)"
 	}
 	ditto := paired(outcome{cells: sp.ditto.cells[j]}, mtl)
 	pays, unit, side := ditto.middle > 0, "squared", "above"
@@ -189,7 +189,7 @@ func spectrumRows(what string, sp spectrum) []report.Row {
 	}
 	worse := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, ditto, pays, "agrees: "+side+" 0, Ditto pays for its extra pass (figure 1.5)")
 	if sp.epsilon == 0 {
-		worse.Verdict, worse.Note = report.NoFigure, "without privacy there is nothing to pay"
+		worse.Verdict, worse.Note = study.NoFigure, "without privacy there is nothing to pay"
 	}
 	same := paired(endless, sp.fedavg)
 	beyond := row("lambda infinite minus FedAvg, drawn after the round", same)
@@ -198,7 +198,7 @@ func spectrumRows(what string, sp spectrum) []report.Row {
 }
 
 // fallingRow is G.2's first observation.
-func fallingRow(all []spectrum) report.Row {
+func fallingRow(all []spectrum) study.Row {
 	last, falls := math.Inf(1), true
 	var text string
 	for _, sp := range all {
@@ -213,16 +213,16 @@ func fallingRow(all []spectrum) report.Row {
 	return claimRow("Figure G.3: what the text claims", "best lambda falls as epsilon grows", "lambda at the largest epsilon", "", spread{last, last, last}, falls, "best lambda:"+text)
 }
 
-func spectrumChart(title, y string, sp spectrum) report.Chart {
-	c := report.Chart{
+func spectrumChart(title, y string, sp spectrum) study.Chart {
+	c := study.Chart{
 		Title: title, XTitle: "lambda", YTitle: y, LogX: true, LogY: sp.mtl.lower, Note: "mean and one standard deviation over seeds; the ends are drawn across",
-		Series: []report.Series{sp.mtl.series(), sp.ditto.series(), sp.server.series()},
+		Series: []study.Series{sp.mtl.series(), sp.ditto.series(), sp.server.series()},
 	}
 	for _, o := range []outcome{sp.local, sp.fedavg} {
-		s := report.Series{Name: o.name}
+		s := study.Series{Name: o.name}
 		m := o.spread()
 		for _, l := range []float64{sp.mtl.lambdas[0], sp.mtl.lambdas[len(sp.mtl.lambdas)-1]} {
-			s.Points = append(s.Points, report.Point{X: l, Y: m.middle, Low: m.low, High: m.high})
+			s.Points = append(s.Points, study.Point{X: l, Y: m.middle, Low: m.low, High: m.high})
 		}
 		c.Series = append(c.Series, s)
 	}

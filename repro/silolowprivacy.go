@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloLowPrivacy = Experiment{
@@ -16,7 +16,7 @@ var siloLowPrivacy = Experiment{
 	launch: runSiloLowPrivacy,
 }
 
-func runSiloLowPrivacy(l *lab) (report.Study, error) {
+func runSiloLowPrivacy(l *lab) (study.Study, error) {
 	epsilons, vehicle, lambdas, rounds := []float64{6, 10, 20, 30, 50, 100}, []float64{1, 2, 4, 6, 8, 10}, []float64{0.01, 0.03, 0.1, 0.3, 1}, 201
 	switch l.options.Scale {
 	case Smoke:
@@ -41,13 +41,13 @@ func runSiloLowPrivacy(l *lab) (report.Study, error) {
 	}
 	outcomes, err := l.contest(school, true)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	parts, err := l.contest(stored, false)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"With much privacy budget the need to average noise away is gone. The paper's claims, on Vehicle at epsilon 1 to 10: methods that give every silo its own model do better than shared models (FedAvg, IFCA), and MR-MTL stays competitive with a small lambda.",
 			"Of Vehicle a small part is stored; the same claims are put to School at epsilons that are large for its small silos.",
@@ -79,11 +79,11 @@ func runSiloLowPrivacy(l *lab) (report.Study, error) {
 }
 
 // plainRows are figures that the paper has no numbers for.
-func plainRows(section, metric string, epsilon float64, row []outcome, note string) []report.Row {
-	var rows []report.Row
+func plainRows(section, metric string, epsilon float64, row []outcome, note string) []study.Row {
+	var rows []study.Row
 	for _, o := range row {
-		rows = append(rows, measured(report.Row{
-			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": epsilon, "setting": o.label}, Verdict: report.NoFigure, Note: joined(o.label, note),
+		rows = append(rows, measured(study.Row{
+			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": epsilon, "setting": o.label}, Verdict: study.NoFigure, Note: joined(o.label, note),
 		}, o.spread()))
 	}
 	return rows

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloRotatedMNIST = Experiment{
@@ -66,7 +66,7 @@ func (f figure16) contenders(mask float64) []contender {
 	}
 }
 
-func runSiloRotatedMNIST(l *lab) (report.Study, error) {
+func runSiloRotatedMNIST(l *lab) (study.Study, error) {
 	f := l.figure16()
 	var rows [][]contender
 	for _, mask := range f.masks {
@@ -74,9 +74,9 @@ func runSiloRotatedMNIST(l *lab) (report.Study, error) {
 	}
 	outcomes, err := l.contest(rows, false)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"MNIST is shared among silos, whose digits are turned by one of four quarters and, at will, masked by white patches of the silo's own. Silos of one quarter belong together: clustering finds them, training alone does not need them.",
 			"The paper's claims: without masks, MR-MTL that begins with a few rounds of IFCA matches IFCA, while training alone gains nothing from the same start; with masks it stays best.",
@@ -113,21 +113,21 @@ func limitLabel(limit int) string {
 }
 
 // clusterClaims are the text's, with noise judged by the spread over seeds.
-func clusterClaims(section string, mask float64, row []outcome) []report.Row {
+func clusterClaims(section string, mask float64, row []outcome) []study.Row {
 	warm := named(row, "MR-MTL (IFCA 10 %)")
-	against := func(name string) (report.Row, bool) {
+	against := func(name string) (study.Row, bool) {
 		d := paired(warm, named(row, name))
 		noise := math.Max(0.005, d.high-d.middle)
 		return claimRow(section, "warm MR-MTL minus "+name, "difference", "accuracy", d, d.middle >= -noise, "agrees: not below by more than one standard deviation, or 0.005"), d.middle > noise
 	}
 	ifca, _ := against("IFCA")
-	rows := []report.Row{ifca}
+	rows := []study.Row{ifca}
 	for _, name := range []string{"local", "FedAvg", "MR-MTL"} {
 		r, beats := against(name)
 		if mask == 0 && name != "MR-MTL" {
-			r.Note, r.Verdict = "agrees: above by more than one standard deviation, or 0.005", report.Differs
+			r.Note, r.Verdict = "agrees: above by more than one standard deviation, or 0.005", study.Differs
 			if beats {
-				r.Verdict = report.Agrees
+				r.Verdict = study.Agrees
 			}
 		}
 		rows = append(rows, r)
@@ -135,13 +135,13 @@ func clusterClaims(section string, mask float64, row []outcome) []report.Row {
 	return rows
 }
 
-func maskChart(masks []float64, rows [][]outcome) report.Chart {
-	c := report.Chart{Title: "Figure 1.6: accuracy by masks", XTitle: "probability of a patch", YTitle: "test accuracy", Note: "mean and one standard deviation over seeds"}
+func maskChart(masks []float64, rows [][]outcome) study.Chart {
+	c := study.Chart{Title: "Figure 1.6: accuracy by masks", XTitle: "probability of a patch", YTitle: "test accuracy", Note: "mean and one standard deviation over seeds"}
 	for j, o := range rows[0] {
-		s := report.Series{Name: o.name}
+		s := study.Series{Name: o.name}
 		for i, mask := range masks {
 			m := rows[i][j].spread()
-			s.Points = append(s.Points, report.Point{X: mask, Y: m.middle, Low: m.low, High: m.high})
+			s.Points = append(s.Points, study.Point{X: mask, Y: m.middle, Low: m.low, High: m.high})
 		}
 		c.Series = append(c.Series, s)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloOverhead = Experiment{
@@ -15,7 +15,7 @@ var siloOverhead = Experiment{
 	launch: runSiloOverhead,
 }
 
-func runSiloOverhead(l *lab) (report.Study, error) {
+func runSiloOverhead(l *lab) (study.Study, error) {
 	epsilons, rounds := []float64{1, 2, 3, 4, 6, 8, 10}, 201
 	switch l.options.Scale {
 	case Smoke:
@@ -40,9 +40,9 @@ func runSiloOverhead(l *lab) (report.Study, error) {
 	}
 	outcomes, err := l.contest(rows, true)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"Under one budget, whatever looks at the data once more leaves less for training. IFCA chooses its cluster privately: in every round, or in the first tenth of them. Ditto trains twice in every round.",
 			"The paper's claims: choosing in every round costs too much; Ditto is like MR-MTL but worse for its second pass. Its figure is of Vehicle, of which a small part is stored; here it is School, lambda 1, three clusters.",
@@ -52,11 +52,11 @@ func runSiloOverhead(l *lab) (report.Study, error) {
 	for i, epsilon := range epsilons {
 		section := fmt.Sprintf("Figure 1.4, epsilon %v", epsilon)
 		for _, o := range outcomes[i] {
-			s.Rows = append(s.Rows, measured(report.Row{
-				Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}, Verdict: report.NoFigure, Note: "the paper's figure is of Vehicle",
+			s.Rows = append(s.Rows, measured(study.Row{
+				Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure, Note: "the paper's figure is of Vehicle",
 			}, o.spread()))
-			s.Rows = append(s.Rows, measured(report.Row{
-				Section: section, Label: o.name, Metric: "noise S, median silo", Unit: "of the clip", Settings: map[string]any{"epsilon": epsilon}, Verdict: report.NoFigure,
+			s.Rows = append(s.Rows, measured(study.Row{
+				Section: section, Label: o.name, Metric: "noise S, median silo", Unit: "of the clip", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure,
 			}, meanAndDeviation(noises(o.cells))))
 		}
 		row := func(name string) outcome { return named(outcomes[i], name) }

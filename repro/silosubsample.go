@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloSubsample = Experiment{
@@ -16,7 +16,7 @@ var siloSubsample = Experiment{
 	launch: runSiloSubsample,
 }
 
-func runSiloSubsample(l *lab) (report.Study, error) {
+func runSiloSubsample(l *lab) (study.Study, error) {
 	tests, epsilons, lambdas, rounds := []float64{0.2, 0.5, 0.8}, []float64{1, 2, 3, 4, 6, 8, 10}, []float64{0.1, 0.3, 1, 3, 10}, 201
 	switch l.options.Scale {
 	case Smoke:
@@ -39,9 +39,9 @@ func runSiloSubsample(l *lab) (report.Study, error) {
 	}
 	outcomes, err := l.contest(rows, true)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"School again, with 80, 50 and 20 % of every school's pupils for training. The paper's claims: with less data FedAvg gains on training alone, the epsilon at which training alone overtakes it grows or is never reached, and MR-MTL, whose lambda cannot grow at will, may no longer be best.",
 		},
@@ -52,8 +52,8 @@ func runSiloSubsample(l *lab) (report.Study, error) {
 		section := fmt.Sprintf("Figure G.7: %.0f %% for training", 100*(1-test))
 		for j, epsilon := range epsilons {
 			for _, o := range part[j] {
-				s.Rows = append(s.Rows, measured(report.Row{
-					Section: section, Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test MSE", Unit: "squared", Verdict: report.NoFigure,
+				s.Rows = append(s.Rows, measured(study.Row{
+					Section: section, Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test MSE", Unit: "squared", Verdict: study.NoFigure,
 					Settings: map[string]any{"epsilon": epsilon, "test_share": test, "setting": o.label}, Note: joined(o.label, "the text lacks the figure"),
 				}, o.spread()))
 			}
@@ -68,9 +68,9 @@ func runSiloSubsample(l *lab) (report.Study, error) {
 }
 
 // crossingRows state the figure's two claims.
-func crossingRows(tests, epsilons []float64, outcomes [][]outcome) []report.Row {
+func crossingRows(tests, epsilons []float64, outcomes [][]outcome) []study.Row {
 	const section = "Figure G.7: what the text claims"
-	var rows []report.Row
+	var rows []study.Row
 	crossing := make([]float64, len(tests))
 	advantage := make([]float64, len(tests))
 	for i := range tests {

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var siloTradeoff = Experiment{
@@ -83,7 +83,7 @@ func joined(a, b string) string {
 }
 
 // readmeRows are the figures that the authors' README gives, and their order.
-func (l *lab) readmeRows(rounds int) ([]report.Row, error) {
+func (l *lab) readmeRows(rounds int) ([]study.Row, error) {
 	var readme struct {
 		Source        string
 		Epsilon, Step float64
@@ -106,9 +106,9 @@ func (l *lab) readmeRows(rounds int) ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []study.Row
 	for i, p := range readme.Figures {
-		r := measured(report.Row{
+		r := measured(study.Row{
 			Section: "School, the authors' README", Label: p.Method, Metric: "test MSE", Unit: "squared", Paper: number(p.MSE),
 			Settings: map[string]any{"epsilon": readme.Epsilon, "step": readme.Step, "lambda": readme.Lambda}, Note: "agrees: at most 4 % above, at most 10 % below",
 		}, outcomes[0][i].spread())
@@ -117,7 +117,7 @@ func (l *lab) readmeRows(rounds int) ([]report.Row, error) {
 	return append(rows, readmeOrder(outcomes[0])), nil
 }
 
-func runSiloTradeoff(l *lab) (report.Study, error) {
+func runSiloTradeoff(l *lab) (study.Study, error) {
 	f := l.figure13()
 	var rows [][]contender
 	for _, epsilon := range f.epsilons {
@@ -125,13 +125,13 @@ func runSiloTradeoff(l *lab) (report.Study, error) {
 	}
 	outcomes, err := l.contest(rows, true)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
 	readme, err := l.readmeRows(f.rounds)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"139 schools each keep a privacy target for their own pupils and predict exam scores. Every method spends the same budget; training alone and averaging differ only in what is shared.",
 			"The paper's claims: MR-MTL is at least as good as the better of training alone and FedAvg, except at high privacy, and clearly better around epsilon 6.",
@@ -160,7 +160,7 @@ func runSiloTradeoff(l *lab) (report.Study, error) {
 }
 
 // readmeOrder is the order that the README's three figures have.
-func readmeOrder(row []outcome) report.Row {
+func readmeOrder(row []outcome) study.Row {
 	fedavg, local, mtl := named(row, "fedavg").spread().middle, named(row, "local").spread().middle, named(row, "mr-mtl").spread().middle
 	return claimRow("School, the authors' README", "order: MR-MTL, FedAvg, local", "MR-MTL over the better of the others", "ratio",
 		spread{mtl / math.Min(fedavg, local), mtl / math.Min(fedavg, local), mtl / math.Min(fedavg, local)}, mtl < fedavg && fedavg < local,
@@ -168,11 +168,11 @@ func readmeOrder(row []outcome) report.Row {
 }
 
 // methodRows are the table of one epsilon, and what the text claims of it.
-func methodRows(section string, epsilon float64, row []outcome) []report.Row {
-	var rows []report.Row
+func methodRows(section string, epsilon float64, row []outcome) []study.Row {
+	var rows []study.Row
 	for _, o := range row {
-		rows = append(rows, measured(report.Row{
-			Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Verdict: report.NoFigure,
+		rows = append(rows, measured(study.Row{
+			Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Verdict: study.NoFigure,
 			Settings: map[string]any{"epsilon": epsilon, "setting": o.label}, Note: o.label,
 		}, o.spread()))
 	}
@@ -189,19 +189,19 @@ func methodRows(section string, epsilon float64, row []outcome) []report.Row {
 	}
 	r := claimRow(section, "MR-MTL against the better of local and FedAvg", "ratio", "", spread{ratio, ratio, ratio}, holds, note)
 	if epsilon < 3 {
-		r.Verdict, r.Note = report.NoFigure, "high privacy: the paper excepts it, and does not say where it begins"
+		r.Verdict, r.Note = study.NoFigure, "high privacy: the paper excepts it, and does not say where it begins"
 	}
 	return append(rows, r)
 }
 
 // tradeoffChart is a curve a method over epsilon.
-func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) report.Chart {
-	c := report.Chart{Title: title, XTitle: "target epsilon of every silo (heuristic, add-remove)", YTitle: y, LogX: true, Note: "mean and one standard deviation over seeds; best setting of each method"}
+func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) study.Chart {
+	c := study.Chart{Title: title, XTitle: "target epsilon of every silo (heuristic, add-remove)", YTitle: y, LogX: true, Note: "mean and one standard deviation over seeds; best setting of each method"}
 	for j, o := range rows[0] {
-		s := report.Series{Name: o.name}
+		s := study.Series{Name: o.name}
 		for i, epsilon := range epsilons {
 			m := rows[i][j].spread()
-			s.Points = append(s.Points, report.Point{X: epsilon, Y: m.middle, Low: m.low, High: m.high})
+			s.Points = append(s.Points, study.Point{X: epsilon, Y: m.middle, Low: m.low, High: m.high})
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -209,7 +209,7 @@ func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) report
 }
 
 // vehicleRows are of the stored part of Vehicle.
-func (l *lab) vehicleRows(f figure13) ([]report.Row, error) {
+func (l *lab) vehicleRows(f figure13) ([]study.Row, error) {
 	var rows [][]contender
 	for _, epsilon := range f.vehicle {
 		rows = append(rows, []contender{
@@ -221,11 +221,11 @@ func (l *lab) vehicleRows(f figure13) ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []report.Row
+	var out []study.Row
 	for i, epsilon := range f.vehicle {
 		for _, o := range outcomes[i] {
-			out = append(out, measured(report.Row{
-				Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test accuracy", Unit: "share", Verdict: report.NoFigure,
+			out = append(out, measured(study.Row{
+				Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test accuracy", Unit: "share", Verdict: study.NoFigure,
 				Settings: map[string]any{"epsilon": epsilon, "setting": o.label},
 				Note:     fmt.Sprintf("%d of %d silos hold less than one batch", o.cells[0].Short, o.cells[0].Silos),
 			}, o.spread()))

@@ -8,7 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 )
 
 var synthetic = Experiment{
@@ -66,7 +66,7 @@ var variants = []variant{
 		func(r *config.Run) { soundRadius(0.8, 0.945, 10, 14, 42)(r); r.Algorithm.Stop.Return = "best" }, nil, nil, "validators unprotected"},
 }
 
-func runSynthetic(l *lab) (report.Study, error) {
+func runSynthetic(l *lab) (study.Study, error) {
 	var runs []config.Run
 	for _, v := range variants {
 		run := config.Default("synthetic", v.kind, v.mode)
@@ -78,9 +78,9 @@ func runSynthetic(l *lab) (report.Study, error) {
 	}
 	cells, err := l.grid(runs)
 	if err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"100 clients of two groups hold 10 rows each of y = x·theta + u. Seven of them are asked in every round. The paper shows one run of each method; here are many seeds.",
 			"Figures are medians with the middle 80 % of seeds. A seed comes near both optima if each group's true parameters have a model within 1.0.",
@@ -100,9 +100,9 @@ func runSynthetic(l *lab) (report.Study, error) {
 	return s, nil
 }
 
-func synthRows(v variant, cells []cell) []report.Row {
-	row := func(metric, unit string) report.Row {
-		return report.Row{Section: v.section, Label: v.label, Metric: metric, Settings: v.settings, Unit: unit, Verdict: report.NoFigure, Note: v.note}
+func synthRows(v variant, cells []cell) []study.Row {
+	row := func(metric, unit string) study.Row {
+		return study.Row{Section: v.section, Label: v.label, Metric: metric, Settings: v.settings, Unit: unit, Verdict: study.NoFigure, Note: v.note}
 	}
 	near := share(cells, func(c cell) bool { return worst(c) <= 1 })
 	loss := measured(row("validation RMSE", "y"), quantiles(pick(cells, validation)))
@@ -110,7 +110,7 @@ func synthRows(v variant, cells []cell) []report.Row {
 	if v.rmse != nil {
 		loss, found = judged(loss, v.rmse[0], v.rmse[1]), judged(found, v.near[0], v.near[1])
 	}
-	out := []report.Row{loss, found}
+	out := []study.Row{loss, found}
 	if v.kind != "group-private" {
 		return out
 	}
@@ -135,21 +135,21 @@ func claim(mode string) string {
 	return "heuristic"
 }
 
-func lossChart(cells [][]cell) report.Chart {
-	c := report.Chart{
+func lossChart(cells [][]cell) study.Chart {
+	c := study.Chart{
 		Title: "Validation RMSE of every variant", XTitle: "variant, in the order of the tables", YTitle: "validation RMSE, in units of y",
-		Note: "median and the middle 80 % of seeds", Bars: true, Series: []report.Series{{Name: "measured"}},
+		Note: "median and the middle 80 % of seeds", Bars: true, Series: []study.Series{{Name: "measured"}},
 	}
 	for i := range variants {
 		q := quantiles(pick(cells[i], validation))
-		c.Series[0].Points = append(c.Series[0].Points, report.Point{X: float64(i + 1), Y: q.middle, Low: q.low, High: q.high})
+		c.Series[0].Points = append(c.Series[0].Points, study.Point{X: float64(i + 1), Y: q.middle, Low: q.low, High: q.high})
 	}
 	return c
 }
 
 // propositionRow checks proposition 3.2: noise rho raises the RMSE by at most
 // |J| |rho| / sqrt(rows), J being the features for a linear model.
-func propositionRow(seeds int) report.Row {
+func propositionRow(seeds int) study.Row {
 	run := config.Default("synthetic", "group-private", "paper")
 	top := 0.0
 	for seed := range seeds {
@@ -167,7 +167,7 @@ func propositionRow(seeds int) report.Row {
 			top = max(top, rise/bound)
 		}
 	}
-	r := measured(report.Row{
+	r := measured(study.Row{
 		Section: "Proposition 3.2", Label: "largest rise of the loss over its bound", Metric: "ratio", Unit: "at most 1", Paper: number(1),
 		Settings: map[string]any{"k": 2}, Note: fmt.Sprintf("over %d clients; the bound holds exactly for a linear model", 100*seeds),
 	}, spread{top, top, top})

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/theory"
 )
 
@@ -36,12 +36,12 @@ type tunedCurve struct {
 	at        drawn
 }
 
-func runTuningCost(l *lab) (report.Study, error) {
+func runTuningCost(l *lab) (study.Study, error) {
 	var m tuningSettings
 	if err := expected("tuning-cost.json", &m); err != nil {
-		return report.Study{}, err
+		return study.Study{}, err
 	}
-	s := report.Study{
+	s := study.Study{
 		Intro: []string{
 			"Every lambda that is tried looks at the data again. Charged by random stopping, a mean of 10 trials needs more noise in each: the lowest point of a tuned curve is then what perfect tuning could reach.",
 			"The paper's message: with little spread between silos no tuned curve comes down to the plain average without tuning, with much spread none comes down to training alone, and in between the gain shrinks.",
@@ -56,7 +56,7 @@ func runTuningCost(l *lab) (report.Study, error) {
 	for _, tau := range m.Taus {
 		curves, err := l.tuningCurves(m, tau)
 		if err != nil {
-			return report.Study{}, err
+			return study.Study{}, err
 		}
 		s.Rows = append(s.Rows, tuningRows(m, tau, curves)...)
 		s.Charts = append(s.Charts, tuningChart(tau, curves))
@@ -65,7 +65,7 @@ func runTuningCost(l *lab) (report.Study, error) {
 		}
 		bill, err := pivotRows(m, tau)
 		if err != nil {
-			return report.Study{}, err
+			return study.Study{}, err
 		}
 		s.Rows = append(s.Rows, bill...)
 	}
@@ -108,12 +108,12 @@ func (l *lab) tuningCurves(m tuningSettings, tau float64) ([]tunedCurve, error) 
 	return curves, err
 }
 
-func noiseRows(m tuningSettings, curves []tunedCurve) []report.Row {
-	var rows []report.Row
+func noiseRows(m tuningSettings, curves []tunedCurve) []study.Row {
+	var rows []study.Row
 	for _, c := range curves[1:] {
-		r := measured(report.Row{
+		r := measured(study.Row{
 			Section: "Noise that keeps the target", Label: c.name, Metric: "noise S", Unit: "of the clip", Settings: map[string]any{"trials": m.Trials},
-			Verdict: report.NoFigure, Note: "the authors' code was not run at this setting",
+			Verdict: study.NoFigure, Note: "the authors' code was not run at this setting",
 		}, spread{c.noise, c.noise, c.noise})
 		if c.published != nil {
 			r.Paper, r.Note = number(*c.published), "the authors' code; ours has a finer list of orders, so it may be up to 3 % less, never more"
@@ -126,12 +126,12 @@ func noiseRows(m tuningSettings, curves []tunedCurve) []report.Row {
 
 // tuningRows states the prose of section 1.7 and appendix E.2 as rows that can be
 // false.
-func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []report.Row {
+func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []study.Row {
 	private := curves[1].at
 	alone, average := private.errors(0), private.errors(len(private.lambdas)-1)
 	section := fmt.Sprintf("Figure 1.7, tau %v", tau)
-	row := func(label, metric, unit string, s spread) report.Row {
-		return measured(report.Row{Section: section, Label: label, Metric: metric, Unit: unit, Settings: map[string]any{"tau": tau}, Verdict: report.NoFigure, Note: "the text lacks the figure"}, s)
+	row := func(label, metric, unit string, s spread) study.Row {
+		return measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Settings: map[string]any{"tau": tau}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
 	}
 	_, free := private.lowest()
 	endpoint := meanAndDeviation(alone).middle
@@ -139,7 +139,7 @@ func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []report.Row
 	if a := meanAndDeviation(average).middle; a < endpoint {
 		endpoint, name = a, "the plain average"
 	}
-	rows := []report.Row{
+	rows := []study.Row{
 		row("private, training alone", "squared error", "squared", meanAndDeviation(alone)),
 		row("private, plain average", "squared error", "squared", meanAndDeviation(average)),
 		row("private, best lambda, tuning not charged", "squared error", "squared", free),
@@ -166,28 +166,28 @@ func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []report.Row
 }
 
 // pivotRows add what figure 1.7 leaves out.
-func pivotRows(m tuningSettings, tau float64) ([]report.Row, error) {
+func pivotRows(m tuningSettings, tau float64) ([]study.Row, error) {
 	noise, _, err := m.target().Noise()
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []study.Row
 	for _, t := range m.Tuned {
 		tuned, err := theory.Tune(m.federation(tau, noise), m.target(), event.TruncatedNegativeBinomial, t.Eta, m.Trials, true)
 		if err != nil {
 			return nil, err
 		}
 		ratio := tuned.Best / tuned.Untuned
-		rows = append(rows, measured(report.Row{
+		rows = append(rows, measured(study.Row{
 			Section: "The real bill: the pivot is charged too", Label: fmt.Sprintf("tau %v, eta %v: best lambda over no tuning", tau, t.Eta), Metric: "ratio",
-			Settings: map[string]any{"tau": tau, "eta": t.Eta, "noise": tuned.Noise}, Verdict: report.NoFigure, Note: "closed form; above 1: tuning is worse than none",
+			Settings: map[string]any{"tau": tau, "eta": t.Eta, "noise": tuned.Noise}, Verdict: study.NoFigure, Note: "closed form; above 1: tuning is worse than none",
 		}, spread{ratio, ratio, ratio}))
 	}
 	return rows, nil
 }
 
-func tuningChart(tau float64, curves []tunedCurve) report.Chart {
-	c := report.Chart{
+func tuningChart(tau float64, curves []tunedCurve) study.Chart {
+	c := study.Chart{
 		Title:  fmt.Sprintf("Figure 1.7: error by lambda, tau %v", tau),
 		XTitle: "lambda", YTitle: "squared error at the silo's centre", LogX: true, LogY: true,
 		Note: "mean and one standard deviation over seeds; compare the lowest points of tuned curves with the ends of the private one",
@@ -199,8 +199,8 @@ func tuningChart(tau float64, curves []tunedCurve) report.Chart {
 }
 
 // thinned keeps every fourth point of a curve of a hundred.
-func thinned(s report.Series) report.Series {
-	var kept []report.Point
+func thinned(s study.Series) study.Series {
+	var kept []study.Point
 	for i, p := range s.Points {
 		if i%4 == 0 || i == len(s.Points)-1 {
 			kept = append(kept, p)

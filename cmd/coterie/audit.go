@@ -12,7 +12,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro"
 )
 
@@ -167,9 +167,9 @@ func (a *app) survey(cmd *cobra.Command, f inversionFlags) error {
 }
 
 // auditResult writes the page if asked for and prints the result.
-func (a *app) auditResult(path string, page report.Study, result any, verdict string) error {
+func (a *app) auditResult(path string, page study.Study, result any, verdict string) error {
 	if path != "" {
-		if err := report.WriteStudy(path, page); err != nil {
+		if err := study.WritePage(path, page); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/progress"
 	"github.com/coterie-fl/coterie/repro"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -23,7 +24,7 @@ func (a *app) newDemoCommand() *cobra.Command {
 			if out == "" {
 				out = defaultDirectory("demo")
 			}
-			var bar *report.Progress
+			var bar *progress.Bar
 			showing := ""
 			demo, err := repro.RunDemo(cmd.Context(), out, seed, version(), func(name string, round, rounds int, loss float64) {
 				if showing != name {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro"
 )
 
@@ -36,7 +36,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			}
 			bar := a.progress(args[0], 1)
 			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
-			study, err := repro.Run(cmd.Context(), args[0], o)
+			result, err := repro.Run(cmd.Context(), args[0], o)
 			bar.Done()
 			if errors.Is(err, repro.ErrUnknown) {
 				return fmt.Errorf("%w: %w", errUsage, err)
@@ -45,12 +45,12 @@ func (a *app) newReproduceCommand() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				return a.printJSON(study)
+				return a.printJSON(result)
 			}
-			if err := report.StudyTable(a.stdout, study); err != nil {
+			if err := study.Table(a.stdout, result); err != nil {
 				return err
 			}
-			a.remark("\nreport  %s", study.Report)
+			a.remark("\nreport  %s", result.Report)
 			return nil
 		},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/progress"
 )
 
 // The exit codes of every command.
@@ -108,11 +108,11 @@ func (a *app) remark(format string, args ...any) {
 }
 
 // progress is a bar or nothing.
-func (a *app) progress(what string, total int) *report.Progress {
+func (a *app) progress(what string, total int) *progress.Bar {
 	if a.quiet {
-		return report.NewProgress(io.Discard, false, what, total)
+		return progress.New(io.Discard, false, what, total)
 	}
-	return report.NewProgress(a.stderr, report.IsTerminal(a.stderr), what, total)
+	return progress.New(a.stderr, progress.IsTerminal(a.stderr), what, total)
 }
 
 // version is the release's, or the commit's when built from a checkout.

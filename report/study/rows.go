@@ -1,0 +1,216 @@
+package study
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
+)
+
+// section is a table.
+type section struct {
+	ID, Title, Tally string
+	Unit, Note       string // of all rows
+	Rows             []shownRow
+	HasUnit, HasNote bool
+	HasSpread        bool
+	HasBars          bool
+	BarNote          string
+}
+
+type shownRow struct {
+	Label, Detail       string // Detail tells rows of one label apart
+	Paper, Ours, Spread string
+	Bar                 template.HTML
+	Unit, Note          string
+	Verdict             layout.Badge
+}
+
+// The shapes of the verdicts differ without colour: a check in a disc, a
+// crossed-out equals sign in a square, a dashed ring.
+const (
+	iconAgrees  = `<circle class="fill" cx="12" cy="12" r="10.4"/><path class="check" d="m7 12.3 3.5 3.5 6.6-7.2"/>`
+	iconDiffers = `<path class="stroke" d="M4.5 9h15M4.5 15.5h15M17 3.6 7 20.6"/>`
+	iconApart   = `<circle class="stroke" cx="12" cy="12" r="9.2" stroke-dasharray="3.4 4.6"/><path class="stroke" d="M8.6 12h6.8"/>`
+)
+
+func verdictBadge(v Verdict) layout.Badge {
+	switch v {
+	case Agrees:
+		return layout.Badge{Word: string(v), Class: "agrees", Icon: layout.Icon(iconAgrees)}
+	case Differs:
+		return layout.Badge{Word: string(v), Class: "differs", Icon: layout.Icon(iconDiffers)}
+	case "":
+		return layout.Badge{Word: "no verdict", Class: "apart", Icon: layout.Icon(iconApart)}
+	}
+	return layout.Badge{Word: string(v), Class: "apart", Icon: layout.Icon(iconApart)}
+}
+
+// tally is how many rows have a verdict.
+type tally struct {
+	Count   string
+	Verdict layout.Badge
+}
+
+// verdictCounts counts agreeing and differing rows, and all others.
+func verdictCounts(rows []Row) (agree, differ, apart int) {
+	for _, r := range rows {
+		switch r.Verdict {
+		case Agrees:
+			agree++
+		case Differs:
+			differ++
+		default:
+			apart++
+		}
+	}
+	return agree, differ, apart
+}
+
+func talliesOf(rows []Row) []tally {
+	if len(rows) == 0 {
+		return nil
+	}
+	agree, differ, apart := verdictCounts(rows)
+	return []tally{{prose.Count(agree), verdictBadge(Agrees)}, {prose.Count(differ), verdictBadge(Differs)}, {prose.Count(apart), verdictBadge(NoFigure)}}
+}
+
+// summarySentence is the study in a line.
+func summarySentence(rows []Row) string {
+	if len(rows) == 0 {
+		return "No figure was measured."
+	}
+	agree, differ, apart := verdictCounts(rows)
+	return fmt.Sprintf("Of %s, %s with the paper, %s and %s be compared.", prose.Counted(len(rows), "figure", "figures"),
+		prose.Counted(agree, "agrees", "agree"), prose.Counted(differ, "differs", "differ"), prose.Counted(apart, "cannot", "cannot"))
+}
+
+// sectionTally leaves out the verdicts that a section does not have.
+func sectionTally(rows []Row) string {
+	agree, differ, apart := verdictCounts(rows)
+	var parts []string
+	if agree > 0 {
+		parts = append(parts, prose.Counted(agree, "agrees", "agree")+" with the paper")
+	}
+	if differ > 0 {
+		parts = append(parts, prose.Counted(differ, "differs", "differ"))
+	}
+	if apart > 0 {
+		parts = append(parts, prose.Count(apart)+" cannot be compared")
+	}
+	return prose.Joined(parts)
+}
+
+// longUnit is the length from which a unit that all rows share is told once.
+const longUnit = 12
+
+// commons are the note and the long unit that all rows of a section share. They
+// are told once above the table; said in every row nobody would read them.
+func commons(rows []Row) (unit, note string) {
+	if len(rows) < 2 {
+		return "", ""
+	}
+	unit, note = rows[0].Unit, rows[0].Note
+	for _, r := range rows {
+		if r.Unit != unit {
+			unit = ""
+		}
+		if r.Note != note {
+			note = ""
+		}
+	}
+	if utf8.RuneCountInString(unit) <= longUnit {
+		unit = ""
+	}
+	return unit, note
+}
+
+// seeded drops spreads that say nothing: one seed has none.
+func seeded(s Study) []Row {
+	rows := slices.Clone(s.Rows)
+	for i, r := range rows {
+		if s.Seeds == 1 && r.Low != nil && r.High != nil && *r.Low == *r.High {
+			rows[i].Low, rows[i].High = nil, nil
+		}
+	}
+	return rows
+}
+
+// bySection gathers rows in the order in which their sections first appear.
+func bySection(rows []Row) (names []string, sections map[string][]Row) {
+	sections = map[string][]Row{}
+	for _, r := range rows {
+		if _, ok := sections[r.Section]; !ok {
+			names = append(names, r.Section)
+		}
+		sections[r.Section] = append(sections[r.Section], r)
+	}
+	return names, sections
+}
+
+func sectionTitle(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return "Figures"
+	}
+	return name
+}
+
+func sectionsOf(rows []Row) []section {
+	names, gathered := bySection(rows)
+	var out []section
+	for i, name := range names {
+		rows := gathered[name]
+		s := section{ID: fmt.Sprintf("section-%d", i+1), Title: sectionTitle(name), Tally: sectionTally(rows)}
+		s.Unit, s.Note = commons(rows)
+		details, scales := rowDetails(rows), barScales(rows)
+		for j, r := range rows {
+			f := figuresOf(r)
+			row := shownRow{
+				Label: r.Label, Detail: details[j], Paper: f.paper, Ours: f.ours, Spread: f.spread,
+				Unit: r.Unit, Note: r.Note, Verdict: verdictBadge(r.Verdict), Bar: rangeBar(r, scales[scaleOf(r)]),
+			}
+			s.HasUnit = s.HasUnit || r.Unit != s.Unit
+			s.HasNote = s.HasNote || r.Note != s.Note
+			s.HasSpread = s.HasSpread || f.spread != ""
+			s.HasBars = s.HasBars || row.Bar != ""
+			s.Rows = append(s.Rows, row)
+		}
+		if s.HasBars {
+			s.BarNote = barNote(rows, scales)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// rowDetails tell apart rows of one label: by metric, and by settings where the
+// metric is the same too.
+func rowDetails(rows []Row) []string {
+	labels, metrics := map[string]map[string]int{}, map[[2]string]int{}
+	for _, r := range rows {
+		if labels[r.Label] == nil {
+			labels[r.Label] = map[string]int{}
+		}
+		labels[r.Label][r.Metric]++
+		metrics[[2]string{r.Label, r.Metric}]++
+	}
+	out := make([]string, len(rows))
+	for i, r := range rows {
+		var parts []string
+		if len(labels[r.Label]) > 1 && r.Metric != "" {
+			parts = append(parts, r.Metric)
+		}
+		if metrics[[2]string{r.Label, r.Metric}] > 1 {
+			for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
+				parts = append(parts, fmt.Sprintf("%s = %v", key, r.Settings[key]))
+			}
+		}
+		out[i] = strings.Join(parts, ", ")
+	}
+	return out
+}
