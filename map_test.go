@@ -16,13 +16,14 @@ var levels = map[string]int{
 	"internal/rng": 0, "internal/pool": 0, "internal/durable": 0, "internal/kernel": 0, "federation/wire": 0, "dp/event": 0, "config": 0,
 	"report/prose": 0, "report/progress": 0,
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
-	"model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2,
+	"model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"fl": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
 	"sim": 6, "federation": 6, "federation/identity/identitytest": 6,
-	"audit": 7, "sweep": 7, "report/study": 7, "report/federated": 7,
-	"report": 8,
-	"repro": 9, "web": 9,
-	"cmd/coterie": 10,
+	"audit": 7, "sweep": 7, "report/federated": 7, "repro/lab": 7,
+	"report": 8, "repro/lab/labtest": 8, "repro/groupprivacy": 8,
+	"repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/silos": 9, "web": 9,
+	"repro":       10,
+	"cmd/coterie": 11,
 }
 
 type listed struct {

@@ -1,4 +1,3 @@
-// Package repro holds the papers' experiments: configuration, expected figures, comparison.
 package repro
 
 import (
@@ -8,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/repro/groupprivacy"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -46,7 +46,7 @@ func demoRuns(seed uint64) []config.Run {
 		runs[i].Algorithm.Stop.Patience = 0
 	}
 	last := &runs[len(runs)-1]
-	soundRadius(0.8, 0.945, 10, 14, 42)(last)
+	groupprivacy.SoundRadius(0.8, 0.945, 10, 14, 42)(last)
 	return runs
 }
 

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+	"github.com/coterie-fl/coterie/repro/lab/labtest"
 	"github.com/coterie-fl/coterie/sim"
 )
-
-func options(t *testing.T, scale string) Options {
-	return Options{Scale: scale, Out: t.TempDir(), Data: os.Getenv("COTERIE_DATA"), Version: "test", Tick: func(int, int) {}}
-}
 
 // TestSmoke runs every experiment at smoke scale: each has rows, verdicts and a
 // report.
@@ -26,7 +24,7 @@ func TestSmoke(t *testing.T) {
 				t.Skip("COTERIE_DATA is not set: see README, real data")
 			}
 			began := time.Now()
-			o := options(t, Smoke)
+			o := labtest.Options(t, lab.Smoke)
 			s, err := Run(context.Background(), e.ID, o)
 			if err != nil {
 				t.Fatal(err)
@@ -47,29 +45,8 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
-func TestRunsAreRemembered(t *testing.T) {
-	o := options(t, Smoke)
-	if _, err := Run(context.Background(), "synthetic", o); err != nil {
-		t.Fatal(err)
-	}
-	cells, _ := filepath.Glob(filepath.Join(o.Out, "cells", "*.json"))
-	if len(cells) != 4*len(variants) {
-		t.Fatalf("%d cells, want %d", len(cells), 4*len(variants))
-	}
-	// Damage one, change another: the first is made again, the second is believed.
-	if err := os.WriteFile(cells[0], []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(context.Background(), "synthetic", o); err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(cells[0]); len(text) < 10 {
-		t.Error("a damaged cell was not made again")
-	}
-}
-
 func TestStopAndGoOn(t *testing.T) {
-	o := options(t, Smoke)
+	o := labtest.Options(t, lab.Smoke)
 	ctx, cancel := context.WithCancel(context.Background())
 	o.Workers = 1
 	o.Tick = func(done, _ int) {
@@ -92,7 +69,7 @@ func TestStopAndGoOn(t *testing.T) {
 
 // TestSettingsAreTold: a study with other settings than its own says so first.
 func TestSettingsAreTold(t *testing.T) {
-	o := options(t, Smoke)
+	o := labtest.Options(t, lab.Smoke)
 	o.Set = []string{"algorithm.rounds=3"}
 	changed, err := Run(context.Background(), "synthetic", o)
 	if err != nil {
@@ -101,7 +78,7 @@ func TestSettingsAreTold(t *testing.T) {
 	if len(changed.Caveats) == 0 || !strings.Contains(changed.Caveats[0], "algorithm.rounds=3") {
 		t.Errorf("not told: %q", changed.Caveats)
 	}
-	own, err := Run(context.Background(), "synthetic", options(t, Smoke))
+	own, err := Run(context.Background(), "synthetic", labtest.Options(t, lab.Smoke))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,13 +88,13 @@ func TestSettingsAreTold(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	if _, err := Run(context.Background(), "nothing", options(t, Smoke)); !errors.Is(err, ErrUnknown) {
+	if _, err := Run(context.Background(), "nothing", labtest.Options(t, lab.Smoke)); !errors.Is(err, lab.ErrUnknown) {
 		t.Errorf("%v", err)
 	}
-	if _, err := Run(context.Background(), "synthetic", options(t, "huge")); !errors.Is(err, ErrUnknown) {
+	if _, err := Run(context.Background(), "synthetic", labtest.Options(t, "huge")); !errors.Is(err, lab.ErrUnknown) {
 		t.Errorf("%v", err)
 	}
-	o := options(t, Smoke)
+	o := labtest.Options(t, lab.Smoke)
 	o.Data = ""
 	if _, err := Run(context.Background(), "hospital", o); err == nil {
 		t.Error("real data are missing and nobody said so")
@@ -125,42 +102,5 @@ func TestUnknown(t *testing.T) {
 	o.Set = []string{"algorithm.rounds=0"}
 	if _, err := Run(context.Background(), "synthetic", o); err == nil {
 		t.Error("a wrong setting was accepted")
-	}
-}
-
-// TestSyntheticFigures holds the study's main figures.
-func TestSyntheticFigures(t *testing.T) {
-	o := options(t, Quick)
-	s, err := Run(context.Background(), "synthetic", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	find := func(label, metric string) float64 {
-		for _, r := range s.Rows {
-			if r.Label == label && r.Metric == metric {
-				return float64(*r.Measured)
-			}
-		}
-		t.Fatalf("no row %s, %s", label, metric)
-		return 0
-	}
-	for _, c := range []struct {
-		label, metric string
-		low, high     float64
-	}{
-		{"FedAvg", "validation RMSE", 2.9, 3.2},
-		{"IFCA", "validation RMSE", 0, 0.6},
-		{"IFCA", "seeds near both optima", 0.95, 1},
-		{"group-private", "validation RMSE", 0, 1.4},
-		{"group-private", "maximum leakage", 1.6, 2.8},
-		{"balanced, best round", "validation RMSE", 0, 0.62},
-		{"balanced, best round", "seeds near both optima", 0.9, 1},
-		{"balanced, best round", "maximum leakage", 2.4, 2.4},
-		{"C = 0.8*0.945^t, 10 epochs, 14 clients", "seeds near both optima", 0.6, 1},
-		{"largest rise of the loss over its bound", "ratio", 0, 1},
-	} {
-		if got := find(c.label, c.metric); got < c.low || got > c.high {
-			t.Errorf("%s, %s: %v, want %v to %v", c.label, c.metric, got, c.low, c.high)
-		}
 	}
 }

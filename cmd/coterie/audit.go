@@ -13,7 +13,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/study"
-	"github.com/coterie-fl/coterie/repro"
+	"github.com/coterie-fl/coterie/repro/inversion"
 )
 
 func (a *app) newAuditCommand() *cobra.Command {
@@ -120,7 +120,7 @@ func (a *app) inspect(cmd *cobra.Command, f inversionFlags, args []string) error
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	page := repro.InspectionPage(found, run.Name, version())
+	page := inversion.InspectionPage(found, run.Name, version())
 	return a.auditResult(f.report, page, struct {
 		audit.Inspection
 		Kernel string `json:"kernel"`
@@ -159,7 +159,7 @@ func (a *app) survey(cmd *cobra.Command, f inversionFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.auditResult(f.report, repro.SurveyPage(found, version()), struct {
+	return a.auditResult(f.report, inversion.SurveyPage(found, version()), struct {
 		audit.Survey
 		Kernel string `json:"kernel"`
 		Report string `json:"report"`

@@ -10,10 +10,11 @@ import (
 
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro"
+	"github.com/coterie-fl/coterie/repro/lab"
 )
 
 func (a *app) newReproduceCommand() *cobra.Command {
-	o := repro.Options{Version: version()}
+	o := lab.Options{Version: version()}
 	cmd := &cobra.Command{
 		Use:   "reproduce [ID]",
 		Short: "The papers' tables and figures, ours beside theirs",
@@ -30,7 +31,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 				o.Out = filepath.Join("coterie-runs", "reproduce-"+args[0]+"-"+o.Scale)
 			}
 			for _, e := range repro.List() {
-				if took := map[string]string{repro.Quick: e.Quick, repro.Full: e.Full}[o.Scale]; e.ID == args[0] && took != "" {
+				if took := map[string]string{lab.Quick: e.Quick, lab.Full: e.Full}[o.Scale]; e.ID == args[0] && took != "" {
 					a.remark("%s at scale %s takes about %s on two idle cores; it can be stopped and goes on where it was", e.ID, o.Scale, took)
 				}
 			}
@@ -38,7 +39,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
 			result, err := repro.Run(cmd.Context(), args[0], o)
 			bar.Done()
-			if errors.Is(err, repro.ErrUnknown) {
+			if errors.Is(err, lab.ErrUnknown) {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			if err != nil {
@@ -55,7 +56,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Scale, "scale", repro.Quick, "smoke, quick or full")
+	flags.StringVar(&o.Scale, "scale", lab.Quick, "smoke, quick or full")
 	flags.IntVar(&o.Seeds, "seeds", 0, "number of seeds, instead of the scale's")
 	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
 	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")

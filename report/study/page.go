@@ -8,9 +8,9 @@ import (
 	"io"
 	"math"
 
+	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
-	"github.com/coterie-fl/coterie/sim"
 )
 
 //go:embed page.gohtml
@@ -42,7 +42,7 @@ func WritePage(path string, s Study) error {
 	if err := HTML(&page, s); err != nil {
 		return err
 	}
-	return sim.WriteFile(path, page.Bytes())
+	return durable.WriteFile(path, page.Bytes(), 0o644)
 }
 
 // page is all that the template shows.

@@ -1,0 +1,121 @@
+package fairness
+
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fair"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+)
+
+// claimRows states the papers' two claims about a metric as rows that can be
+// false. at is the mean of the metric with k models at a noise.
+func claimRows(setting, metric string, noise []float64, at func(k int, nu float64) float64) []study.Row {
+	row := func(label string, value float64) study.Row {
+		r := lab.Measured(study.Row{
+			Section: "What the papers claim", Label: fmt.Sprintf("%s: %s, %s", setting, metric, label), Metric: metric,
+			Settings: map[string]any{"setting": setting}, Unit: "difference", Note: "below 0 if the claim holds",
+		}, lab.Exactly(value))
+		r.Verdict = study.Differs
+		if value < 0 {
+			r.Verdict = study.Agrees
+		}
+		return r
+	}
+	most := noise[len(noise)-1]
+	rises := at(2, noise[0]) - at(1, noise[0])
+	for _, nu := range noise {
+		rises = max(rises, at(2, nu)-at(1, nu))
+	}
+	return []study.Row{
+		row("2 models less 1 model, at the noise where it is least", rises),
+		row("2 models at the largest noise less 1 model without noise", at(2, most)-at(1, 0)),
+	}
+}
+
+// whoGains compares, on one seed of setting A at nu 1, what users lose alone, with
+// everybody, and with their group. Every user chooses or fits on its first half of
+// rows and is judged on the second.
+func whoGains(l *lab.Lab) ([]study.Row, error) {
+	var losses fair.Losses
+	local, global, personal := fair.ModelLoss{Name: "local"}, fair.ModelLoss{Name: "global"}, fair.ModelLoss{Name: "personalised"}
+	trained := map[int]*trainedLoan{}
+	for _, k := range []int{1, 2} {
+		run, err := l.Resolve(loanRun(loanSettings[0], k, 1))
+		if err != nil {
+			return nil, err
+		}
+		run.Seed, run.Run.Workers = 1, 1
+		s, err := l.Finish(run)
+		if err != nil {
+			return nil, err
+		}
+		trained[k] = &trainedLoan{append([]float64{}, s.Returned()...), s.Federation()}
+		s.Close()
+	}
+	m := model.Linear{Features: 2, Intercept: true}
+	learner, n := m.Learner(), m.Parameters()
+	alone := model.Descent{Step: 0.1, Epochs: 300, Loss: model.SquaredError}
+	for u := range trained[1].federation.Validation {
+		c := &trained[1].federation.Validation[u]
+		half := c.Rows.Len() / 2
+		first := &data.Client{Rows: data.Rows{X: c.X[:half*2], Y: c.Y[:half], Features: 2}}
+		own := make([]float64, n)
+		if err := learner.Train(alone, own, first, nil); err != nil {
+			return nil, err
+		}
+		_, best, err := model.Best(learner, n, trained[2].hypotheses, first)
+		if err != nil {
+			return nil, err
+		}
+		for i := half; i < c.Rows.Len(); i++ {
+			square := func(theta []float64) float64 { r := m.Predict(theta, c.Rows, i) - c.Y[i]; return r * r }
+			local.Loss = append(local.Loss, square(own))
+			global.Loss = append(global.Loss, square(trained[1].hypotheses))
+			personal.Loss = append(personal.Loss, square(trained[2].hypotheses[best*n:(best+1)*n]))
+			losses.Group, losses.Cluster = append(losses.Group, loanGroup(c.Group)), append(losses.Cluster, u)
+		}
+	}
+	losses.Models = []fair.ModelLoss{local, global, personal}
+	return gainRows("Who gains, who loses: mean squared error by group (setting A, nu 1, one seed, 95 % intervals)", "mean squared error", "y squared", losses)
+}
+
+// gainRows is the panel "who gains, who loses": every model's mean loss in every
+// group, and for how many of its clients it is the best.
+func gainRows(section, metric, unit string, losses fair.Losses) ([]study.Row, error) {
+	cmp, err := fair.Compare(losses, fair.Bootstrap{Seed: 1})
+	if err != nil {
+		return nil, err
+	}
+	var rows []study.Row
+	for _, p := range append(cmp.Groups, cmp.Overall) {
+		group := p.Group
+		if group == cmp.Overall.Group {
+			group = "everybody"
+		}
+		for _, mm := range p.Models {
+			rows = append(rows, study.Row{
+				Section: section, Label: fmt.Sprintf("%s, %s model", group, mm.Name), Metric: metric, Settings: map[string]any{"group": group, "model": mm.Name},
+				Measured: lab.Number(*mm.MeanLoss.Value), Low: optional(mm.MeanLoss.Low), High: optional(mm.MeanLoss.High), Unit: unit, Verdict: study.NoFigure,
+				Note: fmt.Sprintf("best for %.0f %% of its clients", 100**mm.Best.Value),
+			})
+		}
+	}
+	return rows, nil
+}
+
+// optional is the end of an interval, where there is one.
+func optional(x *float64) *event.Number {
+	if x == nil {
+		return nil
+	}
+	return lab.Number(*x)
+}
+
+type trainedLoan struct {
+	hypotheses []float64
+	federation *data.Federation
+}

@@ -1,0 +1,162 @@
+package fairness
+
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/fair"
+	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/repro/lab"
+)
+
+// mostJudged bounds how many pictures of a writer are used to choose, and to judge.
+const mostJudged = 60
+
+// halves takes every second picture of a writer to choose by, the others to judge on:
+// pictures come sorted, so the first half would be other classes than the second.
+func halves(c *data.Client) (choose, judge *data.Client) {
+	choose, judge = &data.Client{Group: c.Group}, &data.Client{Group: c.Group}
+	choose.Images, judge.Images = c.Images, c.Images
+	stride := max(1, c.Len()/(2*mostJudged))
+	for i := 0; i+1 < c.Len() && len(judge.Index) < mostJudged; i += 2 * stride {
+		choose.Index = append(choose.Index, c.Index[i])
+		judge.Index = append(judge.Index, c.Index[min(i+stride, c.Len()-1)])
+	}
+	return choose, judge
+}
+
+// parityLabel is the rule of paper 003, section 5.2.2: an even class is 1 for those
+// who write upright, an odd class for those whose pictures are turned.
+func parityLabel(group, class int) int {
+	if group == 0 {
+		return 1 - class%2
+	}
+	return class % 2
+}
+
+func pictureGroup(group int) string {
+	if group == 0 {
+		return "upright"
+	}
+	return "rotated"
+}
+
+// learnerOf is the run's network with memory of its own.
+func learnerOf(run config.Run, f *data.Federation) (*model.PictureLearner, int, error) {
+	m, err := model.Of(run, f.Shape())
+	if err != nil {
+		return nil, 0, err
+	}
+	l, ok := m.Learner().(*model.PictureLearner)
+	if !ok {
+		return nil, 0, fmt.Errorf("the run's model does not classify pictures")
+	}
+	return l, m.Parameters(), nil
+}
+
+// judgePictures trains one run and measures its fairness on the held-out writers.
+func judgePictures(l *lab.Lab, run config.Run) (pictureCell, error) {
+	s, err := l.Finish(run)
+	if err != nil {
+		return pictureCell{}, err
+	}
+	defer s.Close()
+	learner, n, err := learnerOf(run, s.Federation())
+	if err != nil {
+		return pictureCell{}, err
+	}
+	var rows fair.Rows
+	var out pictureCell
+	right := 0
+	hypotheses := s.Returned()
+	for u := range s.Federation().Validation {
+		choose, judge := halves(&s.Federation().Validation[u])
+		_, best, err := model.Best(learner, n, hypotheses, choose)
+		if err != nil {
+			return pictureCell{}, err
+		}
+		classes, err := learner.Classify(hypotheses[best*n:(best+1)*n], judge)
+		if err != nil {
+			return pictureCell{}, err
+		}
+		for i, class := range classes {
+			truth := judge.Images.Labels[judge.Index[i]]
+			rows.Truth = append(rows.Truth, parityLabel(judge.Group, truth))
+			rows.Predicted = append(rows.Predicted, parityLabel(judge.Group, class))
+			rows.Group, rows.Cluster = append(rows.Group, pictureGroup(judge.Group)), append(rows.Cluster, u)
+			wrong := 1
+			if class == truth {
+				wrong = 0
+				right++
+			}
+			out.Wrong = append(out.Wrong, wrong)
+		}
+	}
+	r, err := fair.Measure(rows)
+	if err != nil {
+		return pictureCell{}, err
+	}
+	rows.Predicted = rows.Truth
+	perfect, err := fair.Measure(rows)
+	if err != nil {
+		return pictureCell{}, err
+	}
+	out.Perfect = perfect.Metrics.DemographicParityDifference.Value
+	out.Parity, out.Opportunity = r.Metrics.DemographicParityDifference.Value, r.Metrics.EqualOpportunityDifference.Value
+	out.Odds, out.Accuracy = r.Metrics.EqualizedOddsDifference.Value, float64(right)/float64(len(out.Wrong))
+	return out, nil
+}
+
+// aloneCell is what held-out writers misread with models of their own.
+type aloneCell struct {
+	Group  []int // by writer
+	Judged []int // pictures, by writer
+	Wrong  []int // picture by picture
+}
+
+// trainAlone trains every held-out writer's own network on the half of its pictures
+// that it would choose a model by, and judges on the other half.
+func trainAlone(l *lab.Lab, run config.Run) (aloneCell, error) {
+	f, err := l.Folder.Load(run.Data, run.Seed)
+	if err != nil {
+		return aloneCell{}, err
+	}
+	learner, n, err := learnerOf(run, f)
+	if err != nil {
+		return aloneCell{}, err
+	}
+	epochs := 10
+	if l.Scale == lab.Smoke {
+		epochs = 1
+	}
+	alone := model.Descent{Step: run.Algorithm.Local.Step, Epochs: epochs, Batch: 10, Loss: model.CrossEntropy}
+	family := rng.NewFamily(run.Seed, "writers alone")
+	var out aloneCell
+	theta := make([]float64, n)
+	for u := range f.Validation {
+		if err := l.Context.Err(); err != nil {
+			return aloneCell{}, err
+		}
+		choose, judge := halves(&f.Validation[u])
+		stream := family.Stream(0, u)
+		learner.Initialise(theta, stream)
+		if err := learner.Train(alone, theta, choose, stream); err != nil {
+			return aloneCell{}, err
+		}
+		classes, err := learner.Classify(theta, judge)
+		if err != nil {
+			return aloneCell{}, err
+		}
+		for i, class := range classes {
+			wrong := 1
+			if class == judge.Images.Labels[judge.Index[i]] {
+				wrong = 0
+			}
+			out.Wrong = append(out.Wrong, wrong)
+		}
+		out.Group, out.Judged = append(out.Group, judge.Group), append(out.Judged, judge.Len())
+	}
+	return out, nil
+}

@@ -1,0 +1,155 @@
+package inversion
+
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/audit"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+)
+
+// papersClaims is what the papers say of DLG, as bands for our figures: most
+// pictures recovered, a similarity that lets one recognise something (the control
+// has about 0.1), a similarity that does not.
+type papersClaims struct {
+	Source string `json:"source"`
+	Claims []struct {
+		UpTo   float64 `json:"up_to"` // noise multiplier
+		Metric string  `json:"metric"`
+		Low    float64 `json:"low"`
+		High   float64 `json:"high"`
+		Text   string  `json:"text"`
+	} `json:"claims"`
+}
+
+// apply judges the row that the first fitting claim is about.
+func (c papersClaims) apply(rows []study.Row, nu float64) {
+	for _, claim := range c.Claims {
+		if nu > claim.UpTo {
+			continue
+		}
+		for i, r := range rows {
+			if r.Metric == claim.Metric {
+				rows[i] = lab.Judged(r, claim.Low, claim.High)
+				rows[i].Note = claim.Text
+			}
+		}
+		return
+	}
+}
+
+func studyOf(plan effort, cells [][][]cell, d victims) (study.Study, error) {
+	var claims papersClaims
+	if err := lab.Expected("dlg.json", &claims); err != nil {
+		return study.Study{}, err
+	}
+	s := study.Study{
+		Intro: []string{
+			"A client trains one step on one picture and sends its parameters, each layer with Laplace noise whose length is nu times the layer's own update. The server subtracts what it sent out and looks for the picture.",
+			"DLG searches a picture and a label whose gradient is the observed one. The closed form reads the input of the first linear layer off that layer's gradient, by its leading singular vectors; behind convolutions it then looks for the picture with these features by least squares.",
+			"Figures are medians over pictures, each of another writer, with the middle 80 %. A picture counts as recovered above 25 dB.",
+		},
+		Caveats: []string{
+			"Where DLG fails, DLG fails: that is no protection. The closed form, on the same updates, shows what else the server can do, and other attacks may do better still.",
+			"The papers' n/nu is no guarantee here: 1,206,590 parameters at nu = 15 lose 80,439. The noise follows each layer's own length, which is private: heuristic.",
+			"This is the attacker's best case: one example, one step, untrained parameters. Larger batches and more steps make it harder.",
+			"The papers replace ReLUs by sigmoids for DLG's sake. For the closed form that is no advantage: see the network as clients train it.",
+			"The pictures are UNIPEN's, as this program's clients hold them, not FEMNIST's. The text does not say how parameters start; LeNet's are those of DLG's authors, the papers' network starts at three times PyTorch's default, without which less of the picture reaches the gradient.",
+			"The papers show pictures and no figures: only their prose can be compared.",
+		},
+	}
+	psnr := study.Chart{Title: "How near the recovered picture comes", XTitle: "noise multiplier nu", YTitle: "PSNR in dB, at most 100", LogX: true, Note: "median and the middle 80 % of pictures; above 25 dB a picture counts as recovered"}
+	ssim := study.Chart{Title: "How alike it looks", XTitle: "noise multiplier nu", YTitle: "structural similarity (SSIM)", LogX: true, Note: "median and the middle 80 % of pictures; equal pictures have 1"}
+	for i, n := range plan.networks {
+		for _, name := range n.attacks() {
+			a, b := study.Series{Name: name + ", " + n.name}, study.Series{Name: name + ", " + n.name}
+			for j, nu := range plan.noise {
+				scores := scoresOf(cells[i][j], name)
+				rows, p, q := rowsOf(n, name, nu, scores)
+				if name == attackDLG && n.papers && !plan.sketch {
+					claims.apply(rows, nu)
+				}
+				s.Rows = append(s.Rows, rows...)
+				a.Points = append(a.Points, p.At(nu))
+				b.Points = append(b.Points, q.At(nu))
+			}
+			psnr.Series, ssim.Series = append(psnr.Series, a), append(ssim.Series, b)
+			for k := range min(2, len(d.pictures)) {
+				s.Strips = append(s.Strips, stripOf(n, name, plan.noise, cells[i], k))
+			}
+		}
+	}
+	control, err := controlRows(d)
+	if err != nil {
+		return study.Study{}, err
+	}
+	s.Rows = append(s.Rows, control...)
+	s.Charts = []study.Chart{psnr, ssim}
+	return s, nil
+}
+
+func scoresOf(cells []cell, attack string) []attackScore {
+	out := make([]attackScore, len(cells))
+	for i, c := range cells {
+		if attack == attackDLG {
+			out[i] = *c.DLG
+		} else {
+			out[i] = *c.Closed
+		}
+	}
+	return out
+}
+
+// rowsOf are one attack's figures at one noise level, and the spreads of
+// both measures.
+func rowsOf(n network, attack string, nu float64, scores []attackScore) ([]study.Row, lab.Spread, lab.Spread) {
+	psnr := lab.Quantiles(lab.Pick(scores, func(s attackScore) float64 { return s.PSNR }))
+	ssim := lab.Quantiles(lab.Pick(scores, func(s attackScore) float64 { return s.SSIM }))
+	recovered := lab.Share(scores, func(s attackScore) bool { return audit.Quality{PSNR: s.PSNR}.Success() })
+	labels := lab.Share(scores, func(s attackScore) bool { return s.Label })
+	row := func(metric, unit string) study.Row {
+		return study.Row{
+			Section: attack + ": " + n.title, Label: fmt.Sprintf("nu %v", nu), Metric: metric, Unit: unit, Verdict: study.NoFigure,
+			Settings: map[string]any{"nu": nu, "network": n.name, "attack": attack, "samples": len(scores)},
+		}
+	}
+	a, b, c := lab.Measured(row("PSNR", "dB"), psnr), lab.Measured(row("SSIM", ""), ssim), lab.Measured(row("recovered", "share"), lab.Exactly(recovered))
+	a.Note = fmt.Sprintf("label found in %.0f %%", 100*labels)
+	if attack == attackClosed && n.name != "dense" {
+		features := lab.Quantiles(lab.Pick(scores, func(s attackScore) float64 { return s.Features }))
+		a.Note += fmt.Sprintf("; cosine of the linear layer's recovered and true input %.3f", features.Middle)
+	}
+	return []study.Row{a, b, c}, psnr, ssim
+}
+
+func stripOf(n network, attack string, noise []float64, cells [][]cell, sample int) study.Strip {
+	strip := study.Strip{Title: fmt.Sprintf("%s, %s, picture %d", attack, n.name, sample+1)}
+	picture := func(caption string, pixels []byte) {
+		strip.Pictures = append(strip.Pictures, study.Picture{Caption: caption, Height: 28, Width: 28, Pixels: pixels})
+	}
+	picture("original", cells[0][sample].Original)
+	for j, nu := range noise {
+		score := scoresOf(cells[j][sample:sample+1], attack)[0]
+		picture(fmt.Sprintf("nu %v: %.1f dB", nu, score.PSNR), score.Picture)
+	}
+	return strip
+}
+
+// controlRows are what one can say without any update: the mean picture of other
+// writers.
+func controlRows(d victims) ([]study.Row, error) {
+	var scores []attackScore
+	for _, x := range d.pictures {
+		q, err := audit.Judge(x.Pixels, d.mean, 28, 28)
+		if err != nil {
+			return nil, err
+		}
+		scores = append(scores, attackScore{PSNR: q.PSNR, SSIM: q.SSIM})
+	}
+	rows, _, _ := rowsOf(network{name: "none", title: "the mean picture of other writers"}, "Without any update", 0, scores)
+	for i := range rows {
+		rows[i].Label, rows[i].Note = "no update", "control: an attack below this has found nothing"
+		rows[i].Settings = map[string]any{"samples": len(d.pictures)}
+	}
+	return rows, nil
+}

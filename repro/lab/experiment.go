@@ -1,0 +1,100 @@
+// Package lab runs experiments: cells that are remembered, expected figures, rows that compare.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report/study"
+)
+
+// The scales of an experiment.
+const (
+	Smoke = "smoke" // seconds, for tests
+	Quick = "quick" // at most two minutes on two cores
+	Full  = "full"  // what the paper did, or more
+)
+
+// Experiment is a table or figure of the papers.
+type Experiment struct {
+	ID     string                            `json:"id"`
+	Title  string                            `json:"title"`
+	Paper  string                            `json:"paper"`
+	Needs  []string                          `json:"needs"` // folders of real data
+	Quick  string                            `json:"quick"` // about how long, on two cores
+	Full   string                            `json:"full"`
+	Seeds  map[string]int                    `json:"-"` // by scale
+	Launch func(l *Lab) (study.Study, error) `json:"-"`
+}
+
+// Options say how an experiment is run.
+type Options struct {
+	Scale   string
+	Seeds   int      // 0: as the scale says
+	Set     []string // path=value, applied to every run
+	Out     string   // folder for cells and report
+	Data    string   // folder of real data
+	Workers int
+	Version string
+	Tick    func(done, total int)
+}
+
+// ErrUnknown means that there is no such experiment or scale.
+var ErrUnknown = fmt.Errorf("not known")
+
+// New prepares what is left of an experiment after a stop, or all of it.
+func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
+	seeds, ok := e.Seeds[o.Scale]
+	if !ok {
+		return nil, fmt.Errorf("scale %q: %w; allowed: smoke, quick, full", o.Scale, ErrUnknown)
+	}
+	if o.Seeds <= 0 {
+		o.Seeds = seeds
+	}
+	folder := data.NewFolder(o.Data)
+	if err := folder.Has(e.Needs...); err != nil {
+		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
+	}
+	l := &Lab{Options: o, id: e.ID, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells")}
+	if err := os.MkdirAll(l.cells, 0o755); err != nil {
+		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
+	}
+	return l, nil
+}
+
+// Run makes an experiment, or what is left of it after a stop, and writes its
+// report.
+func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
+	l, err := New(ctx, e, o)
+	if err != nil {
+		return study.Study{}, err
+	}
+	began := time.Now()
+	s, err := e.Launch(l)
+	if err != nil {
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
+	}
+	s.ID, s.Title, s.Paper, s.Scale, s.Seeds = e.ID, e.Title, e.Paper, l.Scale, l.Seeds
+	s.Seconds = time.Since(began).Seconds()
+	s.Command = fmt.Sprintf("coterie reproduce %s --scale %s --seeds %d", e.ID, l.Scale, l.Seeds)
+	for _, set := range o.Set {
+		s.Command += " --set " + set
+	}
+	if len(o.Set) > 0 {
+		s.Caveats = append([]string{
+			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
+		}, s.Caveats...)
+	}
+	s.Version, s.Kernel = o.Version, model.Kernel()
+	s.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
+	if err != nil {
+		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
+	}
+	return s, study.WritePage(s.Report, s)
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// Lab runs the cells of an experiment and remembers each: a stop loses at most
+// the cells under way.
+type Lab struct {
+	Options                 // Seeds is how many there are
+	Context context.Context // of all runs: whoever calls them off ends it
+	Folder  *data.Folder    // real data
+
+	id    string // of the experiment
+	cells string // folder
+
+	mu          sync.Mutex
+	done, total int
+}
+
+// Resolve applies the caller's --set to a run and checks it whole.
+func (l *Lab) Resolve(run config.Run) (config.Run, error) {
+	text, err := run.Encode()
+	if err != nil {
+		return run, err
+	}
+	return config.Resolve(text, l.Set, sim.Checks()...)
+}
+
+// Grid runs every configuration with every seed and returns the cells by
+// configuration, in seed order.
+func Grid[C any](l *Lab, runs []config.Run, simulate func(*Lab, config.Run) (C, error)) ([][]C, error) {
+	out := make([][]C, len(runs))
+	var jobs []func() error
+	for i, run := range runs {
+		of, more, err := Seeded(l, run, simulate)
+		if err != nil {
+			return nil, err
+		}
+		out[i], jobs = of, append(jobs, more...)
+	}
+	return out, l.All(jobs)
+}
+
+// Seeded is one configuration with every seed: its cells, and the jobs that fill them.
+func Seeded[C any](l *Lab, run config.Run, simulate func(*Lab, config.Run) (C, error)) ([]C, []func() error, error) {
+	run, err := l.Resolve(run)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]C, l.Seeds)
+	var jobs []func() error
+	for s := range out {
+		one := run
+		one.Seed = uint64(s + 1)
+		one.Run.Workers = 1 // cells are what is spread over the cores
+		jobs = append(jobs, func() error {
+			return l.Remember([]any{l.id, one}, &out[s], func() (any, error) { return simulate(l, one) })
+		})
+	}
+	return out, jobs, nil
+}
+
+// Finish makes one run in memory, to its end. The caller closes it.
+func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
+	s, err := sim.New(run, l.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Exhaust(s); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Exhaust makes all rounds of a run, unless the lab is stopped.
+func (l *Lab) Exhaust(s interface{ Step() (bool, error) }) error {
+	for {
+		more, err := s.Step()
+		if err == nil {
+			err = l.Context.Err()
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// Remember fills into from the cell's file, or computes and writes it. The key is
+// everything that the result depends on.
+func (l *Lab) Remember(key any, into any, compute func() (any, error)) error {
+	text, err := json.Marshal(struct {
+		Version string
+		Key     any
+	}{l.Version, key})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	path := filepath.Join(l.cells, hex.EncodeToString(sum[:12])+".json")
+	stored, err := os.ReadFile(path)
+	if err == nil && json.Unmarshal(stored, into) == nil {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	value, err := compute()
+	if err != nil {
+		return err
+	}
+	if stored, err = json.Marshal(value); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(stored, into); err != nil {
+		return err
+	}
+	return sim.WriteFile(path, append(stored, '\n'))
+}
+
+// All does the jobs on every core and stops at the first error.
+func (l *Lab) All(jobs []func() error) error {
+	l.mu.Lock()
+	l.total += len(jobs)
+	l.mu.Unlock()
+	workers := l.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	next := make(chan func() error)
+	errs := make(chan error, workers)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for job := range next {
+				if err := job(); err != nil {
+					errs <- err
+					return
+				}
+				l.mu.Lock()
+				l.done++
+				l.Tick(l.done, l.total)
+				l.mu.Unlock()
+			}
+		})
+	}
+	var first error
+feed:
+	for _, job := range jobs {
+		select {
+		case next <- job:
+		case first = <-errs:
+			break feed
+		case <-l.Context.Done():
+			first = l.Context.Err()
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	if first == nil {
+		select {
+		case first = <-errs:
+		default:
+		}
+	}
+	if errors.Is(first, context.Canceled) {
+		return fmt.Errorf("%w after %d of %d cells; the same command goes on from there", sim.ErrInterrupted, l.done, l.total)
+	}
+	return first
+}

@@ -1,0 +1,75 @@
+package silos
+
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+)
+
+var overhead = lab.Experiment{
+	ID: "silo-overhead", Title: "Silos: what choosing clusters and extra passes cost",
+	Paper: "paper 002, figure 1.4",
+	Needs: []string{"school"}, Quick: "60 s", Full: "5 min",
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
+	Launch: runOverhead,
+}
+
+func runOverhead(l *lab.Lab) (study.Study, error) {
+	epsilons, rounds := []float64{1, 2, 3, 4, 6, 8, 10}, 201
+	switch l.Scale {
+	case lab.Smoke:
+		epsilons, rounds = []float64{6}, 6
+	case lab.Quick:
+		epsilons = []float64{1, 3, 6, 10}
+	}
+	at := func(method string, epsilon float64) config.Run {
+		r := methodRun("school", method, epsilon)
+		r.Algorithm.Rounds = rounds
+		return r
+	}
+	var rows [][]contender
+	for _, epsilon := range epsilons {
+		always := at("ifca", epsilon)
+		always.Algorithm.Selection.Share = 1
+		rows = append(rows, []contender{
+			alone("local", at("local", epsilon)), alone("FedAvg", at("fedavg", epsilon)),
+			alone("IFCA, choosing in 10 % of rounds", at("ifca", epsilon)), alone("IFCA, choosing in every round", always),
+			alone("Ditto", at("ditto", epsilon)), alone("MR-MTL", at("mr-mtl", epsilon)),
+		})
+	}
+	outcomes, err := contest(l, rows, true)
+	if err != nil {
+		return study.Study{}, err
+	}
+	s := study.Study{
+		Intro: []string{
+			"Under one budget, whatever looks at the data once more leaves less for training. IFCA chooses its cluster privately: in every round, or in the first tenth of them. Ditto trains twice in every round.",
+			"The paper's claims: choosing in every round costs too much; Ditto is like MR-MTL but worse for its second pass. Its figure is of Vehicle, of which a small part is stored; here it is School, lambda 1, three clusters.",
+		},
+		Caveats: caveats("A choice takes 3 % of epsilon in the round that makes it (exponential mechanism on losses clipped to 0.1); the training's noise makes up for it."),
+	}
+	for i, epsilon := range epsilons {
+		section := fmt.Sprintf("Figure 1.4, epsilon %v", epsilon)
+		for _, o := range outcomes[i] {
+			s.Rows = append(s.Rows, lab.Measured(study.Row{
+				Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure, Note: "the paper's figure is of Vehicle",
+			}, o.spread()))
+			s.Rows = append(s.Rows, lab.Measured(study.Row{
+				Section: section, Label: o.name, Metric: "noise S, median silo", Unit: "of the clip", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure,
+			}, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Noise) }))))
+		}
+		row := func(name string) outcome { return named(outcomes[i], name) }
+		choosing := paired(row("IFCA, choosing in every round"), row("IFCA, choosing in 10 % of rounds"))
+		ditto := paired(row("Ditto"), row("MR-MTL"))
+		s.Rows = append(s.Rows,
+			claimRow(section, "IFCA: every round minus 10 % of rounds", "difference", "squared", choosing, choosing.Middle > 0, "agrees: above 0, choosing more costs more"),
+			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.Middle > 0, "agrees: above 0, the second pass costs more than it gives"))
+	}
+	for i, epsilon := range epsilons {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are", outcomes[i][0].cells, epsilon)...)
+	}
+	s.Charts = append(s.Charts, tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))
+	return s, nil
+}

@@ -1,0 +1,47 @@
+package silos
+
+import (
+	"math"
+	"testing"
+
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+	"github.com/coterie-fl/coterie/repro/lab/labtest"
+)
+
+// TestSchoolFigures holds the README's three figures, and that MR-MTL is best. Two
+// seeds are too few for the order of the other two.
+func TestSchoolFigures(t *testing.T) {
+	o := labtest.Options(t, lab.Smoke)
+	o.Seeds = 2
+	l := labtest.New(t, tradeoff, o)
+	rows, err := readmeRows(l, 201)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Paper == nil && *r.Measured >= 1 || r.Paper != nil && r.Verdict != study.Agrees {
+			t.Errorf("%s: %v, paper %v", r.Label, *r.Measured, r.Paper)
+		}
+	}
+	if len(rows) != 4 {
+		t.Errorf("%d rows of 4", len(rows))
+	}
+}
+
+// TestOutcomes: the best setting is the lowest mean for errors and the highest for
+// shares.
+func TestOutcomes(t *testing.T) {
+	c := lambdaCurve{lambdas: []float64{0.1, 1, 10}, cells: [][]cell{{{Figure: 3}, {Figure: 3}}, {{Figure: 1}, {Figure: 2}}, {{Figure: 4}, {Figure: 5}}}, lower: true}
+	if l, _ := c.best(); l != 1 {
+		t.Errorf("the least error is at lambda %v", l)
+	}
+	c.lower = false
+	if l, _ := c.best(); l != 10 {
+		t.Errorf("the largest share is at lambda %v", l)
+	}
+	d := paired(outcome{cells: c.cells[2]}, outcome{cells: c.cells[1]})
+	if d.Middle != 3 || math.Abs(d.High-d.Middle) > 1e-12 {
+		t.Errorf("the paired difference is %+v, want 3 without spread", d)
+	}
+}
