@@ -20,7 +20,7 @@ var handwriting = lab.Experiment{
 	Launch: runHandwriting,
 }
 
-// fairHandwritingRun is one cell of figure 8.
+// fairRun is one cell of figure 8.
 func fairRun(s groupprivacy.HandwritingSet, scale string, k int, nu float64) config.Run {
 	r := s.Run(scale, "cross-entropy", nu)
 	r.Name, r.Data.Rotated = "fairness-handwriting", 0.2

@@ -25,6 +25,7 @@ type HandwritingSet struct {
 	Small     bool // a network of 11,738 parameters instead of the papers'
 }
 
+// HandwritingSets are those that the network of the papers is trained on.
 var HandwritingSets = []HandwritingSet{
 	{"unipen", "UNIPEN", false},
 	{"mnist", "MNIST by writer", false},

@@ -44,6 +44,7 @@ func patience(n int) func(*config.Run) {
 	return func(r *config.Run) { r.Algorithm.Stop.Patience = n }
 }
 
+// SoundRadius trains in sound mode, everybody asked in turn: a public radius that decays.
 func SoundRadius(c, decay float64, epochs, clients, rounds int) func(*config.Run) {
 	return func(r *config.Run) {
 		balanced(r)

@@ -224,3 +224,16 @@ func curveOf(o outcome, name string) study.Series {
 	}
 	return s
 }
+
+// methodSeries is a curve a method: a row of outcomes for every x.
+func methodSeries(xs []float64, rows [][]outcome) []study.Series {
+	var out []study.Series
+	for j, o := range rows[0] {
+		s := study.Series{Name: o.name}
+		for i, x := range xs {
+			s.Points = append(s.Points, rows[i][j].spread().At(x))
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -137,14 +137,8 @@ func clusterClaims(section string, mask float64, row []outcome) []study.Row {
 }
 
 func maskChart(masks []float64, rows [][]outcome) study.Chart {
-	c := study.Chart{Title: "Figure 1.6: accuracy by masks", XTitle: "probability of a patch", YTitle: "test accuracy", Note: "mean and one standard deviation over seeds"}
-	for j, o := range rows[0] {
-		s := study.Series{Name: o.name}
-		for i, mask := range masks {
-			m := rows[i][j].spread()
-			s.Points = append(s.Points, m.At(mask))
-		}
-		c.Series = append(c.Series, s)
+	return study.Chart{
+		Title: "Figure 1.6: accuracy by masks", XTitle: "probability of a patch", YTitle: "test accuracy",
+		Note: "mean and one standard deviation over seeds", Series: methodSeries(masks, rows),
 	}
-	return c
 }

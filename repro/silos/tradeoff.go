@@ -197,16 +197,10 @@ func methodRows(section string, epsilon float64, row []outcome) []study.Row {
 
 // tradeoffChart is a curve a method over epsilon.
 func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) study.Chart {
-	c := study.Chart{Title: title, XTitle: "target epsilon of every silo (heuristic, add-remove)", YTitle: y, LogX: true, Note: "mean and one standard deviation over seeds; best setting of each method"}
-	for j, o := range rows[0] {
-		s := study.Series{Name: o.name}
-		for i, epsilon := range epsilons {
-			m := rows[i][j].spread()
-			s.Points = append(s.Points, m.At(epsilon))
-		}
-		c.Series = append(c.Series, s)
+	return study.Chart{
+		Title: title, XTitle: "target epsilon of every silo (heuristic, add-remove)", YTitle: y, LogX: true,
+		Note: "mean and one standard deviation over seeds; best setting of each method", Series: methodSeries(epsilons, rows),
 	}
-	return c
 }
 
 // vehicleRows are of the stored part of Vehicle.

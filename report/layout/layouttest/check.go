@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	SVG         = regexp.MustCompile(`(?s)<svg .*?</svg>`)
+	svgElement  = regexp.MustCompile(`(?s)<svg .*?</svg>`)
 	notANumber  = regexp.MustCompile(`\b(NaN|[+-]?Inf)\b`)
 	loads       = regexp.MustCompile(`(?i)<(script|iframe|object|embed|img|video|audio|base|form)\b|\bsrc=|url\(|@import|\bon[a-z]+="|xlink`)
 	linkTarget  = regexp.MustCompile(`href="([^"]*)"`)
@@ -42,7 +42,12 @@ func Faults(page string) (out []string) {
 		}
 		seen[m[1]] = true
 	}
-	for _, s := range SVG.FindAllString(page, -1) {
+	return append(out, SVGFaults(page)...)
+}
+
+// SVGFaults lists what is wrong with a page's pictures.
+func SVGFaults(page string) (out []string) {
+	for _, s := range svgElement.FindAllString(page, -1) {
 		if err := CheckSVG(s); err != nil {
 			out = append(out, err.Error())
 		}
