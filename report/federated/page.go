@@ -5,6 +5,7 @@ import (
 	"bytes"
 	_ "embed" // the page is part of the binary
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,12 +165,7 @@ func labelsOf(r federation.ServeResult) []layout.Label {
 		}
 		s := *x.Spent
 		key := fmt.Sprint(s.Claim, s.Unit, s.Relation, s.Trust, s.Delta, radiusText(s), s.NotCovered)
-		at := -1
-		for i, known := range terms {
-			if known == key {
-				at = i
-			}
-		}
+		at := slices.Index(terms, key)
 		if at < 0 {
 			at = len(terms)
 			terms, names, most = append(terms, key), append(names, nil), append(most, s)

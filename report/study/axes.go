@@ -34,11 +34,11 @@ func axesOf(c Chart, traces []trace) (ax, ay chart.Axis) {
 		}
 	}
 	xs = distinct(xs)
-	ax = studyAxis(xPadded(xs, c), c.LogX, slices.Contains(xs, 0), chart.PlotLeft, chart.PlotRight, 6, kindOf(xs))
+	ax = newAxis(xPadded(xs, c), c.LogX, slices.Contains(xs, 0), chart.PlotLeft, chart.PlotRight, 6, kindOf(xs))
 	ownTicks(&ax, xs)
 	uncrowd(&ax)
 	ys = distinct(ys)
-	ay = studyAxis(yPadded(ys, c), c.LogY, slices.Contains(ys, 0), chart.PlotBottom, chart.PlotTop, 5, kindOf(ys))
+	ay = newAxis(yPadded(ys, c), c.LogY, slices.Contains(ys, 0), chart.PlotBottom, chart.PlotTop, 5, kindOf(ys))
 	return ax, ay
 }
 
@@ -146,8 +146,8 @@ func smallestGap(sorted []float64, transform func(float64) float64) float64 {
 	return least
 }
 
-// studyAxis is an axis on which zero stands apart if its scale is logarithmic.
-func studyAxis(d chart.Domain, log, hasZero bool, from, to float64, most int, kind chart.Kind) chart.Axis {
+// newAxis is an axis on which zero stands apart if its scale is logarithmic.
+func newAxis(d chart.Domain, log, hasZero bool, from, to float64, most int, kind chart.Kind) chart.Axis {
 	if !log {
 		return chart.NewAxis(d, kind, from, to, most)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/coterie-fl/coterie/report/layout/layouttest"
 )
 
-func renderStudy(t *testing.T, s Study) string {
+func render(t *testing.T, s Study) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := HTML(&b, s); err != nil {
@@ -74,7 +74,7 @@ func unbalanced(page string) error {
 
 func TestStudyPage(t *testing.T) {
 	for _, s := range []Study{hospitalStudy(), fairnessStudy()} {
-		page := renderStudy(t, s)
+		page := render(t, s)
 		for _, f := range pageFaults(page) {
 			t.Errorf("%s: %s", s.ID, f)
 		}
@@ -138,7 +138,7 @@ func TestVerdictsCannotBeMistaken(t *testing.T) {
 			t.Errorf("%s has the shape of %s", v, other)
 		}
 		shapes[string(badge.Icon)] = v
-		page := renderStudy(t, Study{Rows: []Row{{Label: "x", Verdict: v}}})
+		page := render(t, Study{Rows: []Row{{Label: "x", Verdict: v}}})
 		if !strings.Contains(page, `class="badge `+badge.Class+`"`) || !strings.Contains(page, string(v)+"</span></td>") {
 			t.Errorf("the page does not show %q", v)
 		}
@@ -150,7 +150,7 @@ func TestVerdictsCannotBeMistaken(t *testing.T) {
 
 func TestStudyPicturesSurvive(t *testing.T) {
 	s := hospitalStudy()
-	found := inlinePicture.FindAllStringSubmatch(renderStudy(t, s), -1)
+	found := inlinePicture.FindAllStringSubmatch(render(t, s), -1)
 	if len(found) != len(s.Strips[0].Pictures) {
 		t.Fatalf("%d pictures, want %d", len(found), len(s.Strips[0].Pictures))
 	}
@@ -178,9 +178,9 @@ func TestSameStudyGivesSameBytes(t *testing.T) {
 		}
 		return s
 	}
-	first := renderStudy(t, made())
+	first := render(t, made())
 	for range 2 {
-		if renderStudy(t, made()) != first {
+		if render(t, made()) != first {
 			t.Fatal("the same study gave another page")
 		}
 	}
@@ -199,7 +199,7 @@ func TestHostileStudyIsEscaped(t *testing.T) {
 		},
 		Strips: []Strip{{Title: evil, Note: evil, Pictures: []Picture{{evil, 1, 1, []byte{7}}}}},
 	}
-	page := inlinePicture.ReplaceAllString(renderStudy(t, s), "")
+	page := inlinePicture.ReplaceAllString(render(t, s), "")
 	for _, bad := range []string{"<script", "<img"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page contains %q", bad)
@@ -271,7 +271,7 @@ func TestStudyEdgeCases(t *testing.T) {
 	}
 	for name, s := range cases {
 		t.Run(name, func(t *testing.T) {
-			page := renderStudy(t, s)
+			page := render(t, s)
 			for _, f := range pageFaults(page) {
 				t.Error(f)
 			}
@@ -292,7 +292,7 @@ func TestStudySaysWhatIsNotDrawn(t *testing.T) {
 	s := Study{Charts: []Chart{{Note: "Note.", Series: []Series{
 		{Name: "a", Points: []Point{{X: 1, Y: math.Inf(1)}, {X: 1, Y: 1}}}, {Name: "b"},
 	}}, {Series: make([]Series, mostSeries+3)}}}
-	page := renderStudy(t, s)
+	page := render(t, s)
 	for _, want := range []string{"Note. Not drawn: 1 point of “a” without a finite place. “b” has no points.",
 		"The first 24 series are drawn, 3 are not.", "There is nothing to draw."} {
 		if !strings.Contains(page, want) {
@@ -351,7 +351,7 @@ func TestWriteStudy(t *testing.T) {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)
-	if err != nil || string(written) != renderStudy(t, hospitalStudy()) {
+	if err != nil || string(written) != render(t, hospitalStudy()) {
 		t.Errorf("the file is not the page (%v)", err)
 	}
 	bad := Study{Rows: []Row{{Low: number(2), High: number(1)}}}

@@ -16,10 +16,10 @@ const shownWidth = 112
 // shownStrip is a row of pictures.
 type shownStrip struct {
 	Title, Note string
-	Pictures    []studyPicture
+	Pictures    []shownPicture
 }
 
-type studyPicture struct {
+type shownPicture struct {
 	Caption, Alt  string
 	Source        template.URL
 	Width, Height int  // as shown
@@ -34,7 +34,7 @@ func newShownStrip(s Strip) (shownStrip, error) {
 			return shownStrip{}, fmt.Errorf("picture %d (%q) of strip %q: %w", i+1, p.Caption, s.Title, err)
 		}
 		times := max(1, shownWidth/p.Width)
-		picture := studyPicture{
+		picture := shownPicture{
 			Caption: p.Caption, Alt: p.Caption, Source: source,
 			Width: p.Width * times, Height: p.Height * times, Large: p.Width > shownWidth,
 		}

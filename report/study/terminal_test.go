@@ -53,7 +53,7 @@ func TestStudyTellsSharedWordsOnce(t *testing.T) {
 	other := row
 	other.Label, other.Measured, other.Low, other.High = "b", number(4), number(4), number(4)
 	s := Study{Seeds: 1, Rows: []Row{row, other}}
-	text, page := strings.Join(printed(t, s), "\n"), renderStudy(t, s)
+	text, page := strings.Join(printed(t, s), "\n"), render(t, s)
 	for _, shown := range []string{text, page} {
 		if strings.Count(shown, note) != 1 {
 			t.Errorf("%q occurs %d times", note, strings.Count(shown, note))
@@ -63,7 +63,7 @@ func TestStudyTellsSharedWordsOnce(t *testing.T) {
 		}
 	}
 	s.Seeds = 2
-	if !strings.Contains(renderStudy(t, s), "[3, 3]") {
+	if !strings.Contains(render(t, s), "[3, 3]") {
 		t.Error("a spread over two seeds is not shown")
 	}
 	s.Rows[1].Unit, s.Rows[1].Note = "dollars", ""

@@ -2,7 +2,6 @@ package fairness
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/config"
@@ -141,25 +140,11 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 				Title: fmt.Sprintf("Figure 8, %s: %s", set.Name, m.name), XTitle: "noise multiplier nu", YTitle: m.name, LogX: true,
 				Note: "mean and one standard deviation over seeds",
 			}
-			undefined := false
-			for _, k := range []int{1, 2} {
-				series := study.Series{Name: models(k)}
-				for _, nu := range noise {
-					q := at(k, nu)
-					if math.IsNaN(q.Middle) {
-						undefined = true
-						continue
-					}
-					series.Points = append(series.Points, q.At(nu))
-					s.Rows = append(s.Rows, pictureRow(set.Name, k, nu, m.name, q))
-				}
-				chart.Series = append(chart.Series, series)
-			}
-			s.Charts = append(s.Charts, chart)
-			if undefined {
+			whole := compare(&s, chart, noise, at, func(k int, nu float64, q lab.Spread) study.Row { return pictureRow(set.Name, k, nu, m.name, q) })
+			if !whole {
 				s.Caveats = append(s.Caveats, fmt.Sprintf("%s: the %s is undefined in some cells, because a group has no such pictures.", set.Name, m.name))
 			} else if m.name != "accuracy" {
-				s.Rows = append(s.Rows, claimRows(set.Name, m.name, noise, func(k int, nu float64) float64 { return at(k, nu).Middle })...)
+				s.Rows = append(s.Rows, claimRows(set.Name, m.name, noise, at)...)
 			}
 		}
 		rows, err := gainRows(fmt.Sprintf("Who gains, who loses: %s, share of pictures misread, by group (nu %v, one seed, 95 %% intervals over writers)", set.Name, most),

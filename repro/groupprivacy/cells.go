@@ -10,7 +10,6 @@ import (
 
 // cell is one run of a simulation, boiled down.
 type cell struct {
-	Seconds    float64       `json:"seconds"`
 	Validation event.Number  `json:"validation"`
 	Accuracy   *event.Number `json:"accuracy"`
 	Honest     *event.Number `json:"honest"`

@@ -86,7 +86,7 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 			s.Rows = append(s.Rows, hospitalBudgets(nu, k, at(i, j), paper.Budgets)...)
 		}
 	}
-	s.Charts = append(s.Charts, hospitalChart("Figure 4: error by noise and number of models", models, noise, at, validation))
+	s.Charts = append(s.Charts, hospitalChart(models, noise, at))
 	if chart, ok := budgetHistogram(models, noise, at); ok {
 		s.Charts = append(s.Charts, chart)
 	}
@@ -95,6 +95,10 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 
 func hospitalSettings(nu float64, k int) map[string]any { return map[string]any{"k": k, "nu": nu} }
 
+func dollars(cells []cell, f func(cell) float64) lab.Spread {
+	return lab.MeanAndDeviation(lab.Pick(cells, func(c cell) float64 { return data.HospitalDollars * f(c) }))
+}
+
 func hospitalErrors(nu float64, k int, cells []cell) []study.Row {
 	row := func(metric string) study.Row {
 		return study.Row{
@@ -102,12 +106,9 @@ func hospitalErrors(nu float64, k int, cells []cell) []study.Row {
 			Settings: hospitalSettings(nu, k), Unit: "dollars", Verdict: study.NoFigure, Note: "the text lacks the figure; other year",
 		}
 	}
-	dollars := func(f func(cell) float64) lab.Spread {
-		return lab.MeanAndDeviation(lab.Pick(cells, func(c cell) float64 { return data.HospitalDollars * f(c) }))
-	}
-	honest := lab.Measured(row("RMSE, honest choice"), dollars(func(c cell) float64 { return float64(*c.Honest) }))
+	honest := lab.Measured(row("RMSE, honest choice"), dollars(cells, func(c cell) float64 { return float64(*c.Honest) }))
 	honest.Note = "chosen on a client's other rows"
-	return []study.Row{lab.Measured(row("RMSE"), dollars(validation)), honest}
+	return []study.Row{lab.Measured(row("RMSE"), dollars(cells, validation)), honest}
 }
 
 // hospitalOrder states the prose of section 4 as rows that can be false.
@@ -117,15 +118,10 @@ func hospitalOrder(nu float64, models []int, at func(j int) []cell) []study.Row 
 		means = append(means, data.HospitalDollars*lab.MeanAndDeviation(lab.Pick(at(j), validation)).Middle)
 	}
 	row := func(label string, value float64, ok bool, note string) study.Row {
-		r := lab.Measured(study.Row{
+		return lab.Claim(study.Row{
 			Section: "Figure 4: what the text claims", Label: fmt.Sprintf("nu %v: %s", nu, label), Metric: label,
 			Settings: map[string]any{"nu": nu}, Note: note,
-		}, lab.Exactly(value))
-		r.Verdict = study.Differs
-		if ok {
-			r.Verdict = study.Agrees
-		}
-		return r
+		}, lab.Exactly(value), ok)
 	}
 	ratio := means[0] / means[1]
 	ordered, biggest := true, true
@@ -167,13 +163,12 @@ func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []
 	}
 }
 
-func hospitalChart(title string, models []int, noise []float64, at func(i, j int) []cell, f func(cell) float64) study.Chart {
-	c := study.Chart{Title: title, XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
+func hospitalChart(models []int, noise []float64, at func(i, j int) []cell) study.Chart {
+	c := study.Chart{Title: "Figure 4: error by noise and number of models", XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
 	for j, k := range models {
 		series := study.Series{Name: fmt.Sprintf("%d models", k)}
 		for i, nu := range noise {
-			m := lab.MeanAndDeviation(lab.Pick(at(i, j), func(c cell) float64 { return data.HospitalDollars * f(c) }))
-			series.Points = append(series.Points, m.At(nu))
+			series.Points = append(series.Points, dollars(at(i, j), validation).At(nu))
 		}
 		c.Series = append(c.Series, series)
 	}

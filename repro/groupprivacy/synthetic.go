@@ -147,8 +147,7 @@ func lossChart(cells [][]cell) study.Chart {
 		Note: "median and the middle 80 % of seeds", Bars: true, Series: []study.Series{{Name: "measured"}},
 	}
 	for i := range variants {
-		q := lab.Quantiles(lab.Pick(cells[i], validation))
-		c.Series[0].Points = append(c.Series[0].Points, q.At(float64(i+1)))
+		c.Series[0].Points = append(c.Series[0].Points, lab.Quantiles(lab.Pick(cells[i], validation)).At(float64(i+1)))
 	}
 	return c
 }

@@ -62,11 +62,22 @@ func Measured(r study.Row, s Spread) study.Row {
 
 // Judged sets the verdict: does the measured figure lie within the band?
 func Judged(r study.Row, low, high float64) study.Row {
-	r.Verdict = study.Differs
-	if m := float64(*r.Measured); m >= low && m <= high {
-		r.Verdict = study.Agrees
-	}
+	m := float64(*r.Measured)
+	r.Verdict = verdict(m >= low && m <= high)
 	return r
+}
+
+// Claim is a sentence of a paper as a row that can be false.
+func Claim(r study.Row, s Spread, holds bool) study.Row {
+	r.Verdict = verdict(holds)
+	return Measured(r, s)
+}
+
+func verdict(holds bool) study.Verdict {
+	if holds {
+		return study.Agrees
+	}
+	return study.Differs
 }
 
 // Pick takes one figure of every cell.

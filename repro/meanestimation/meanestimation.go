@@ -86,8 +86,7 @@ func (d drawn) series(name string) study.Series {
 		if math.IsInf(lambda, 1) {
 			continue
 		}
-		m := lab.MeanAndDeviation(d.errors(i))
-		s.Points = append(s.Points, m.At(lambda))
+		s.Points = append(s.Points, lab.MeanAndDeviation(d.errors(i)).At(lambda))
 	}
 	return s
 }
@@ -204,15 +203,10 @@ func meanRows(f theory.Equal, d drawn) []study.Row {
 	best := f.BestLambda()
 	// The curve is flat around its lowest point: a grid point to either side, or an
 	// error that cannot be told from the least one.
-	r := lab.Measured(study.Row{
+	return append(rows, lab.Claim(study.Row{
 		Section: section, Label: "lambda with the least error", Metric: "lambda", Unit: "", Settings: settings, Paper: lab.Number(best),
 		Note: "theorem 1.6.3; agrees: the closed form there is within 1 % of its least",
-	}, lab.Exactly(lambda))
-	r.Verdict = study.Differs
-	if f.Error(lambda) <= 1.01*f.BestError() {
-		r.Verdict = study.Agrees
-	}
-	return append(rows, r)
+	}, lab.Exactly(lambda), f.Error(lambda) <= 1.01*f.BestError()))
 }
 
 func lambdaLabel(lambda float64) string {
@@ -270,14 +264,10 @@ func differentRows(f theory.Different, d drawn) []study.Row {
 			}
 		}
 		label := fmt.Sprintf("a silo of %d examples, noise %.3g", f.Silos[k].Examples, f.Silos[k].Noise)
-		best := lab.Measured(study.Row{
+		best := lab.Claim(study.Row{
 			Section: "Appendix D.5: silos that differ", Label: label, Metric: "best lambda", Paper: lab.Number(f.BestLambda(k)),
 			Note: "theorem D.5.2; agrees: the closed form there is within 3 % of its least",
-		}, lab.Exactly(lowest))
-		best.Verdict = study.Differs
-		if f.Error(k, lowest) <= 1.03*f.Error(k, f.BestLambda(k)) {
-			best.Verdict = study.Agrees
-		}
+		}, lab.Exactly(lowest), f.Error(k, lowest) <= 1.03*f.Error(k, f.BestLambda(k)))
 		rows = append(rows, best, lab.Judged(lab.Measured(study.Row{
 			Section: "Appendix D.5: silos that differ", Label: label, Metric: "standard errors", Unit: "at most 4", Note: "farthest from the closed form over all lambdas",
 		}, lab.Exactly(worst)), 0, 4))
@@ -295,8 +285,7 @@ func meanChart(free, private theory.Equal, without, with drawn) study.Chart {
 	for _, f := range []theory.Equal{free, private} {
 		s := study.Series{Name: "closed form, " + privateOrNot(f), Paper: true}
 		for _, lambda := range with.lambdas[:len(with.lambdas)-1] {
-			y := f.Error(lambda)
-			s.Points = append(s.Points, lab.Exactly(y).At(lambda))
+			s.Points = append(s.Points, lab.Exactly(f.Error(lambda)).At(lambda))
 		}
 		c.Series = append(c.Series, s)
 	}

@@ -101,6 +101,11 @@ func withLambda(r config.Run, lambda float64) config.Run {
 	return r
 }
 
+func withRounds(r config.Run, rounds int) config.Run {
+	r.Algorithm.Rounds = rounds
+	return r
+}
+
 // contender is a method with its settings, and what came out of them: the best
 // setting is the one with the best mean over seeds.
 type contender struct {
@@ -130,6 +135,11 @@ type outcome struct {
 
 func (o outcome) spread() lab.Spread { return lab.MeanAndDeviation(values(o.cells)) }
 
+// short says how many silos are too small for a batch.
+func (o outcome) short() string {
+	return fmt.Sprintf("%d of %d silos hold less than one batch", o.cells[0].Short, o.cells[0].Silos)
+}
+
 func values(cells []cell) []float64 { return lab.Pick(cells, figure) }
 
 // contest runs all contenders of all rows and returns them with their best
@@ -149,18 +159,24 @@ func contest(l *lab.Lab, rows [][]contender, lower bool) ([][]outcome, error) {
 	at := 0
 	for i, row := range rows {
 		for _, c := range row {
-			best := at
-			for j := at; j < at+len(c.settings); j++ {
-				a, b := lab.MeanAndDeviation(values(cells[j])).Middle, lab.MeanAndDeviation(values(cells[best])).Middle
-				if lower && a < b || !lower && a > b || math.IsNaN(b) {
-					best = j
-				}
-			}
-			out[i] = append(out[i], outcome{c.name, c.labels[best-at], cells[best]})
+			of := cells[at : at+len(c.settings)]
+			best := bestOf(of, lower)
+			out[i] = append(out[i], outcome{c.name, c.labels[best], of[best]})
 			at += len(c.settings)
 		}
 	}
 	return out, nil
+}
+
+// bestOf is the setting with the best mean over seeds.
+func bestOf(cells [][]cell, lower bool) (best int) {
+	for i := range cells {
+		a, b := lab.MeanAndDeviation(values(cells[i])).Middle, lab.MeanAndDeviation(values(cells[best])).Middle
+		if lower && a < b || !lower && a > b || math.IsNaN(b) {
+			best = i
+		}
+	}
+	return best
 }
 
 // named finds a contender's outcome.
@@ -170,11 +186,7 @@ func named(row []outcome, name string) outcome {
 
 // claimRow is a sentence of the paper as a row that can be false.
 func claimRow(section, label, metric, unit string, s lab.Spread, holds bool, note string) study.Row {
-	r := lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: study.Differs}, s)
-	if holds {
-		r.Verdict = study.Agrees
-	}
-	return r
+	return lab.Claim(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Note: note}, s, holds)
 }
 
 // paired is the mean difference of two outcomes over the same seeds, with its
@@ -219,8 +231,7 @@ func epsilonRows(section string, cells []cell, target float64) []study.Row {
 func curveOf(o outcome, name string) study.Series {
 	s := study.Series{Name: name}
 	for i, round := range o.cells[0].Rounds {
-		m := lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Curve[i]) }))
-		s.Points = append(s.Points, m.At(float64(round)))
+		s.Points = append(s.Points, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Curve[i]) })).At(float64(round)))
 	}
 	return s
 }

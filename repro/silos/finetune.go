@@ -86,9 +86,8 @@ func runFinetune(l *lab.Lab) (study.Study, error) {
 		s.Charts = append(s.Charts, f.chart("School, "+epsilonLabel(f.epsilon), "test MSE, lower is better"))
 	}
 	for _, f := range stored {
-		note := fmt.Sprintf("%d of %d silos hold less than one batch", f.local.cells[0].Short, f.local.cells[0].Silos)
 		for _, r := range f.rows("Vehicle, the stored part, "+epsilonLabel(f.epsilon), "test accuracy", false, stored[0]) {
-			r.Verdict, r.Note = study.NoFigure, note
+			r.Verdict, r.Note = study.NoFigure, f.local.short()
 			s.Rows = append(s.Rows, r)
 		}
 		s.Charts = append(s.Charts, f.chart("Figures 1.2 and G.1: the stored part of Vehicle, "+epsilonLabel(f.epsilon), "test accuracy"))

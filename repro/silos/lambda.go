@@ -26,12 +26,7 @@ type lambdaCurve struct {
 }
 
 func (c lambdaCurve) best() (lambda float64, at int) {
-	for i := range c.cells {
-		a, b := lab.MeanAndDeviation(values(c.cells[i])).Middle, lab.MeanAndDeviation(values(c.cells[at])).Middle
-		if c.lower && a < b || !c.lower && a > b {
-			at = i
-		}
-	}
+	at = bestOf(c.cells, c.lower)
 	return c.lambdas[at], at
 }
 
@@ -41,8 +36,7 @@ func (c lambdaCurve) series() study.Series {
 		if math.IsInf(l, 1) {
 			continue
 		}
-		m := lab.MeanAndDeviation(values(c.cells[i]))
-		s.Points = append(s.Points, m.At(l))
+		s.Points = append(s.Points, lab.MeanAndDeviation(values(c.cells[i])).At(l))
 	}
 	return s
 }
@@ -127,7 +121,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	}
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Vehicle, the stored part", sp) {
-			r.Verdict, r.Note = study.NoFigure, fmt.Sprintf("%d of %d silos hold less than one batch", sp.local.cells[0].Short, sp.local.cells[0].Silos)
+			r.Verdict, r.Note = study.NoFigure, sp.local.short()
 			s.Rows = append(s.Rows, r)
 		}
 		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp))

@@ -26,11 +26,7 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 		epsilons, vehicle, lambdas = []float64{6, 20, 100}, []float64{1, 10}, []float64{0.1, 0.3, 1}
 	}
 	methods := func(kind string, epsilon float64) []contender {
-		at := func(method string) config.Run {
-			r := methodRun(kind, method, epsilon)
-			r.Algorithm.Rounds = rounds
-			return r
-		}
+		at := func(method string) config.Run { return withRounds(methodRun(kind, method, epsilon), rounds) }
 		return []contender{alone("local", at("local")), alone("FedAvg", at("fedavg")), alone("IFCA (10 %)", at("ifca")), alone("fine-tuning", at("finetune")), overLambdas("MR-MTL", at("mr-mtl"), lambdas)}
 	}
 	var school, stored [][]contender
@@ -69,8 +65,7 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, epsilonRows("What the budgets are, School", outcomes[i][0].cells, e)...)
 	}
 	for i, e := range vehicle {
-		note := fmt.Sprintf("%d of %d silos hold less than one batch", parts[i][0].cells[0].Short, parts[i][0].cells[0].Silos)
-		s.Rows = append(s.Rows, plainRows(fmt.Sprintf("Figure G.6, Vehicle, the stored part, epsilon %v", e), "test accuracy", e, parts[i], note)...)
+		s.Rows = append(s.Rows, plainRows(fmt.Sprintf("Figure G.6, Vehicle, the stored part, epsilon %v", e), "test accuracy", e, parts[i], parts[i][0].short())...)
 	}
 	s.Charts = append(s.Charts, tradeoffChart("Figure G.6's claim on School", "test MSE, lower is better", epsilons, outcomes))
 	if len(parts) > 0 {

@@ -25,9 +25,7 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		epsilons = []float64{1, 3, 6, 10}
 	}
 	at := func(method string, epsilon float64) config.Run {
-		r := methodRun("school", method, epsilon)
-		r.Algorithm.Rounds = rounds
-		return r
+		return withRounds(methodRun("school", method, epsilon), rounds)
 	}
 	var rows [][]contender
 	for _, epsilon := range epsilons {

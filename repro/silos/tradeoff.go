@@ -37,11 +37,7 @@ func figure13At(l *lab.Lab) figure13 {
 
 // schoolMethods are figure 1.3's, and lambda set by the server.
 func schoolMethods(epsilon float64, f figure13) []contender {
-	run := func(method string) config.Run {
-		r := methodRun("school", method, epsilon)
-		r.Algorithm.Rounds = f.rounds
-		return r
-	}
+	run := func(method string) config.Run { return withRounds(methodRun("school", method, epsilon), f.rounds) }
 	auto := run("mr-mtl")
 	auto.Algorithm.Lambda = config.LambdaAuto
 	return []contender{
@@ -222,7 +218,7 @@ func vehicleRows(l *lab.Lab, f figure13) ([]study.Row, error) {
 			out = append(out, lab.Measured(study.Row{
 				Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test accuracy", Unit: "share", Verdict: study.NoFigure,
 				Settings: map[string]any{"epsilon": epsilon, "setting": o.label},
-				Note:     fmt.Sprintf("%d of %d silos hold less than one batch", o.cells[0].Short, o.cells[0].Silos),
+				Note:     o.short(),
 			}, o.spread()))
 		}
 	}

@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -11,19 +12,36 @@ import (
 	"github.com/coterie-fl/coterie/repro/lab"
 )
 
+// compare adds a chart of one model and of two over the noise, and its rows. Where the
+// metric is undefined there is neither, and whole is false.
+func compare(s *study.Study, c study.Chart, noise []float64, at func(k int, nu float64) lab.Spread, row func(k int, nu float64, q lab.Spread) study.Row) (whole bool) {
+	whole = true
+	for _, k := range []int{1, 2} {
+		series := study.Series{Name: models(k)}
+		for _, nu := range noise {
+			q := at(k, nu)
+			if math.IsNaN(q.Middle) {
+				whole = false
+				continue
+			}
+			series.Points = append(series.Points, q.At(nu))
+			s.Rows = append(s.Rows, row(k, nu, q))
+		}
+		c.Series = append(c.Series, series)
+	}
+	s.Charts = append(s.Charts, c)
+	return whole
+}
+
 // claimRows states the papers' two claims about a metric as rows that can be
-// false. at is the mean of the metric with k models at a noise.
-func claimRows(setting, metric string, noise []float64, at func(k int, nu float64) float64) []study.Row {
+// false. spread is the metric with k models at a noise.
+func claimRows(setting, metric string, noise []float64, spread func(k int, nu float64) lab.Spread) []study.Row {
+	at := func(k int, nu float64) float64 { return spread(k, nu).Middle }
 	row := func(label string, value float64) study.Row {
-		r := lab.Measured(study.Row{
+		return lab.Claim(study.Row{
 			Section: "What the papers claim", Label: fmt.Sprintf("%s: %s, %s", setting, metric, label), Metric: metric,
 			Settings: map[string]any{"setting": setting}, Unit: "difference", Note: "below 0 if the claim holds",
-		}, lab.Exactly(value))
-		r.Verdict = study.Differs
-		if value < 0 {
-			r.Verdict = study.Agrees
-		}
-		return r
+		}, lab.Exactly(value), value < 0)
 	}
 	most := noise[len(noise)-1]
 	rises := at(2, noise[0]) - at(1, noise[0])
