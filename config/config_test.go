@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"encoding/json"
@@ -11,10 +11,13 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coterie-fl/coterie/config"
+	_ "github.com/coterie-fl/coterie/data" // registers the data sets
 )
 
 func TestFaultsAreAllFoundAtOnce(t *testing.T) {
-	_, err := Load([]byte(`seed: -1
+	_, err := config.Load([]byte(`seed: -1
 algorithm:
   kind: ifca
   hypothess: 2
@@ -31,8 +34,8 @@ data:
   users:
 colour: red
 `))
-	var faults Faults
-	if !errors.As(err, &faults) || !errors.Is(err, ErrInvalid) {
+	var faults config.Faults
+	if !errors.As(err, &faults) || !errors.Is(err, config.ErrInvalid) {
 		t.Fatalf("not a list of faults: %v", err)
 	}
 	want := []struct {
@@ -79,7 +82,7 @@ func TestBrokenFiles(t *testing.T) {
 		"a bad name":     "name: ../../etc\n",
 		"a long name":    "name: " + strings.Repeat("a", 65) + "\n",
 		"number as name": "name: 12\n",
-		"too large":      strings.Repeat("#", MaxBytes+1),
+		"too large":      strings.Repeat("#", config.MaxBytes+1),
 		"unknown enum":   "algorithm: {kind: fedavgg}\n",
 		"modes differ":   "algorithm: {mode: paper}\nprivacy: {accounting: sound}\n",
 		"nested value":   "algorithm: {rounds: {a: 1}}\n",
@@ -87,23 +90,23 @@ func TestBrokenFiles(t *testing.T) {
 		"huge integer":   "algorithm: {rounds: 99999999999999999999999}\n",
 		"quoted number":  "algorithm: {local: {step: \"0.1\"}}\n",
 	} {
-		if _, err := Load([]byte(text)); !errors.Is(err, ErrInvalid) {
+		if _, err := config.Load([]byte(text)); !errors.Is(err, config.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestSettings(t *testing.T) {
-	f, err := Load([]byte("algorithm:\n  rounds: 10\n"),
-		Setting{"algorithm.rounds", "20"}, Setting{"privacy.ceiling", "1e-3"}, Setting{"data.shares", "[0.8, 0.2]"})
+	f, err := config.Load([]byte("algorithm:\n  rounds: 10\n"),
+		config.Setting{"algorithm.rounds", "20"}, config.Setting{"privacy.ceiling", "1e-3"}, config.Setting{"data.shares", "[0.8, 0.2]"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.Run.Algorithm.Rounds != 20 || *f.Run.Privacy.Ceiling != 1e-3 || !reflect.DeepEqual(f.Run.Data.Shares, []float64{0.8, 0.2}) {
 		t.Errorf("%+v", f.Run)
 	}
-	_, err = Load(nil, Setting{"algorithm.hypotheses", "0"}, Setting{"algorithm.sped", "1"}, Setting{"seed.x", "1"}, Setting{"name", "["})
-	var faults Faults
+	_, err = config.Load(nil, config.Setting{"algorithm.hypotheses", "0"}, config.Setting{"algorithm.sped", "1"}, config.Setting{"seed.x", "1"}, config.Setting{"name", "["})
+	var faults config.Faults
 	if !errors.As(err, &faults) || len(faults) != 4 {
 		t.Fatalf("want 4 faults: %v", err)
 	}
@@ -113,17 +116,17 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	// A setting mends what the file had wrong.
-	if _, err := Resolve([]byte("algorithm:\n  rounds: 5\nseed: 3\n"), []string{"seed=4"}); err != nil {
+	if _, err := config.Resolve([]byte("algorithm:\n  rounds: 5\nseed: 3\n"), []string{"seed=4"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := Resolve(nil, []string{"seed"}); !errors.Is(err, ErrInvalid) {
+	if _, err := config.Resolve(nil, []string{"seed"}); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("--set without a value: %v", err)
 	}
 }
 
 func TestSoundModeByEitherName(t *testing.T) {
-	for _, set := range []Setting{{"algorithm.mode", "sound"}, {"privacy.accounting", "sound"}} {
-		f, err := Load(nil, set)
+	for _, set := range []config.Setting{{"algorithm.mode", "sound"}, {"privacy.accounting", "sound"}} {
+		f, err := config.Load(nil, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,15 +139,15 @@ func TestSoundModeByEitherName(t *testing.T) {
 }
 
 func TestChecksAreLocatedAndNotRepeated(t *testing.T) {
-	check := func(r Run) Faults {
-		var c Checker
+	check := func(r config.Run) config.Faults {
+		var c config.Checker
 		c.Require(r.Algorithm.Rounds > 0, "algorithm.rounds", "checked again")
 		c.Require(false, "algorithm.local.step", "elsewhere")
 		c.Require(false, "privacy.radius", "not in the file")
 		return c.Faults()
 	}
-	_, err := Resolve([]byte("algorithm:\n  rounds: 0\n  local:\n    step: 1\n"), nil, check)
-	var faults Faults
+	_, err := config.Resolve([]byte("algorithm:\n  rounds: 0\n  local:\n    step: 1\n"), nil, check)
+	var faults config.Faults
 	if !errors.As(err, &faults) || len(faults) != 3 {
 		t.Fatalf("want 3 faults: %v", err)
 	}
@@ -165,7 +168,7 @@ func TestChecksAreLocatedAndNotRepeated(t *testing.T) {
 func TestResolvedFileLoadsBackToTheSame(t *testing.T) {
 	for _, kind := range []string{"fedavg", "ifca", "group-private"} {
 		for _, mode := range []string{"paper", "sound"} {
-			run := Default("synthetic", kind, mode)
+			run := config.Default("synthetic", kind, mode)
 			run.Name = kind
 			run.Data.Parameters = [][]float64{{1.5, -2}, {1e-9, 3}}
 			ceiling := 2.4
@@ -174,7 +177,7 @@ func TestResolvedFileLoadsBackToTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := Load(text)
+			f, err := config.Load(text)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -187,8 +190,8 @@ func TestResolvedFileLoadsBackToTheSame(t *testing.T) {
 }
 
 func TestHashLeavesOutWhatChangesNoResult(t *testing.T) {
-	base := Default("synthetic", "ifca", "paper")
-	hash := func(r Run) string {
+	base := config.Default("synthetic", "ifca", "paper")
+	hash := func(r config.Run) string {
 		h, err := r.Hash()
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +211,7 @@ func TestHashLeavesOutWhatChangesNoResult(t *testing.T) {
 }
 
 func TestSchemaAcceptsWhatTheLoaderAccepts(t *testing.T) {
-	text, err := Schema()
+	text, err := config.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +251,7 @@ func TestSchemaAcceptsWhatTheLoaderAccepts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Load(text)
+		f, err := config.Load(text)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -262,7 +265,7 @@ func TestSchemaAcceptsWhatTheLoaderAccepts(t *testing.T) {
 		if check([]byte(bad)) == nil {
 			t.Errorf("the schema accepts %q", bad)
 		}
-		if _, err := Load([]byte(bad)); err == nil {
+		if _, err := config.Load([]byte(bad)); err == nil {
 			t.Errorf("the loader accepts %q", bad)
 		}
 	}
@@ -273,9 +276,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("data: {parameters: [[1, 2], [3, 4]]}\nprivacy: {ceiling: null}\n"))
 	f.Add([]byte("a: &x [*x]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file, err := Load(text)
+		file, err := config.Load(text)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, config.ErrInvalid) {
 				t.Fatalf("an error that is not a list of faults: %v", err)
 			}
 			return

@@ -53,6 +53,11 @@ func Schema() ([]byte, error) {
 	schema := reflector.Reflect(&Run{})
 	schema.ID = ""
 	schema.Title = "Coterie run file"
+	if kind, ok := schema.Definitions["Data"].Properties.Get("kind"); ok {
+		for _, name := range DataKinds() {
+			kind.Enum = append(kind.Enum, name)
+		}
+	}
 	out, err := json.Marshal(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)

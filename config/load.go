@@ -45,7 +45,7 @@ func Load(text []byte, settings ...Setting) (*File, error) {
 	w := &walker{positions: map[string]position{"": {1, 1}}, unread: map[string]bool{}}
 	overrides := w.parseSettings(settings)
 
-	run := Default(w.peek(root, overrides))
+	run := defaults(w.peek(root, overrides))
 	v := reflect.ValueOf(&run).Elem()
 	if root != nil {
 		w.fill(v, root, "", "")

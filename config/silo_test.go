@@ -1,10 +1,12 @@
-package config
+package config_test
 
 import (
 	"math"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // TestSiloFileLoadsBack: what a run on silos resolves to is what is read again, also
@@ -17,7 +19,7 @@ func TestSiloFileLoadsBack(t *testing.T) {
 		"data: {kind: rotated-mnist}\nalgorithm: {kind: dp-fedavg, lambda: 0.25}\n",
 		"data: {kind: school}\nalgorithm: {lambda: inf, prox: server}\n",
 	} {
-		f, err := Load([]byte(text))
+		f, err := config.Load([]byte(text))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -25,7 +27,7 @@ func TestSiloFileLoadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := Load(again)
+		back, err := config.Load(again)
 		if err != nil {
 			t.Fatalf("%s\nresolved:\n%s\n%v", text, again, err)
 		}
@@ -36,7 +38,7 @@ func TestSiloFileLoadsBack(t *testing.T) {
 	}
 }
 
-func mustEncode(t *testing.T, r Run) string {
+func mustEncode(t *testing.T, r config.Run) string {
 	t.Helper()
 	text, err := r.Encode()
 	if err != nil {
@@ -47,7 +49,7 @@ func mustEncode(t *testing.T, r Run) string {
 
 func TestLambda(t *testing.T) {
 	for text, want := range map[string]float64{"1": 1, "0.3": 0.3, "1e-3": 1e-3, "10": 10, "inf": math.Inf(1), "auto": math.NaN()} {
-		f, err := Load([]byte("data: {kind: school}\nalgorithm: {lambda: " + text + "}\n"))
+		f, err := config.Load([]byte("data: {kind: school}\nalgorithm: {lambda: " + text + "}\n"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -57,7 +59,7 @@ func TestLambda(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"-1", "much", "[1]", "true", ".nan"} {
-		if _, err := Load([]byte("data: {kind: school}\nalgorithm: {lambda: " + text + "}\n")); err == nil || !strings.Contains(err.Error(), "algorithm.lambda") {
+		if _, err := config.Load([]byte("data: {kind: school}\nalgorithm: {lambda: " + text + "}\n")); err == nil || !strings.Contains(err.Error(), "algorithm.lambda") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -66,18 +68,18 @@ func TestLambda(t *testing.T) {
 // TestDefaultsFollowTheData: the family's defaults apply, and setting a kind on the
 // command line changes them.
 func TestDefaultsFollowTheData(t *testing.T) {
-	silos, err := Load([]byte("data: {kind: school}\n"), Setting{"algorithm.kind", "ifca"})
+	silos, err := config.Load([]byte("data: {kind: school}\n"), config.Setting{"algorithm.kind", "ifca"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := silos.Run.Algorithm; a.Kind != "ifca" || a.Hypotheses != 3 || a.Local.Batch != 32 || a.Stop.Return != "last" {
 		t.Errorf("silos: %+v", a)
 	}
-	group, err := Load([]byte("data: {kind: synthetic}\n"))
+	group, err := config.Load([]byte("data: {kind: synthetic}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := Default("synthetic", "group-private", "paper"); !reflect.DeepEqual(group.Run.Algorithm, want.Algorithm) {
+	if want := config.Default("synthetic", "group-private", "paper"); !reflect.DeepEqual(group.Run.Algorithm, want.Algorithm) {
 		t.Errorf("groups: %+v, want %+v", group.Run.Algorithm, want.Algorithm)
 	}
 }

@@ -17,9 +17,9 @@ type Run struct {
 // Data describes the clients: the synthetic linear federation, y = x·theta_g +
 // shift_g + u, or real data. Keys of other kinds than the one
 // named are faults, unless they have their default value: package data registers the
-// kinds and their keys.
+// kinds with their keys.
 type Data struct {
-	Kind              string       `yaml:"kind" jsonschema:"enum=synthetic,enum=hospital,enum=writers,enum=adult,enum=compas,enum=school,enum=vehicle,enum=gleam,enum=adni,enum=rotated-mnist,enum=cifar10-silos" jsonschema_description:"synthetic: drawn from the seed; the others: real data from the folder that --data or COTERIE_DATA names; school and what follows: silos that hold out part of their own examples"`
+	Kind              string       `yaml:"kind" registered:"data" jsonschema_description:"synthetic: drawn from the seed; the others: real data from the folder that --data or COTERIE_DATA names"`
 	Users             int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
 	ValidationUsers   int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"held-out clients"`
 	Samples           int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds"`
@@ -39,7 +39,7 @@ type Data struct {
 	Ink               string       `yaml:"ink,omitempty" jsonschema:"enum=dark,enum=light" jsonschema_description:"writers: dark ink on white (the default), as LEAF has it, or light on black, as MNIST has it, which trains faster"`
 	Partition         string       `yaml:"partition,omitempty" jsonschema:"enum=random,enum=sex,enum=race" jsonschema_description:"adult and compas: clients of samples rows each, dealt out at random (the default), or so that all rows of a client have the same sex or race"`
 	SensitiveFeatures bool         `yaml:"sensitive_features,omitempty" jsonschema_description:"adult and compas: sex and race are features, too"`
-	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"silos: share of every silo's own examples that is held out, each by a hash of itself that the seed keys"`
+	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"share of every training client's own examples that is held out, each by a hash of itself that the seed keys; 0: none, except silos, which always hold some out"`
 	TrainLimit        int          `yaml:"train_limit,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"silos: at most so many examples to train a silo, drawn by the seed; 0: all; not under sound accounting with add-remove"`
 	Silos             int          `yaml:"silos,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"rotated-mnist and cifar10-silos: how many silos share the pictures"`
 	Mask              float64      `yaml:"mask,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"rotated-mnist: probability of a white patch at every place of a silo's mask; 0: no masks"`
@@ -83,7 +83,7 @@ type Layer struct {
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.
 type Algorithm struct {
-	Kind            string `yaml:"kind" jsonschema:"enum=fedavg,enum=ifca,enum=group-private,enum=local,enum=finetune,enum=ditto,enum=mocha,enum=mr-mtl" jsonschema_description:"fedavg: one model for all; ifca: one for every cluster of participants; group-private: Algorithm 1 of the papers; local: everybody alone; finetune: fedavg, then alone; ditto, mocha, mr-mtl: everybody a model of its own, drawn to the others'"`
+	Kind            string `yaml:"kind" registered:"method" jsonschema_description:"fedavg: one model for all; ifca: one for every cluster of participants; group-private: Algorithm 1 of the papers; local: everybody alone; finetune: fedavg, then alone; ditto, mocha, mr-mtl: everybody a model of its own, drawn to the others'"`
 	Mode            string `yaml:"mode" jsonschema:"enum=paper,enum=sound" jsonschema_description:"paper: as the papers write it; sound: public radius, fixed rounds, last model"`
 	Hypotheses      int    `yaml:"hypotheses" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"models kept by the server"`
 	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds at most (sound mode: exactly)"`
@@ -128,7 +128,7 @@ type Judge struct {
 
 // Privacy says what a release may reveal.
 type Privacy struct {
-	Protects        string    `yaml:"protects" jsonschema:"enum=update,enum=example,enum=client,enum=nothing" jsonschema_description:"update: a participant's update, by metric privacy; example: single examples, by noise in every step; client: whole participants, by noise that the server adds; nothing"`
+	Protects        string    `yaml:"protects" registered:"protection" jsonschema_description:"update: a participant's update, by metric privacy; example: single examples, by noise in every step; client: whole participants, by noise that the server adds; nothing"`
 	NoiseMultiplier float64   `yaml:"noise_multiplier" jsonschema:"minimum=0" jsonschema_description:"update: nu, a release loses n/nu at its radius; example, client: the noise over the clip, if there is no epsilon"`
 	Radius          float64   `yaml:"radius" jsonschema:"minimum=0" jsonschema_description:"sound mode: public radius C that every update is clipped to"`
 	RadiusDecay     float64   `yaml:"radius_decay" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"sound mode: C is multiplied by it every round"`
@@ -154,66 +154,4 @@ type Privacy struct {
 type Execution struct {
 	Workers           int     `yaml:"workers" jsonschema:"minimum=0,maximum=4096" jsonschema_description:"goroutines that train; 0: one a core"`
 	CheckpointSeconds float64 `yaml:"checkpoint_seconds" jsonschema:"minimum=0" jsonschema_description:"least time between two checkpoints"`
-}
-
-// defaultGroup is the papers' synthetic federation with the settings that come
-// nearest to their text, for one algorithm and mode.
-func defaultGroup(algorithm, mode string) Run {
-	r := Run{
-		Seed: 1,
-		Data: Data{
-			Kind: "synthetic", Users: 100, ValidationUsers: 100, Samples: 10,
-			X:     Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1},
-			Noise: Distribution{Kind: "uniform", Low: 0, High: 1, SD: 1},
-			Year:  2016, DRGs: []int{194, 690, 292, 392}, Index: "listing",
-			Set: "unipen", Rotated: 0.5, TrainShare: 0.7,
-		},
-		Model: Model{Kind: "linear", InitSD: 1},
-		Algorithm: Algorithm{
-			Kind: algorithm, Mode: mode, Hypotheses: 2, Rounds: 500, ClientsPerRound: 7,
-			Sampling: "uniform", Empty: "relocate", IdleRounds: 3, Clustering: "k-means", Weights: "equal",
-			Selection: Selection{Rule: "best", Share: 1, EpsilonShare: 0.03, Score: "loss", Bound: 0.1},
-			Lambda: "1", Prox: "outside", FederatedShare: 0.5,
-			Local: Local{Epochs: 1, Step: 0.1, Loss: "squared-error"},
-			Stop:  Stop{Patience: 6, Return: "best", Every: 1},
-		},
-		Privacy: Privacy{
-			Protects: "nothing", Delta: 1e-5, Clip: 1, UpdateClip: 1, RecordsPerPerson: 1, Relation: "add-remove",
-			RadiusDecay: 1, RadiusFloor: 1e-6, Sanitise: "update", Accounting: mode, Noise: "simulated",
-		},
-		Judge: Judge{By: "clients"},
-		Run:   Execution{CheckpointSeconds: 1},
-	}
-	if mode == "sound" {
-		// Stopping on raw validation losses is an unpaid release of the validators.
-		r.Algorithm.Rounds = 85
-		r.Algorithm.Stop = Stop{Return: "last", Every: 1}
-		r.Privacy.Radius = 0.3
-	}
-	return r
-}
-
-// settleMethod sets what a method needs otherwise than its data's papers have it.
-func settleMethod(r *Run) {
-	a, p := &r.Algorithm, &r.Privacy
-	switch a.Kind {
-	case "fedavg":
-		a.Hypotheses = 1
-	case "group-private":
-		p.Protects, p.NoiseMultiplier, p.Epsilon = "update", 5, 0
-		a.Clustering, a.Empty, a.Weights = "k-means", "relocate", "equal"
-		a.Selection.Rule, a.Selection.Share = "best", 1
-		a.Hypotheses = max(2, a.Hypotheses)
-		if a.Mode == "sound" {
-			p.Radius = 0.3
-		}
-	case "ifca":
-		a.Hypotheses = max(2, a.Hypotheses)
-	case "local", "finetune", "ditto", "mocha", "mr-mtl":
-		a.Hypotheses = 1
-		a.Stop = Stop{Return: "last", Every: a.Stop.Every}
-		if r.Judge.By == "clients" { // they have no models of their own
-			r.Judge.By, r.Data.TestShare = "own", 0.2
-		}
-	}
 }

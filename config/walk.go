@@ -79,8 +79,8 @@ func (w *walker) unknown(path, message string) {
 }
 
 // peek finds the values that the defaults depend on.
-func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mode string) {
-	kind, algorithm, mode = "synthetic", "", "paper"
+func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mode, protects string) {
+	kind, algorithm, mode = usualData, "", "paper"
 	if s, ok := w.lookup(root, overrides, "data.kind"); ok {
 		kind = s
 	}
@@ -93,26 +93,8 @@ func (w *walker) peek(root ast.Node, overrides []override) (kind, algorithm, mod
 	if s, ok := w.lookup(root, overrides, "algorithm.kind"); ok {
 		algorithm = s
 	}
-	return kind, algorithm, mode
-}
-
-// Default is what a run file need not say: the papers' settings for data of a kind,
-// with a method ("": the papers' own for such data) and a mode.
-func Default(kind, algorithm, mode string) Run {
-	ofSilos := Data{Kind: kind}.OfSilos()
-	switch {
-	case algorithm != "":
-	case ofSilos:
-		algorithm = "mr-mtl"
-	default:
-		algorithm = "group-private"
-	}
-	r := defaultGroup(algorithm, mode)
-	if ofSilos {
-		r = defaultSilo(kind, algorithm, mode)
-	}
-	settleMethod(&r)
-	return r
+	protects, _ = w.lookup(root, overrides, "privacy.protects")
+	return kind, algorithm, mode, protects
 }
 
 // lookup is the text at a path, settings first, if it is a plain scalar there.
@@ -333,7 +315,7 @@ type limits struct {
 }
 
 func rangeOf(tag reflect.StructTag) limits {
-	r := limits{min: math.Inf(-1), max: math.Inf(1)}
+	r := limits{min: math.Inf(-1), max: math.Inf(1), enum: registered(tag.Get("registered"))}
 	for _, part := range strings.Split(tag.Get("jsonschema"), ",") {
 		key, value, _ := strings.Cut(part, "=")
 		x, _ := strconv.ParseFloat(value, 64)
@@ -368,6 +350,8 @@ func allowed(tag reflect.StructTag, otherwise string) string {
 		return "allowed: more than " + num(r.min)
 	case r.open && r.openMax:
 		return fmt.Sprintf("allowed: more than %s, less than %s", num(r.min), num(r.max))
+	case r.openMax:
+		return fmt.Sprintf("allowed: %s or more, less than %s", num(r.min), num(r.max))
 	case r.open:
 		return fmt.Sprintf("allowed: more than %s, at most %s", num(r.min), num(r.max))
 	case math.IsInf(r.min, -1) && math.IsInf(r.max, 1):

@@ -26,7 +26,13 @@ const (
 
 func init() {
 	register(Kind{
-		Name: "adni", Keys: []string{"test_share", "train_limit", "standardise"}, Check: checkPictured,
+		DataKind: siloKind("adni", func(r *config.Run) {
+			pictured(r, "cross-silo-adni")
+			r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 500, 64
+			r.Privacy.Clip, r.Privacy.Delta = 0.5, 1e-4
+			r.Algorithm.Selection.Score = "loss" // answers are values
+		}),
+		Keys: []string{"train_limit", "standardise"}, Check: checkPictured,
 		Shape: wholeShape(Shape{Height: adniSide, Width: adniSide}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 			if err := f.Has("adni"); err != nil {
@@ -196,26 +202,13 @@ func (a *ADNI) Federation(seed uint64, testShare float64, limit int) (*Federatio
 	}
 	out := newPictureSilos(0, 0, a.Report)
 	for k, name := range a.Silos {
-		index := a.Index[k]
-		number := func(purpose string) func(int) uint64 {
-			draw := newRowDraw(seed, purpose, name)
-			return func(i int) uint64 { return draw.of(a.Images.picture(index[i])) }
-		}
-		train, test := holdOut(len(index), testShare, number("hold out"))
-		kept := atMost(limit, train, number("limit"))
+		all := Client{Pictures: Pictures{a.Images, a.Index[k]}, Name: name}
+		train, held := all.split(testShare, seed)
+		kept := atMost(limit, train, all.numbers(seed, "limit"))
 		if over := len(train) - len(kept); over > 0 {
 			out.f.Report.leaveOutMany(leftOverLimit, over)
 		}
-		out.add(name, 0, Pictures{a.Images, at(index, kept)}, Pictures{a.Images, at(index, test)})
+		out.add(all.divide(kept, held))
 	}
 	return out.done()
-}
-
-// at are the values in some places.
-func at(values, places []int) []int {
-	out := make([]int, len(places))
-	for i, place := range places {
-		out[i] = values[place]
-	}
-	return out
 }

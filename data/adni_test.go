@@ -68,15 +68,15 @@ func TestADNI(t *testing.T) {
 	}
 	seen := map[int]bool{}
 	for k := range f.Train {
-		for _, i := range slices.Concat(f.Train[k].Index, f.Test[k].Index) {
+		for _, i := range slices.Concat(f.Train[k].Index, f.Train[k].Held.Index) {
 			if seen[i] {
 				t.Errorf("picture %d is there twice", i)
 			}
 			seen[i] = true
 		}
 	}
-	if len(seen) != 8 || f.Train[1].Len()+f.Test[1].Len() != 6 || f.Classes != 0 {
-		t.Errorf("%v: %d pictures; %d and %d", f.Names, len(seen), f.Train[1].Len(), f.Test[1].Len())
+	if len(seen) != 8 || f.Train[1].Len()+f.Train[1].Held.Len() != 6 || f.Classes != 0 {
+		t.Errorf("%v: %d pictures; %d and %d", f.Names(), len(seen), f.Train[1].Len(), f.Train[1].Held.Len())
 	}
 }
 

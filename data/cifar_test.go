@@ -130,21 +130,21 @@ func TestCIFARSilosHaveClassesOfTheirOwn(t *testing.T) {
 			own[train.Labels[i]] = true
 			seen[i] = true
 		}
-		for _, i := range f.Test[k].Index {
+		for _, i := range f.Train[k].Held.Index {
 			held[test.Labels[i]] = true
 		}
 		if len(own) != 5 || len(held) != 5 {
-			t.Errorf("%s trains on %d classes and holds out %d", f.Names[k], len(own), len(held))
+			t.Errorf("%s trains on %d classes and holds out %d", f.Train[k].Name, len(own), len(held))
 		}
 		for c := range own {
 			perClass[c]++
 			if !held[c] {
-				t.Errorf("%s has no held-out picture of class %d", f.Names[k], c)
+				t.Errorf("%s has no held-out picture of class %d", f.Train[k].Name, c)
 			}
 		}
 		total += f.Train[k].Len()
 		if ratio := float64(f.Train[k].Len()) / 100; ratio < 0.75 || ratio > 1.25 {
-			t.Errorf("%s has %d pictures; parts of 0.4 to 0.6 allow 80 to 120, about", f.Names[k], f.Train[k].Len())
+			t.Errorf("%s has %d pictures; parts of 0.4 to 0.6 allow 80 to 120, about", f.Train[k].Name, f.Train[k].Len())
 		}
 	}
 	if total != 3000 || len(seen) != 3000 || slices.Min(perClass) != 15 || slices.Max(perClass) != 15 {

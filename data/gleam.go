@@ -1,13 +1,21 @@
 package data
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/coterie-fl/coterie/config"
+)
 
 // gleamFeatures are head movements of wearers of Google Glass: paper 002, appendix
 // B.1 (38 wearers, 180 features, eating or not).
 const gleamFeatures = 180
 
 func init() {
-	register(rowSilos("gleam", "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
+	settings := siloKind("gleam", func(r *config.Run) {
+		r.Data.TestShare, r.Algorithm.Local.Batch = 0.25, 64
+		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-4
+	})
+	register(rowSilos(settings, "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
 }
 
 // LoadGLEAM reads gleam/gleam.mat as the paper's authors hand it out: the cell

@@ -6,7 +6,32 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+
+	"github.com/coterie-fl/coterie/config"
 )
+
+func init() {
+	register(Kind{
+		DataKind: config.DataKind{
+			Name: "hospital",
+			Defaults: func(d *config.Data) {
+				d.Year, d.DRGs, d.Index = 2016, slices.Clone(hospitalDRGs), "listing"
+			},
+		},
+		Keys:  []string{"year", "drgs", "index", "train_share"},
+		Shape: wholeShape(Shape{Features: 3}),
+		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
+			h, err := f.hospital(d)
+			if err != nil {
+				return nil, err
+			}
+			return h.Split(seed, d.TrainShare)
+		},
+		Words: func(d config.Data) string {
+			return fmt.Sprintf("Medicare’s payments to hospitals in fiscal year %d: every provider is a client", d.Year)
+		},
+	})
+}
 
 // The scales of the hospital federation are public constants, so that no client
 // needs to know another's data (papers 000, 001: appendix B.2, point iv).
@@ -234,7 +259,7 @@ func (h *Hospital) build(all map[string]*provider, least int) {
 			x = append(x, float64(k+1)/float64(len(h.DRGs)), p.place.Lon/hospitalDegrees, p.place.Lat/hospitalDegrees)
 			y = append(y, p.payments[k]/HospitalDollars)
 		}
-		h.Clients = append(h.Clients, Client{Rows: Rows{X: x[fromX:len(x):len(x)], Y: y[fromY:len(y):len(y)], Features: 3}})
+		h.Clients = append(h.Clients, Client{Rows: Rows{X: x[fromX:len(x):len(x)], Y: y[fromY:len(y):len(y)], Features: 3}, Name: id})
 	}
 }
 
@@ -263,4 +288,29 @@ func (h *Hospital) Split(seed uint64, share float64) (*Federation, error) {
 		f.Validation = append(f.Validation, h.Clients[i])
 	}
 	return f, nil
+}
+
+// hospital reads the file that a block means, once.
+func (f *Folder) hospital(d config.Data) (*Hospital, error) {
+	if err := f.Has("hospital", "zip"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := HospitalOptions{File: Hospital2016, DRGs: d.DRGs}
+	if d.Year == 2011 {
+		o.File = Hospital2011
+	}
+	if d.Index == "code" {
+		o.Index = ByCode
+	}
+	key := fmt.Sprint(o)
+	if h := f.hospitals[key]; h != nil {
+		return h, nil
+	}
+	h, err := LoadHospital(f.path, o)
+	if err == nil {
+		f.hospitals[key] = h
+	}
+	return h, err
 }

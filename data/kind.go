@@ -12,8 +12,10 @@ import (
 // Kind is one data set: all that the program asks of it by name. Every kind stands in
 // the file of its data set and registers itself there.
 type Kind struct {
-	Name string
-	// Keys are those of the data block that it reads beside kind. Others are faults.
+	// DataKind is the name, and what a run file on the data need not say.
+	config.DataKind
+	// Keys are those of the data block that it reads beside the keys of all kinds.
+	// Others are faults.
 	Keys []string
 	// Check says what is wrong with the block; nil: nothing can be.
 	Check func(c *config.Checker, d config.Data)
@@ -31,11 +33,12 @@ type Kind struct {
 
 var kinds = map[string]Kind{}
 
-// register adds a kind. Two of one name are a mistake in the program.
+// keysOfAll are the keys of the data block that every kind reads.
+var keysOfAll = []string{"kind", "test_share"}
+
+// register makes a kind known here and to the run file.
 func register(k Kind) {
-	if _, twice := kinds[k.Name]; twice {
-		panic("data: two kinds are called " + k.Name)
-	}
+	config.RegisterData(k.DataKind)
 	kinds[k.Name] = k
 }
 
@@ -43,12 +46,7 @@ func register(k Kind) {
 func KindOf(d config.Data) (Kind, error) {
 	k, ok := kinds[d.Kind]
 	if !ok {
-		names := make([]string, 0, len(kinds))
-		for name := range kinds {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return Kind{}, fmt.Errorf("data.kind %q is not known; allowed: %s", d.Kind, strings.Join(names, ", "))
+		return Kind{}, fmt.Errorf("data.kind %q is not known; allowed: %s", d.Kind, strings.Join(config.DataKinds(), ", "))
 	}
 	return k, nil
 }
@@ -62,6 +60,7 @@ func Check(run config.Run) config.Faults {
 		return c.Faults()
 	}
 	checkForeign(&c, k, run)
+	c.Require(run.Data.TestShare > 0 || !k.OwnTest, "data.test_share", "is %v, but silos of %s are judged on what they hold out; allowed: more than 0, less than 1", run.Data.TestShare, k.Name)
 	if k.Check != nil {
 		k.Check(&c, run.Data)
 	}
@@ -72,16 +71,17 @@ func Check(run config.Run) config.Faults {
 // is let pass: files with every default spelled out, as runs leave them, have those of
 // all kinds.
 func checkForeign(c *config.Checker, k Kind, run config.Run) {
-	usual := reflect.ValueOf(config.Default("synthetic", run.Algorithm.Kind, run.Algorithm.Mode).Data)
+	usual := reflect.ValueOf(config.Default(k.Name, run.Algorithm.Kind, run.Algorithm.Mode).Data)
+	reads := slices.Concat(keysOfAll, k.Keys)
 	mine := reflect.ValueOf(run.Data)
 	for i := range mine.NumField() {
 		key, _, _ := strings.Cut(mine.Type().Field(i).Tag.Get("yaml"), ",")
 		value := mine.Field(i)
 		empty := value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
-		if key == "kind" || slices.Contains(k.Keys, key) || empty || reflect.DeepEqual(value.Interface(), usual.Field(i).Interface()) {
+		if slices.Contains(reads, key) || empty || reflect.DeepEqual(value.Interface(), usual.Field(i).Interface()) {
 			continue
 		}
-		c.Require(false, "data."+key, "is set, but data of the kind %s do not read it; remove it (they read: %s)", k.Name, strings.Join(k.Keys, ", "))
+		c.Require(false, "data."+key, "is set, but data of the kind %s do not read it; remove it (they read: %s)", k.Name, strings.Join(reads, ", "))
 	}
 }
 
@@ -103,6 +103,9 @@ func (f *Folder) Load(d config.Data, seed uint64) (*Federation, error) {
 	fed, err := k.Load(f, d, seed)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
+	}
+	if share := d.TestShare; share > 0 && !k.OwnTest { // silos have done so, before they were scaled
+		fed.holdOut(seed, share)
 	}
 	return fed, nil
 }

@@ -18,7 +18,12 @@ const (
 
 func init() {
 	register(Kind{
-		Name: "rotated-mnist", Keys: []string{"silos", "mask", "mask_size", "train_limit", "test_share", "standardise"},
+		DataKind: siloKind("rotated-mnist", func(r *config.Run) {
+			classified(r, "cross-silo-mnist")
+			r.Data.Silos, r.Data.MaskSize = 40, 2
+			r.Privacy.Delta = 1e-7
+		}),
+		Keys: []string{"silos", "mask", "mask_size", "train_limit", "standardise"},
 		Check: func(c *config.Checker, d config.Data) {
 			checkPictured(c, d)
 			c.Require(d.Silos%rotations == 0, "data.silos", "is %d; allowed: a multiple of %d, the number of rotations", d.Silos, rotations)
@@ -90,15 +95,11 @@ func RotatedSilos(train, test *Images, o RotatedOptions) (*Federation, error) {
 			}
 			held[p] = Pictures{Images: turned[p], Index: index}
 		}
-		silos.add(fmt.Sprintf("silo %d", k), group, held[0], held[1])
+		name := fmt.Sprintf("silo %d", k)
+		silos.add(Client{Pictures: held[0], Group: group, Name: name, Held: &Client{Pictures: held[1], Group: group, Name: name}})
 	}
-	f, err := silos.done()
-	if err == nil {
-		for k := range f.Train {
-			f.Report.Kept += f.Train[k].Len() + f.Test[k].Len()
-		}
-	}
-	return f, err
+	silos.keep()
+	return silos.done()
 }
 
 // picture is the pixels of picture i.

@@ -35,8 +35,8 @@ func TestRotatedSilosTurnByGroup(t *testing.T) {
 	seen := make([]bool, 83)
 	for k := range f.Train {
 		c := &f.Train[k]
-		if c.Len() != 10 || f.Test[k].Len() != 5 || c.Group != k/2 {
-			t.Fatalf("silo %d: %d and %d pictures, group %d", k, c.Len(), f.Test[k].Len(), c.Group)
+		if c.Len() != 10 || f.Train[k].Held.Len() != 5 || c.Group != k/2 {
+			t.Fatalf("silo %d: %d and %d pictures, group %d", k, c.Len(), f.Train[k].Held.Len(), c.Group)
 		}
 		for _, i := range c.Index {
 			if seen[i] {
@@ -76,7 +76,7 @@ func TestMasksAreTheSilosOwn(t *testing.T) {
 				t.Fatalf("silo %d has two masks", k)
 			}
 		}
-		if covered(&f.Test[k], 0) != mask {
+		if covered(f.Train[k].Held, 0) != mask {
 			t.Errorf("silo %d: held-out pictures have another mask", k)
 		}
 		for y := 0; y < 28; y += 2 {
@@ -131,15 +131,15 @@ func TestRealRotatedMNIST(t *testing.T) {
 		for _, i := range f.Train[k].Index {
 			counts[f.Train[k].Images.Labels[i]]++
 		}
-		if f.Train[k].Len() != 1500 || f.Test[k].Len() != 250 || slices.Min(counts) < 90 {
-			t.Errorf("%s: %d and %d pictures, by class %v", f.Names[k], f.Train[k].Len(), f.Test[k].Len(), counts)
+		if f.Train[k].Len() != 1500 || f.Train[k].Held.Len() != 250 || slices.Min(counts) < 90 {
+			t.Errorf("%s: %d and %d pictures, by class %v", f.Train[k].Name, f.Train[k].Len(), f.Train[k].Held.Len(), counts)
 		}
 	}
 	if len(f.Train) != 40 || f.Report.Kept != 70000 {
 		t.Errorf("%d silos: %s", len(f.Train), f.Report)
 	}
 	d.TrainLimit = 100
-	if f, err = folder.Load(d, 1); err != nil || f.Train[39].Len() != 100 || f.Test[39].Len() != 250 {
+	if f, err = folder.Load(d, 1); err != nil || f.Train[39].Len() != 100 || f.Train[39].Held.Len() != 250 {
 		t.Errorf("a limit of 100: %v", err)
 	}
 	if got := fmt.Sprint(f.Train[0].Group, f.Train[10].Group, f.Train[39].Group); got != "0 1 3" {

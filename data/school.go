@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // The School data of paper 002, appendix B.1: 139 schools of the Inner London
@@ -16,7 +18,11 @@ const (
 )
 
 func init() {
-	register(rowSilos("school", "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
+	settings := siloKind("school", func(r *config.Run) {
+		r.Privacy.Delta = 1e-3
+		r.Algorithm.Selection.Score = "loss" // answers are values
+	})
+	register(rowSilos(settings, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
 }
 
 // LoadSchool reads school/school.csv.gz of the folder of real data, or, without

@@ -32,7 +32,7 @@ func loadCells(path string, l cellLayout) (*Silos, error) {
 			return nil, fmt.Errorf("%s, cell %d: %w", path, k+1, err)
 		}
 		s.Report.Rows += rows.Len()
-		s.All = append(s.All, Silo{Name: fmt.Sprintf("%s %d", l.silo, k), Rows: rows})
+		s.All = append(s.All, Client{Name: fmt.Sprintf("%s %d", l.silo, k), Rows: rows})
 	}
 	s.Report.Kept = s.Report.Rows
 	return s, nil

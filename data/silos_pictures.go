@@ -20,21 +20,26 @@ func newPictureSilos(classes, limit int, report LoadReport) *pictureSilos {
 
 // add adds a silo. Its pictures to train come in the order of a draw, so that a
 // limit takes a random part of them.
-func (p *pictureSilos) add(name string, group int, train, test Pictures) {
+func (p *pictureSilos) add(c Client) {
 	report := p.f.Report
-	if len(train.Index) == 0 {
-		report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d to train, %d held out", name, len(train.Index), len(test.Index)))
+	if c.Len() == 0 {
+		report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d to train, %d held out", c.Name, c.Len(), c.Held.Len()))
 		return
 	}
-	if p.limit > 0 && len(train.Index) > p.limit {
-		report.leaveOutMany(leftOverLimit, len(train.Index)-p.limit)
-		train.Index = train.Index[:p.limit]
+	if p.limit > 0 && c.Len() > p.limit {
+		report.leaveOutMany(leftOverLimit, c.Len()-p.limit)
+		c.Index = c.Index[:p.limit]
 	}
-	slices.Sort(train.Index)
-	slices.Sort(test.Index)
-	p.f.Names = append(p.f.Names, name)
-	p.f.Train = append(p.f.Train, Client{Pictures: train, Group: group})
-	p.f.Test = append(p.f.Test, Client{Pictures: test, Group: group})
+	slices.Sort(c.Index)
+	slices.Sort(c.Held.Index)
+	p.f.Train = append(p.f.Train, c)
+}
+
+// keep counts all pictures of the federation as kept.
+func (p *pictureSilos) keep() {
+	for i := range p.f.Train {
+		p.f.Report.Kept += p.f.Train[i].Len() + p.f.Train[i].Held.Len()
+	}
 }
 
 // done is the federation, if anybody is in it.

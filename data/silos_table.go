@@ -66,7 +66,7 @@ func (s *Silos) take(r row, columns []int, l siloLayout, place map[int]int) erro
 	if !known {
 		k = len(s.All)
 		place[id] = k
-		s.All = append(s.All, Silo{Name: fmt.Sprintf("%s %d", l.silo, id), Rows: Rows{Features: l.features}})
+		s.All = append(s.All, Client{Name: fmt.Sprintf("%s %d", l.silo, id), Rows: Rows{Features: l.features}})
 	}
 	rows := &s.All[k].Rows
 	for _, column := range columns[2:] {

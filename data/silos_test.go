@@ -22,7 +22,7 @@ func someSilos(sizes ...int) *Silos {
 			rows.Y = append(rows.Y, id)
 			id++
 		}
-		s.All = append(s.All, Silo{Name: fmt.Sprintf("s %d", k), Rows: rows})
+		s.All = append(s.All, Client{Name: fmt.Sprintf("s %d", k), Rows: rows})
 	}
 	return s
 }
@@ -33,15 +33,15 @@ func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(f.Names, []string{"s 0", "s 1", "s 3"}) || f.Report.Count(leftTinySilo) != 1 {
-		t.Fatalf("%v; %s", f.Names, f.Report)
+	if !slices.Equal(f.Names(), []string{"s 0", "s 1", "s 3"}) || f.Report.Count(leftTinySilo) != 1 {
+		t.Fatalf("%v; %s", f.Names(), f.Report)
 	}
 	seen := map[float64]bool{}
 	for k, n := range []float64{2200, 1000, 500} {
-		if off := (float64(f.Test[k].Len()) - 0.2*n) / math.Sqrt(0.16*n); math.Abs(off) > 4.9 {
-			t.Errorf("%s holds out %d of %v rows, %.1f standard deviations off", f.Names[k], f.Test[k].Len(), n, off)
+		if off := (float64(f.Train[k].Held.Len()) - 0.2*n) / math.Sqrt(0.16*n); math.Abs(off) > 4.9 {
+			t.Errorf("%s holds out %d of %v rows, %.1f standard deviations off", f.Train[k].Name, f.Train[k].Held.Len(), n, off)
 		}
-		for _, y := range slices.Concat(f.Train[k].Y, f.Test[k].Y) {
+		for _, y := range slices.Concat(f.Train[k].Y, f.Train[k].Held.Y) {
 			if seen[y] {
 				t.Errorf("row %v is there twice", y)
 			}
@@ -59,7 +59,7 @@ func TestSilosHoldOutAShareOfTheirOwnRows(t *testing.T) {
 	if err != nil || slices.Equal(other.Train[0].Y, f.Train[0].Y) {
 		t.Errorf("another seed drew the same rows (%v)", err)
 	}
-	if small := f.SmallerThan(1000); !slices.Equal(small, []string{"s 1", "s 3"}) {
+	if small := smallerThan(f, 1000); !slices.Equal(small, []string{"s 1", "s 3"}) {
 		t.Errorf("below 1000 rows: %v", small)
 	}
 	if len(f.NotCovered) != 0 {
@@ -80,7 +80,7 @@ func TestOneRowLessChangesNoOther(t *testing.T) {
 		for _, y := range f.Train[0].Y {
 			train[y] = true
 		}
-		for _, y := range f.Test[0].Y {
+		for _, y := range f.Train[0].Held.Y {
 			test[y] = true
 		}
 		return train, test
@@ -93,7 +93,7 @@ func TestOneRowLessChangesNoOther(t *testing.T) {
 				keep = append(keep, i)
 			}
 		}
-		less := &Silos{All: []Silo{{Name: s.All[0].Name, Rows: s.All[0].Rows.pick(keep)}}, Features: s.Features}
+		less := &Silos{All: []Client{{Name: s.All[0].Name, Rows: s.All[0].Rows.pick(keep)}}, Features: s.Features}
 		y := s.All[0].Rows.Y[gone]
 		a, b := parts(less)
 		for _, i := range keep {
@@ -160,8 +160,8 @@ func TestSilosAreScaledByTrainingRowsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	mean, deviation := moments(raw.Train[0].Rows)
-	for i := range f.Test[0].Len() {
-		if got, want := f.Test[0].X[3*i], (raw.Test[0].X[3*i]-mean[0])/deviation[0]; math.Abs(got-want) > 1e-12 {
+	for i := range f.Train[0].Held.Len() {
+		if got, want := f.Train[0].Held.X[3*i], (raw.Train[0].Held.X[3*i]-mean[0])/deviation[0]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("held-out row %d: %v, want %v", i, got, want)
 		}
 	}
@@ -184,8 +184,8 @@ func TestPublicConstantsAreCovered(t *testing.T) {
 		t.Errorf("(7-2)/2 is %v", f.Train[0].X[1])
 	}
 	o.TrainLimit = 3
-	if f, err = s.Federation(o); err != nil || f.Train[0].Len() != 3 || f.Test[0].Len()+f.Report.Count(leftOverLimit) != 7 {
-		t.Errorf("a limit of 3: %d rows and %d held out; %s (%v)", f.Train[0].Len(), f.Test[0].Len(), f.Report, err)
+	if f, err = s.Federation(o); err != nil || f.Train[0].Len() != 3 || f.Train[0].Held.Len()+f.Report.Count(leftOverLimit) != 7 {
+		t.Errorf("a limit of 3: %d rows and %d held out; %s (%v)", f.Train[0].Len(), f.Train[0].Held.Len(), f.Report, err)
 	}
 }
 
@@ -252,15 +252,15 @@ func TestRealSchool(t *testing.T) {
 	}
 	least, most, rows, held := math.MaxInt, 0, 0, 0
 	for k := range f.Train {
-		n := f.Train[k].Len() + f.Test[k].Len()
-		least, most, rows, held = min(least, n), max(most, n), rows+n, held+f.Test[k].Len()
+		n := f.Train[k].Len() + f.Train[k].Held.Len()
+		least, most, rows, held = min(least, n), max(most, n), rows+n, held+f.Train[k].Held.Len()
 		for i, v := range f.Train[k].X {
 			if math.IsNaN(v) || i%28 == 27 && v != 0 {
-				t.Fatalf("%s: value %d is %v", f.Names[k], i, v)
+				t.Fatalf("%s: value %d is %v", f.Train[k].Name, i, v)
 			}
 		}
 		if y := slices.Max(f.Train[k].Y); y > 1 || slices.Min(f.Train[k].Y) < 0 {
-			t.Errorf("%s: scores reach %v", f.Names[k], y)
+			t.Errorf("%s: scores reach %v", f.Train[k].Name, y)
 		}
 	}
 	if len(f.Train) != 139 || rows != 15362 || least != 22 || most != 251 || f.Features != 28 {
@@ -276,7 +276,7 @@ func TestRealSchool(t *testing.T) {
 	for k := range f.Train {
 		for _, v := range f.Train[k].X {
 			if v < -1 || v > 1 {
-				t.Fatalf("%s: the documented ranges leave a value at %v", f.Names[k], v)
+				t.Fatalf("%s: the documented ranges leave a value at %v", f.Train[k].Name, v)
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func TestRealVehicle(t *testing.T) {
 	}
 	rows, ones := 0, 0.0
 	for k := range f.Train {
-		for _, y := range slices.Concat(f.Train[k].Y, f.Test[k].Y) {
+		for _, y := range slices.Concat(f.Train[k].Y, f.Train[k].Held.Y) {
 			rows++
 			ones += y
 		}
@@ -320,10 +320,21 @@ func TestRealVehicle(t *testing.T) {
 	}
 	// With a quarter held out the 5 sensors of 130, 147, 156, 388 and 534 rows have one
 	// batch of 64; the next one, of 84, just so with this seed.
-	if small := f.SmallerThan(64); len(small) != 17 {
+	if small := smallerThan(f, 64); len(small) != 17 {
 		t.Errorf("%d sensors hold less than a batch of 64: %v", len(small), small)
 	}
 	if len(f.NotCovered) != 2 {
 		t.Errorf("not covered: %v", f.NotCovered)
 	}
+}
+
+// smallerThan names the training clients that hold fewer than n examples.
+func smallerThan(f *Federation, n int) []string {
+	var names []string
+	for i := range f.Train {
+		if f.Train[i].Len() < n {
+			names = append(names, f.Train[i].Name)
+		}
+	}
+	return names
 }

@@ -16,7 +16,11 @@ const drawnSpread = 5
 
 func init() {
 	register(Kind{
-		Name:  "synthetic",
+		DataKind: config.DataKind{Name: "synthetic", Defaults: func(d *config.Data) {
+			d.Users, d.ValidationUsers = 100, 100
+			d.X = config.Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1}
+			d.Noise = config.Distribution{Kind: "uniform", Low: 0, High: 1, SD: 1}
+		}},
 		Keys:  []string{"users", "validation_users", "samples", "groups", "dimension", "parameters", "shares", "shift", "x", "noise"},
 		Check: checkSynthetic,
 		Shape: func(d config.Data) (Shape, bool) {

@@ -129,7 +129,7 @@ func tableKind(name, words string, s schema, ownTest bool, load func(folder, par
 		keys = append(keys, "train_share")
 	}
 	return Kind{
-		Name: name, Keys: keys,
+		DataKind: config.DataKind{Name: name}, Keys: keys,
 		Shape: func(d config.Data) (Shape, bool) {
 			return Shape{Features: s.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})}, true
 		},

@@ -127,10 +127,8 @@ func (h *Half) load(s Source, rows *data.Client, folder *data.Folder, shape data
 	if index >= len(f.Train) {
 		return fmt.Errorf("data.client is %d; the run's data have %d clients", index, len(f.Train))
 	}
-	if index < len(f.Names) {
-		h.Name = f.Names[index]
-	}
 	h.Data, h.Uncovered = &f.Train[index], f.NotCovered
+	h.Name = h.Data.Name
 	return nil
 }
 

@@ -44,6 +44,8 @@ type Outline struct {
 type MethodKind struct {
 	Name  string
 	Words string // what it is, in half a sentence
+	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
+	Settings func(run *config.Run)
 	// Check holds the run file against what the method can do.
 	Check func(c *config.Checker, run config.Run)
 	New   func(s Setup) (Method, error)
@@ -65,6 +67,7 @@ func RegisterMethod(k MethodKind) {
 		panic("fl: the method " + k.Name + " is registered twice")
 	}
 	methods[k.Name] = k
+	config.RegisterMethod(config.Choice{Name: k.Name, Settings: k.Settings})
 }
 
 // Methods are the names of the registered methods, sorted.

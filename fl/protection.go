@@ -63,6 +63,8 @@ type Pull struct {
 type ProtectionKind struct {
 	Name  string
 	Words string // what it protects, in half a sentence
+	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
+	Settings func(run *config.Run)
 	// Check holds the run file against what the protection can cover. Every fault is a
 	// sentence about privacy or mathematics.
 	Check func(c *config.Checker, run config.Run, o Outline)
@@ -78,6 +80,7 @@ func RegisterProtection(k ProtectionKind) {
 		panic("fl: the protection " + k.Name + " is registered twice")
 	}
 	protections[k.Name] = k
+	config.RegisterProtection(config.Choice{Name: k.Name, Settings: k.Settings})
 }
 
 // Protections are the names of the registered protections, sorted.

@@ -118,7 +118,7 @@ func randomPictures(tb testing.TB, name string, height, width, channels, n int) 
 		im.Labels = append(im.Labels, s.Below(10))
 		c.Index = append(c.Index, i)
 	}
-	f := &data.Federation{Classes: 10, Train: []data.Client{c}, Test: []data.Client{c}}
+	f := &data.Federation{Classes: 10, Train: []data.Client{c}}
 	m, err := newSilo(config.Model{Kind: "network", Name: name}, "", f.Shape())
 	if err != nil {
 		tb.Fatal(err)

@@ -330,7 +330,7 @@ func TestNewSiloRefuses(t *testing.T) {
 	rows := data.Client{Rows: someRows(3, 4)}
 	pictures := data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 28, Width: 28, Pixels: make([]byte, 784), Labels: []int{0}}, Index: []int{0}}}
 	fed := func(c data.Client, classes int) *data.Federation {
-		return &data.Federation{Features: 3, Classes: classes, Train: []data.Client{c}, Test: []data.Client{c}}
+		return &data.Federation{Features: 3, Classes: classes, Train: []data.Client{c}}
 	}
 	for name, c := range map[string]struct {
 		m    config.Model

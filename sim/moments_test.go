@@ -89,12 +89,12 @@ func TestPaidMoments(t *testing.T) {
 			}
 			// Whoever has the file has the model that was judged.
 			mse := 0.0
-			for k, y := range raw.Test[i].Y {
+			for k, y := range raw.Train[i].Held.Y {
 				out := theta[28]
-				for j, x := range raw.Test[i].X[k*28 : (k+1)*28] {
+				for j, x := range raw.Train[i].Held.X[k*28 : (k+1)*28] {
 					out += theta[j] * (x - centre[j]) / scale[j]
 				}
-				mse += (out - y) * (out - y) / float64(raw.Test[i].Len())
+				mse += (out - y) * (out - y) / float64(raw.Train[i].Held.Len())
 			}
 			if math.Abs(mse-float64(*s.TestMSE)) > 1e-9 {
 				t.Errorf("%s: silo %d has a test error of %v, by its file %v", relation, i, *s.TestMSE, mse)

@@ -129,7 +129,7 @@ func (t *tuner) price() error {
 	errs := make([]error, len(t.pivot.silos))
 	t.workers.Each(len(errs), func(worker, i int) {
 		silo := &t.pivot.silos[i]
-		*silo = fl.Participant{ID: i, Name: t.federation.Names[i], Data: &t.federation.Train[i], Uncovered: t.federation.NotCovered}
+		*silo = fl.Participant{ID: i, Name: t.federation.Train[i].Name, Data: &t.federation.Train[i], Uncovered: t.federation.NotCovered}
 		if errs[i] = t.pivot.algorithm.Prepare(silo); errs[i] != nil {
 			return
 		}
@@ -200,7 +200,7 @@ func (t *tuner) result() (Tuned, error) {
 			proved := event.Number(g.Epsilon)
 			line.Proved = &proved
 		}
-		n := float64(t.federation.Test[i].Len())
+		n := float64(t.federation.Train[i].Held.Len())
 		sum, err := t.judge(own, i)
 		if err != nil {
 			return Tuned{}, err
@@ -219,7 +219,7 @@ func (t *tuner) result() (Tuned, error) {
 
 // judge is a model's figure on a silo's held-out examples, summed over them.
 func (t *tuner) judge(theta []float64, silo int) (float64, error) {
-	test := &t.federation.Test[silo]
+	test := t.federation.Train[silo].Held
 	loss, wrong, err := t.benches[0].learner.Judge(theta, test)
 	if t.federation.Classes > 0 {
 		return float64(wrong), err

@@ -42,6 +42,15 @@ func checkClustering(c *config.Checker, run config.Run) {
 	c.Require(a.Lambda != config.LambdaAuto || a.WarmStart == 0, "algorithm.lambda", "is auto, whose releases say more than a model, and k-means takes models alone; allowed: a number (or algorithm.clustering declared)")
 }
 
+// personal are the settings of methods that leave everybody a model of its own: those are
+// judged on everybody's own examples, and earlier ones are not kept.
+func personal(run *config.Run) {
+	run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
+	if run.Judge.By == "clients" {
+		run.Judge.By, run.Data.TestShare = "own", 0.2
+	}
+}
+
 // checkPersonal is for methods that leave everybody a model of its own.
 func checkPersonal(c *config.Checker, run config.Run) {
 	stop := run.Algorithm.Stop

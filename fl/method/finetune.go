@@ -9,6 +9,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there",
+		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

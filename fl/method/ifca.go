@@ -9,11 +9,23 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "ifca", Words: "one model for every cluster; participants choose theirs",
+		Settings: func(run *config.Run) {
+			run.Algorithm.Hypotheses = 2
+			if run.Algorithm.Clustering == "declared" {
+				run.Algorithm.Hypotheses = 3
+			}
+		},
 		Check: func(c *config.Checker, run config.Run) { checkClusters(c, run) },
 		New:   func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
 	})
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them",
+		Settings: func(run *config.Run) {
+			a := &run.Algorithm
+			a.Hypotheses, a.Clustering, a.Empty, a.Weights = 2, "k-means", "relocate", "equal"
+			a.Selection.Rule, a.Selection.Share = "best", 1
+			run.Privacy.Protects = "update"
+		},
 		Check: func(c *config.Checker, run config.Run) {
 			checkClusters(c, run)
 			c.Require(run.Algorithm.Clustering == "k-means", "algorithm.clustering", "is %q, but in Algorithm 1 releases name no cluster; allowed: k-means (or algorithm.kind ifca)", run.Algorithm.Clustering)

@@ -9,6 +9,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "local", Words: "everybody alone, nothing is sent",
+		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

@@ -15,6 +15,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mocha", Words: "everybody's own model, and how they relate is learned beside them",
+		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkOneModel(c, run)
 			checkPersonal(c, run)

@@ -14,6 +14,11 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "client", Words: "whole participants, from everybody but the server, which clips updates and noises their sum",
+		Settings: func(run *config.Run) {
+			a := &run.Algorithm
+			a.Weights, a.ClientsPerRound, a.Stop = "equal", 0, config.Stop{Return: "last", Every: a.Stop.Every}
+			run.Privacy.Relation = "add-remove"
+		},
 		Check: checkClient,
 		New:   newClient,
 	})

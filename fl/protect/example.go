@@ -14,6 +14,12 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "example", Words: "single examples, by clipping and noise in every step (DP-SGD)",
+		Settings: func(run *config.Run) {
+			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
+			if run.Algorithm.Selection.Rule == "best" {
+				run.Algorithm.Selection.Rule, run.Algorithm.Selection.Share = "private", 0.1
+			}
+		},
 		Check: checkExample,
 		New:   newExample,
 	})

@@ -13,6 +13,12 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "nothing", Words: "nothing: what is trained is sent as it is",
+		Settings: func(run *config.Run) {
+			run.Privacy.Epsilon, run.Privacy.NoiseMultiplier = 0, 0
+			if run.Algorithm.Selection.Rule == "private" {
+				run.Algorithm.Selection.Rule = "best"
+			}
+		},
 		Check: func(c *config.Checker, run config.Run, _ fl.Outline) {
 			p := run.Privacy
 			c.Require(p.NoiseMultiplier == 0 && p.Epsilon == 0 && len(p.Silos) == 0, "privacy.protects",

@@ -16,6 +16,17 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "update", Words: "every update, by metric privacy: noise in proportion to a radius",
+		Settings: func(run *config.Run) {
+			p := &run.Privacy
+			p.NoiseMultiplier, p.Epsilon = 5, 0
+			if run.Algorithm.Mode == "sound" {
+				p.Radius = 0.3
+			}
+			run.Algorithm.Clustering, run.Algorithm.Weights = "k-means", "equal"
+			if run.Algorithm.Selection.Rule == "private" {
+				run.Algorithm.Selection.Rule = "best"
+			}
+		},
 		Check: checkUpdate,
 		New:   newUpdate,
 	})

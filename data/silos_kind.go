@@ -6,17 +6,47 @@ import (
 	"github.com/coterie-fl/coterie/config"
 )
 
-// siloKeys are those that silos of rows read.
-var siloKeys = []string{"test_share", "train_limit", "standardise", "centre", "scale"}
+// siloKind is a data set of silos as the run file knows it: paper 002's settings that
+// its data sets share (appendices B.1 and B.4), then those of its own, with deltas and
+// steps of its authors' published scripts.
+func siloKind(name string, own func(r *config.Run)) config.DataKind {
+	return config.DataKind{Name: name, Method: "mr-mtl", OwnTest: true, Settings: func(r *config.Run) {
+		a, p := &r.Algorithm, &r.Privacy
+		r.Data.TestShare, r.Data.Standardise = 0.2, string(BySilo)
+		r.Model.Intercept, r.Model.InitSD = true, 0
+		a.Rounds, a.ClientsPerRound, a.Stop = 200, 0, config.Stop{Return: "last", Every: 1}
+		a.Local = config.Local{Epochs: 1, Step: 0.01, Batch: 32, Loss: "squared-error"}
+		a.Empty, a.Clustering, a.Weights = "keep", "declared", "counts"
+		a.Selection = config.Selection{Rule: "private", Share: 0.1, EpsilonShare: 0.03, Score: "error", Bound: 0.1}
+		p.Protects, p.Epsilon, p.Clip, p.UpdateClip = "example", 6, 1, 0.02
+		r.Judge.By = "own"
+		own(r)
+		if a.Mode == "sound" {
+			// Neighbours of one size leave sizes public; public constants tell of no row.
+			p.Relation, r.Data.Standardise, p.MomentsShare = "replace-one", string(ByPublic), 0.1
+		}
+	}}
+}
+
+// pictured are settings of silos of pictures, which train a network of their own.
+func pictured(r *config.Run, network string) {
+	r.Model = config.Model{Kind: "network", Name: network}
+}
+
+// classified are settings of silos of labelled pictures.
+func classified(r *config.Run, network string) {
+	pictured(r, network)
+	r.Algorithm.Local.Batch, r.Algorithm.Local.Step, r.Algorithm.Local.Loss = 100, 0.1, "cross-entropy"
+}
 
 // rowSilos is a data set of silos of rows. Ranges are documented public ones, if it
 // has any.
-func rowSilos(name, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
+func rowSilos(known config.DataKind, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
 	return Kind{
-		Name: name, Keys: siloKeys, Shape: wholeShape(s),
+		DataKind: known, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
 		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			all, err := f.readSilos(name, load)
+			all, err := f.readSilos(known.Name, load)
 			if err != nil {
 				return nil, err
 			}

@@ -10,7 +10,7 @@ import (
 
 // TestPaidLeavesRowsAlone: whoever pays for moments scales; the loader must not.
 func TestPaidLeavesRowsAlone(t *testing.T) {
-	s := &Silos{Features: 2, All: []Silo{{Name: "a", Rows: Rows{Features: 2, X: []float64{1, 2, 3, 4, 5, 6, 7, 8}, Y: []float64{0, 1, 0, 1}}}}}
+	s := &Silos{Features: 2, All: []Client{{Name: "a", Rows: Rows{Features: 2, X: []float64{1, 2, 3, 4, 5, 6, 7, 8}, Y: []float64{0, 1, 0, 1}}}}}
 	o := SiloOptions{TestShare: 0.25, Standardise: Unscaled}
 	plain, err := s.Federation(o)
 	if err != nil {

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"maps"
+	"slices"
+)
+
+// DataKind is a data set as the run file knows it: a name that data.kind may have, and
+// what a file on it need not say. Package data registers one beside every loader.
+type DataKind struct {
+	Name string
+	// Method is the papers' own for such data, where a file names none; empty:
+	// group-private.
+	Method string
+	// OwnTest says that every client always holds out part of its own examples: a silo.
+	OwnTest bool
+	// Defaults are those of its own keys that resolved files of all kinds spell out;
+	// nil: none. A key that is left out of other kinds' files gets its value in Settings.
+	Defaults func(d *Data)
+	// Settings are the papers' for runs on the data; method and mode are set already.
+	// nil: those that all data share.
+	Settings func(r *Run)
+}
+
+var dataKinds = map[string]DataKind{}
+
+// RegisterData makes a data set known to run files and their schema. Two of one name
+// are a mistake in the program. It is called while packages are initialised.
+func RegisterData(k DataKind) {
+	if _, twice := dataKinds[k.Name]; twice || k.Name == "" {
+		panic("config: no name for a kind of data, or one for two: " + k.Name)
+	}
+	dataKinds[k.Name] = k
+}
+
+// DataKinds are the names that data.kind may have, sorted.
+func DataKinds() []string { return slices.Sorted(maps.Keys(dataKinds)) }
+
+// Choice is a method or a protection as the run file knows it: a name, and what it needs
+// otherwise than the data's papers have it. Packages below fl register them.
+type Choice struct {
+	Name     string
+	Settings func(r *Run) // nil: nothing
+}
+
+var methodKinds, protectionKinds = map[string]Choice{}, map[string]Choice{}
+
+// RegisterMethod makes a name known that algorithm.kind may have.
+func RegisterMethod(c Choice) { methodKinds[c.Name] = c }
+
+// RegisterProtection makes a name known that privacy.protects may have.
+func RegisterProtection(c Choice) { protectionKinds[c.Name] = c }
+
+// registered are the names of a registry: a field that a registry fills names it in its
+// tag.
+func registered(registry string) []string {
+	switch registry {
+	case "data":
+		return DataKinds()
+	case "method":
+		return slices.Sorted(maps.Keys(methodKinds))
+	case "protection":
+		return slices.Sorted(maps.Keys(protectionKinds))
+	}
+	return nil
+}
+
+// OfSilos says whether the data's clients always hold out part of their own examples.
+func (d Data) OfSilos() bool { return dataKinds[d.Kind].OwnTest }

@@ -1,0 +1,80 @@
+// Package data holds data sets: their examples, generators, loaders and splits.
+package data
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Rows are examples: Features values of X for every Y.
+type Rows struct {
+	X        []float64
+	Y        []float64
+	Features int
+}
+
+// Len is the number of rows.
+func (r Rows) Len() int { return len(r.Y) }
+
+// Pictures are some of a store of images.
+type Pictures struct {
+	Images *Images
+	Index  []int
+}
+
+// Client is what one participant holds: examples, which are rows or pictures, and who
+// it is. It is how all readers see examples: Len says how many there are, Pick gives
+// some of them; models read Rows or Pictures themselves, without a call an example.
+// What they read most stands first.
+type Client struct {
+	Rows
+	Pictures
+	Group int     // the group that it truly belongs to; known in simulation only
+	Name  string  // empty: it has none
+	Held  *Client // what it holds out of its own examples, perhaps nothing; nil: nobody asked
+}
+
+// Len is the number of examples.
+func (c *Client) Len() int {
+	if c.Images != nil {
+		return len(c.Index)
+	}
+	return c.Rows.Len()
+}
+
+// Pick is the client with some of its examples only, by their places. Rows are copied.
+func (c *Client) Pick(places []int) Client {
+	out := Client{Group: c.Group, Name: c.Name, Held: c.Held}
+	if c.Images == nil {
+		out.Rows = c.Rows.pick(places)
+		return out
+	}
+	out.Images, out.Index = c.Images, make([]int, len(places))
+	for i, place := range places {
+		out.Index[i] = c.Index[place]
+	}
+	return out
+}
+
+// bytes are what example i is, for a draw that depends on it alone: a row's values, or
+// a picture's pixels. The result is valid until the next call with the same buffer.
+func (c *Client) bytes(i int, buffer []byte) []byte {
+	if c.Images != nil {
+		return append(buffer[:0], c.Images.picture(c.Index[i])...)
+	}
+	buffer = buffer[:0]
+	for _, v := range c.X[i*c.Features : (i+1)*c.Features] {
+		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
+	}
+	return binary.LittleEndian.AppendUint64(buffer, math.Float64bits(c.Y[i]))
+}
+
+// pick copies some rows.
+func (r Rows) pick(index []int) Rows {
+	out := Rows{Features: r.Features, X: make([]float64, 0, len(index)*r.Features), Y: make([]float64, 0, len(index))}
+	for _, i := range index {
+		out.X = append(out.X, r.X[i*r.Features:(i+1)*r.Features]...)
+		out.Y = append(out.Y, r.Y[i])
+	}
+	return out
+}
