@@ -1,4 +1,3 @@
-// Package data holds data sets: their examples, generators, loaders and splits.
 package data
 
 import (

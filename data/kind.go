@@ -39,6 +39,13 @@ var keysOfAll = []string{"kind", "test_share"}
 // register makes a kind known here and to the run file.
 func register(k Kind) {
 	config.RegisterData(k.DataKind)
+	words := k.Words
+	k.Words = func(d config.Data) string {
+		if d.TestShare == 0 || k.OwnTest { // a silo's own words say that it is one
+			return words(d)
+		}
+		return fmt.Sprintf("%s; every client that trains holds out %.3g %% of its own examples, each by chance", words(d), 100*d.TestShare)
+	}
 	kinds[k.Name] = k
 }
 
