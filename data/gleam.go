@@ -11,11 +11,11 @@ import (
 const gleamFeatures = 180
 
 func init() {
-	settings := siloKind("gleam", func(r *config.Run) {
+	kind := siloKind("gleam", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Local.Batch = 0.25, 64
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-4
 	})
-	register(rowSilos(settings, "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
+	register(rowSilos(kind, "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
 }
 
 // LoadGLEAM reads gleam/gleam.mat as the paper's authors hand it out: the cell

@@ -42,6 +42,17 @@ func (r *LoadReport) leaveOut(reason, place string) {
 	r.LeftOut = append(r.LeftOut, o)
 }
 
+// leaveOutMany counts examples that have no place of their own.
+func (r *LoadReport) leaveOutMany(reason string, count int) {
+	for i := range r.LeftOut {
+		if r.LeftOut[i].Reason == reason {
+			r.LeftOut[i].Count += count
+			return
+		}
+	}
+	r.LeftOut = append(r.LeftOut, LeftOut{Reason: reason, Count: count})
+}
+
 // Count is how many were left out for a reason.
 func (r *LoadReport) Count(reason string) int {
 	for _, o := range r.LeftOut {

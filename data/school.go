@@ -18,11 +18,11 @@ const (
 )
 
 func init() {
-	settings := siloKind("school", func(r *config.Run) {
+	kind := siloKind("school", func(r *config.Run) {
 		r.Privacy.Delta = 1e-3
 		r.Algorithm.Selection.Score = "loss" // answers are values
 	})
-	register(rowSilos(settings, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
+	register(rowSilos(kind, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
 }
 
 // LoadSchool reads school/school.csv.gz of the folder of real data, or, without

@@ -41,12 +41,12 @@ func classified(r *config.Run, network string) {
 
 // rowSilos is a data set of silos of rows. Ranges are documented public ones, if it
 // has any.
-func rowSilos(known config.DataKind, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
+func rowSilos(kind config.DataKind, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
 	return Kind{
-		DataKind: known, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
+		DataKind: kind, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
 		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			all, err := f.readSilos(known.Name, load)
+			all, err := f.readSilos(kind.Name, load)
 			if err != nil {
 				return nil, err
 			}
@@ -123,15 +123,4 @@ func (f *Folder) readPictures(set string, read func() (twoParts, error)) (*twoPa
 // checkPictured refuses what pictures do not have.
 func checkPictured(c *config.Checker, d config.Data) {
 	c.Require(d.Standardise != string(ByPaid), "data.standardise", "is paid, but %s has pictures, which are not standardised; leave it out", d.Kind)
-}
-
-// leaveOutMany counts examples that have no place of their own.
-func (r *LoadReport) leaveOutMany(reason string, count int) {
-	for i := range r.LeftOut {
-		if r.LeftOut[i].Reason == reason {
-			r.LeftOut[i].Count += count
-			return
-		}
-	}
-	r.LeftOut = append(r.LeftOut, LeftOut{Reason: reason, Count: count})
 }

@@ -15,11 +15,11 @@ const vehicleFeatures = 100
 const vehicleScaledBefore = "standardisation (the stored part of Vehicle was scaled at its source, by every sensor's full data)"
 
 func init() {
-	settings := siloKind("vehicle", func(r *config.Run) {
+	kind := siloKind("vehicle", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 400, 64
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-7
 	})
-	register(rowSilos(settings, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
+	register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
 }
 
 // LoadVehicle reads vehicle/vehicle.mat, the whole data as the paper's authors
