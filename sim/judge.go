@@ -129,7 +129,7 @@ func (j *ownJudge) open([]float64) (int, error) {
 		return 0, err
 	}
 	for i := len(j.held); i < len(s.participants); i++ { // nobody scales otherwise once it has been asked
-		j.held = append(j.held, s.participants[i].Standardised(&s.federation.Test[i]))
+		j.held = append(j.held, s.participants[i].Standardised(s.federation.Train[i].Held))
 	}
 	return len(s.participants), nil
 }

@@ -118,10 +118,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	}
 	for i := range s.participants {
 		s.examples += federation.Train[i].Len()
-		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Uncovered: federation.NotCovered}
-		if federation.Names != nil {
-			s.participants[i].Name = federation.Names[i]
-		}
+		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
 	s.examples = max(1, s.examples/k)
 	s.pool.Each(k, func(_, i int) { s.errs[i] = algorithm.Prepare(&s.participants[i]) })
@@ -143,10 +140,16 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 func fits(run config.Run, f *data.Federation) error {
 	var c config.Checker
 	fl.CheckCounts(&c, run, len(f.Train), len(f.Validation))
-	c.Require(run.Judge.By != "own" || len(f.Test) == len(f.Train), "judge.by", "is own, but nobody holds out examples; set data.test_share, or judge by clients")
+	held, names := 0, f.Names()
+	for i := range f.Train {
+		if f.Train[i].Held != nil {
+			held += f.Train[i].Held.Len()
+		}
+	}
+	c.Require(run.Judge.By != "own" || held > 0, "judge.by", "is own, but nobody holds out examples; set data.test_share, or judge by clients")
 	for i, own := range run.Privacy.Silos {
-		c.Require(slices.Contains(f.Names, own.Name), fmt.Sprintf("privacy.silos.%d.name", i),
-			"%q is no participant of data.kind %s; the first ones are %q", own.Name, run.Data.Kind, f.Names[:min(3, len(f.Names))])
+		c.Require(slices.Contains(names, own.Name), fmt.Sprintf("privacy.silos.%d.name", i),
+			"%q is no participant of data.kind %s; the first ones are %q", own.Name, run.Data.Kind, names[:min(3, len(names))])
 	}
 	if faults := c.Faults(); faults != nil {
 		return faults
