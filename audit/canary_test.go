@@ -225,7 +225,7 @@ func TestCanarySeesWhatCarriesNoNoise(t *testing.T) {
 // TestCanaryOfEveryLoss: hinge and logistic losses saturate as squares do, and an
 // intercept changes nothing.
 func TestCanaryOfEveryLoss(t *testing.T) {
-	for _, loss := range []string{"squared-error", "cross-entropy"} {
+	for _, loss := range []string{"hinge", "cross-entropy", "squared-error"} {
 		run := canaryRunOf(4, 4, 1, 4)
 		run.Data.Kind, run.Algorithm.Local.Loss, run.Privacy.Clip = "vehicle", loss, 6
 		for _, run.Model.Intercept = range []bool{false, true} {

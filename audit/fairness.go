@@ -125,12 +125,13 @@ type decisions struct {
 // decide lets every client choose its model and predict: 1 where 1 has the smaller
 // squared error, which is where the model's value is above one half.
 func decide(m model.Model, hypotheses []float64, clients []data.Client) (decisions, error) {
-	learner, n := m.Learner(), m.Parameters()
-	judge, ok := learner.(model.RowJudge)
-	if !ok {
-		return decisions{}, fmt.Errorf("%w: the model does not predict rows", ErrNoFairness)
+	learner, err := m.Learner()
+	if err != nil {
+		return decisions{}, err
 	}
+	n := m.Parameters()
 	var d decisions
+	var outputs []float64
 	for i := range clients {
 		c := &clients[i]
 		half := c.Len() / 2
@@ -144,27 +145,20 @@ func decide(m model.Model, hypotheses []float64, clients []data.Client) (decisio
 			return decisions{}, err
 		}
 		theta := hypotheses[best*n : (best+1)*n]
-		rest := data.Client{Rows: data.Rows{X: c.X[half*c.Features:], Y: make([]float64, c.Len()-half), Features: c.Features}}
-		zero, one := make([]float64, len(rest.Y)), make([]float64, len(rest.Y))
-		if err := judge.RowErrors(zero, theta, &rest); err != nil {
+		rest := data.Client{Rows: data.Rows{X: c.X[half*c.Features:], Y: c.Y[half:], Features: c.Features}}
+		var each int
+		if outputs, each, err = learner.Outputs(outputs[:0], theta, &rest); err == nil && each != 1 {
+			err = fmt.Errorf("%w: the model has %d outputs; allowed: 1", ErrNoFairness, each)
+		}
+		if err != nil {
 			return decisions{}, err
 		}
-		for j := range rest.Y {
-			rest.Y[j] = 1
-		}
-		if err := judge.RowErrors(one, theta, &rest); err != nil {
-			return decisions{}, err
-		}
-		for j := range rest.Y {
-			truth, predicted, loss := 0, 0, zero[j]
-			switch c.Y[half+j] {
-			case 0:
-			case 1:
-				truth, loss = 1, one[j]
-			default:
-				return decisions{}, fmt.Errorf("%w: a row has the target %v; allowed: 0 and 1", ErrNoFairness, c.Y[half+j])
+		for j, y := range rest.Y {
+			if y != 0 && y != 1 {
+				return decisions{}, fmt.Errorf("%w: a row has the target %v; allowed: 0 and 1", ErrNoFairness, y)
 			}
-			if one[j] < zero[j] {
+			truth, predicted, loss := int(y), 0, (outputs[j]-y)*(outputs[j]-y)
+			if outputs[j] > 0.5 {
 				predicted = 1
 			}
 			d.rows.Truth, d.rows.Predicted = append(d.rows.Truth, truth), append(d.rows.Predicted, predicted)

@@ -53,8 +53,11 @@ func common() Run {
 			Sampling: "uniform", Empty: "relocate", IdleRounds: 3, Clustering: "k-means", Weights: "equal",
 			Selection: Selection{Rule: "best", Share: 1, EpsilonShare: 0.03, Score: "loss", Bound: 0.1},
 			Lambda:    "1", Prox: "outside", FederatedShare: 0.5,
-			Local: Local{Epochs: 1, Step: 0.1, Loss: "squared-error"},
-			Stop:  Stop{Patience: 6, Return: "best", Every: 1},
+			Local: Local{
+				Epochs: 1, Step: 0.1, Loss: "squared-error", Remainder: "keep",
+				Optimiser: "sgd", Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Schedule: "constant",
+			},
+			Stop: Stop{Patience: 6, Return: "best", Every: 1},
 		},
 		Privacy: Privacy{
 			Protects: "nothing", RadiusDecay: 1, RadiusFloor: 1e-6, Sanitise: "update", Noise: "simulated",

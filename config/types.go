@@ -109,7 +109,14 @@ type Local struct {
 	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
 	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"examples in a batch; 0: all"`
 	Limit  int     `yaml:"limit" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"pictures that a client trains on in a round, drawn afresh; 0: all"`
-	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=rmse,enum=cross-entropy" jsonschema_description:"whose gradient is followed"`
+	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge" jsonschema_description:"whose gradient is followed: squared-error, half of it or its root (rmse) of values; cross-entropy of classes; hinge of 2 classes"`
+
+	Remainder string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"the last, smaller batch of a shuffled epoch is trained on, or left out"`
+	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass"`
+	Momentum  float64 `yaml:"momentum" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"momentum: what is kept of the last step's velocity"`
+	Beta1     float64 `yaml:"beta1" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"adam: what is kept of the mean gradient"`
+	Beta2     float64 `yaml:"beta2" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"adam: what is kept of the mean squared gradient"`
+	Schedule  string  `yaml:"schedule" jsonschema:"enum=constant,enum=linear,enum=cosine,enum=inverse-root" jsonschema_description:"step in round t of T (from 0): step; step*(1-t/T); step*(1+cos(pi*t/T))/2; step/sqrt(1+t)"`
 }
 
 // Stop says when training ends.

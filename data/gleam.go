@@ -13,6 +13,7 @@ const gleamFeatures = 180
 func init() {
 	kind := siloKind("gleam", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Local.Batch = 0.25, 64
+		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-4
 	})
 	register(rowSilos(kind, "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))

@@ -15,7 +15,7 @@ func siloKind(name string, own func(r *config.Run)) config.DataKind {
 		r.Data.TestShare, r.Data.Standardise = 0.2, string(BySilo)
 		r.Model.Intercept, r.Model.InitSD = true, 0
 		a.Rounds, a.ClientsPerRound, a.Stop = 200, 0, config.Stop{Return: "last", Every: 1}
-		a.Local = config.Local{Epochs: 1, Step: 0.01, Batch: 32, Loss: "squared-error"}
+		a.Local.Step, a.Local.Batch, a.Local.Loss, a.Local.Remainder = 0.01, 32, "half-squared-error", "drop"
 		a.Empty, a.Clustering, a.Weights = "keep", "declared", "counts"
 		a.Selection = config.Selection{Rule: "private", Share: 0.1, EpsilonShare: 0.03, Score: "error", Bound: 0.1}
 		p.Protects, p.Epsilon, p.Clip, p.UpdateClip = "example", 6, 1, 0.02

@@ -17,6 +17,7 @@ const vehicleScaledBefore = "standardisation (the stored part of Vehicle was sca
 func init() {
 	kind := siloKind("vehicle", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 400, 64
+		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-7
 	})
 	register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))

@@ -36,7 +36,7 @@ func halfOf(f JoinFile, rows *data.Client, folder *data.Folder) func(context.Con
 			}
 			h.Close = child.Close
 			if child.Mode() == trainer.ModeMethod {
-				m, h.Failure = child.InPlaceOf(m), child.Failure
+				m, h.Failure = child.InPlaceOf(m, run.Algorithm.Local.Loss), child.Failure
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}
 		}
@@ -58,7 +58,9 @@ func (h *Half) fill(f JoinFile, rows *data.Client, folder *data.Folder, child *t
 	if h.Algorithm, err = fl.New(private, m, plan.Participants); err != nil {
 		return err
 	}
-	h.Learner = m.Learner()
+	if h.Learner, err = m.Learner(); err != nil {
+		return err
+	}
 	if f.Data.Kind == "trainer" {
 		h.Data = child.Client()
 	} else if err := h.load(f.Data, rows, folder, plan.Shape, run, index); err != nil {
@@ -71,11 +73,7 @@ func (h *Half) fill(f JoinFile, rows *data.Client, folder *data.Folder, child *t
 		return fmt.Errorf("%w: trainer.mode is %s, which knows one model whose release is the model; the plan has %d hypotheses and releases of %d values for %d parameters",
 			fl.ErrRefused, child.Mode(), run.Algorithm.Hypotheses, h.Algorithm.ReleaseLength(), m.Parameters())
 	}
-	descent, err := model.NewDescent(run.Algorithm.Local)
-	if err != nil {
-		return err
-	}
-	own, err := trainer.NewHalf(child, descent)
+	own, err := trainer.NewHalf(child, run.Algorithm.Local)
 	if err != nil {
 		return err
 	}

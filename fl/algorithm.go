@@ -231,7 +231,7 @@ func (w *Worker) Towards(centre []float64, lambda float64) Pull {
 	for i, c := range centre {
 		offset[i] = -lambda * c
 	}
-	return Pull{lambda, offset}
+	return Pull{Slope: lambda, Offset: offset}
 }
 
 // Declare writes a participant's public numbers to the end of a release.

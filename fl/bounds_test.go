@@ -87,7 +87,7 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 	}
 	for _, method := range config.SiloMethods {
 		run := config.Default("school", method, "sound")
-		s, err := NewSilo(run, model.SiloLinear{Linear: model.Linear{Features: 3}}, 4)
+		s, err := NewSilo(run, model.Linear{Features: 3, Loss: model.HalfSquaredError}, 4)
 		if err != nil {
 			t.Fatal(method, err)
 		}
@@ -95,7 +95,9 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 	}
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Privacy.Noise, run.Privacy.Sanitise = "exact", SanitiseLayers
-	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: "hospital"}}, data.Shape{Features: 3})
+	m, err := model.Of(config.Run{
+		Model: config.Model{Kind: "network", Name: "hospital"}, Algorithm: config.Algorithm{Local: config.Local{Loss: "squared-error"}},
+	}, data.Shape{Features: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,12 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 		out, ok := respond(t, g, s, &p)
 		base := s.Hypotheses[2*f.Train[c].Group:][:2]
 		want := slices.Clone(base)
-		if err := g.model.Learner().Train(g.descent, want, p.Data, nil); err != nil {
+		l, err := g.model.Learner()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := g.pass
+		if err := l.Train(want, p.Data, &pass); err != nil {
 			t.Fatal(err)
 		}
 		if !ok || !slices.Equal(out, want) {

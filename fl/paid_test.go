@@ -194,18 +194,23 @@ type watched struct {
 	batches *[]string
 }
 
-func (w watched) Learner() model.Learner {
-	return watchedLearner{w.Model.Learner().(model.SiloLearner), w.batches}
+func (w watched) Learner() (model.Learner, error) {
+	l, err := w.Model.Learner()
+	return watchedLearner{l, w.batches}, err
 }
 
 type watchedLearner struct {
-	model.SiloLearner
+	model.Learner
 	batches *[]string
 }
 
-func (l watchedLearner) Gradient(dst, theta []float64, c *data.Client, batch []int, s model.SiloStep) error {
+func (l watchedLearner) Gradient(dst, theta []float64, c *data.Client, batch []int, s *model.Step) error {
 	*l.batches = append(*l.batches, fmt.Sprint(batch))
-	return l.SiloLearner.Gradient(dst, theta, c, batch, s)
+	return l.Learner.Gradient(dst, theta, c, batch, s)
+}
+
+func (l watchedLearner) Train(theta []float64, c *data.Client, p *model.Pass) error {
+	return p.Descend(l, theta, c)
 }
 
 // TestBatchesAreSecret: with noise that is to protect somebody, who is in a batch does
@@ -223,7 +228,7 @@ func TestBatchesAreSecret(t *testing.T) {
 			}
 			var seen [2][]string
 			for i := range seen {
-				m := watched{model.SiloLinear{Linear: model.Linear{Features: testFeatures, Intercept: true}}, &seen[i]}
+				m := watched{model.Linear{Features: testFeatures, Intercept: true, Loss: model.HalfSquaredError}, &seen[i]}
 				s, err := NewSilo(run, m, 1)
 				if err != nil {
 					t.Fatal(err)

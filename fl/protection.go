@@ -7,6 +7,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Protection is what a run does so that releases tell little. One value prices and
@@ -53,11 +54,8 @@ type Guard interface {
 	Send(b *Broadcast, p *Participant, out, theta, centre []float64) (bool, error)
 }
 
-// Pull is a regulariser's gradient, Slope*theta + Offset; none if Offset is nil.
-type Pull struct {
-	Slope  float64
-	Offset []float64
-}
+// Pull is a regulariser's gradient.
+type Pull = model.Pull
 
 // ProtectionKind is what a protection registers: one value in one file.
 type ProtectionKind struct {

@@ -50,7 +50,7 @@ const testFeatures = 4
 
 func newTestSilo(t testing.TB, run config.Run, silos int) *Silo {
 	t.Helper()
-	m := model.SiloLinear{Linear: model.Linear{Features: testFeatures, Intercept: true}}
+	m := model.Linear{Features: testFeatures, Intercept: true, Loss: model.HalfSquaredError}
 	s, err := NewSilo(run, m, silos)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,10 @@ func federate(t testing.TB, run config.Run, clients []data.Client) ([][]float64,
 
 // testError is the mean squared error of every silo's model on its held-out rows.
 func testError(models [][]float64, test []data.Client) float64 {
-	l := model.SiloLinear{Linear: model.Linear{Features: testFeatures, Intercept: true}}.Learner().(model.SiloLearner)
+	l, err := model.Linear{Features: testFeatures, Intercept: true, Loss: model.HalfSquaredError}.Learner()
+	if err != nil {
+		panic(err)
+	}
 	sum := 0.0
 	for i := range test {
 		loss, _, err := l.Judge(models[i], &test[i])

@@ -5,9 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/internal/pool"
+	"github.com/coterie-fl/coterie/dp/mech"
 )
 
 // Model is what clients train on their own data, its parameters in one vector.
@@ -16,146 +15,134 @@ type Model interface {
 	// Initialise draws the parameters that training starts from.
 	Initialise(theta []float64, src rand.Source)
 	// Learner is the model with one worker's memory.
-	Learner() Learner
+	Learner() (Learner, error)
 }
 
 // Learner trains and judges on one client's data. It is not safe for concurrent
-// use. Errors are of data that do not fit the model, and of trainers that fail; values
-// that leave the finite numbers are none.
+// use. Errors are of data that do not fit the model, of what a loss cannot do, and of
+// trainers that fail; values that leave the finite numbers are none.
 type Learner interface {
 	// Loss is what clients compare hypotheses by: the root mean squared error of
-	// rows, the mean loss of pictures.
+	// values, the mean loss of classes.
 	Loss(theta []float64, c *data.Client) (float64, error)
-	// Train moves theta downhill, in place. Batches are drawn by shuffle; a batch
-	// of all examples needs none. After an error theta is anywhere.
-	Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error
+	// Judge is the mean of Losses, and the number of wrong answers (0 for values).
+	Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error)
+	// Losses sets dst to every example's loss: the squared error of values, whichever
+	// of its forms is trained; the cross entropy or the hinge loss of classes.
+	Losses(dst, theta []float64, c *data.Client) error
+	// Outputs appends every example's raw outputs to dst, one after another, and says
+	// how many each has: one value or logit, or a score for every class.
+	Outputs(dst, theta []float64, c *data.Client) (outputs []float64, each int, err error)
+	// Gradient sets dst to the batch's gradient: every example's (plus Shift, if
+	// there is one) clipped, summed, noised by Paid, divided by Divisor. Without
+	// Paid and Clip it is the plain mean. A batch may be empty: Poisson batches can
+	// be. An example whose gradient is not finite counts as zero where examples are
+	// clipped: a failure would tell of it.
+	Gradient(dst, theta []float64, c *data.Client, batch []int, s *Step) error
+	// Train moves theta downhill, in place, by one pass. After an error theta is
+	// anywhere.
+	Train(theta []float64, c *data.Client, p *Pass) error
 }
 
-// Of builds the run file's model for data of a shape: simulations, federations, audits
-// and sweeps all have it from here, so that one run file trains one model.
-func Of(run config.Run, s data.Shape) (Model, error) {
+// Step says which examples make one step's gradient, and how it protects them.
+type Step struct {
+	// Paid clips and noises by what was paid for; the batch must be the one that it
+	// drew last. Nil: no noise.
+	Paid    *mech.Steps
+	Clip    float64   // without Paid: the largest norm of an example's gradient; 0: any
+	Divisor int       // public: the sum of clipped gradients is divided by it, whatever was drawn
+	Shift   []float64 // added to every example's gradient before it is clipped; nil: nothing
+	Whole   bool      // the batch is all examples, in their order: what is given as one is not read
+}
+
+// check refuses what cannot be a step on n parameters under a loss.
+func (s *Step) check(n int, loss Loss) error {
+	bound := s.bound()
 	switch {
-	case run.Data.OfSilos():
-		return newSilo(run.Model, run.Algorithm.Local.Loss, s)
-	case s.Pictures():
-		return newPictures(run.Model, s)
+	case !(s.Clip >= 0) || math.IsInf(s.Clip, 0):
+		return fmt.Errorf("step: clip %v; allowed: 0 (none) or positive and finite", s.Clip)
+	case s.Paid != nil && s.Clip != 0:
+		return fmt.Errorf("step: clip %v, but the paid steps have a clip of their own, %v", s.Clip, bound)
+	case bound > 0 && s.Divisor < 1:
+		return fmt.Errorf("step: divisor %d; allowed: 1 or more, the public batch size", s.Divisor)
+	case bound > 0 && loss == RMSE:
+		return fmt.Errorf("step: the loss rmse is a root over all examples, no sum over them: single examples cannot be clipped; use squared-error")
+	case s.Shift != nil && len(s.Shift) != n:
+		return fmt.Errorf("step: a shift of %d values for %d parameters", len(s.Shift), n)
 	}
-	return newRows(run.Model, s.Features)
+	for i, v := range s.Shift {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("step: value %d of the shift is %v", i, v)
+		}
+	}
+	return nil
 }
 
-// newRows builds a model for rows with so many features.
-func newRows(m config.Model, features int) (Model, error) {
-	if m.Kind != "network" {
-		return Linear{Features: features, Intercept: m.Intercept, InitSD: m.InitSD}, nil
+// bound is what gradients are clipped to; 0: they are not.
+func (s *Step) bound() float64 {
+	if s.Paid != nil {
+		return s.Paid.Clip()
 	}
-	layers := m.Layers
-	if m.Name != "" {
-		n, err := NamedNetwork(m.Name)
+	return s.Clip
+}
+
+// exact says whether the sum is one of integers.
+func (s *Step) exact() bool { return s.Paid != nil && s.Paid.Exact() }
+
+// stepSum keeps the sums that protected steps reuse.
+type stepSum[F Float] struct {
+	lanes    *mech.LaneSum[F]
+	exact    *mech.ClippedSum
+	released []int64
+}
+
+// floats is an empty float sum, clipped to a bound.
+func (s *stepSum[F]) floats(n, lanes int, bound float64) (*mech.LaneSum[F], error) {
+	if s.lanes == nil || s.lanes.Bound() != bound {
+		sum, err := mech.NewLaneSum[F](n, lanes, bound)
 		if err != nil {
 			return nil, err
 		}
-		if n.Input.Len() != features {
-			return nil, fmt.Errorf("network %s takes %d values, the data have %d", m.Name, n.Input.Len(), features)
+		s.lanes = sum
+	}
+	s.lanes.Reset()
+	return s.lanes, nil
+}
+
+// release sets dst to the float sum, noised if the step has noise.
+func (s *stepSum[F]) release(dst []F, step *Step) error {
+	if step.Paid == nil {
+		return s.lanes.Unprotected(dst)
+	}
+	return mech.SimulateStep(step.Paid, dst, s.lanes)
+}
+
+// integers is an empty integer sum on the step's lattice.
+func (s *stepSum[F]) integers(n int, step *Step) (*mech.ClippedSum, error) {
+	if !step.Paid.Fits(s.exact, n) {
+		sum, err := step.Paid.NewSum(n)
+		if err != nil {
+			return nil, err
 		}
-		layers = n.Layers
+		s.exact, s.released = sum, make([]int64, n)
 	}
-	net, err := Build[float64](Shape{1, 1, features}, layers)
-	if err != nil {
-		return nil, err
-	}
-	if net.Output().Len() != 1 {
-		return nil, fmt.Errorf("the network ends with %d values, the target is one", net.Output().Len())
-	}
-	if net.Parameters() == 0 {
-		return nil, fmt.Errorf("the network has no parameters to train")
-	}
-	return networkRegression{net, layers}, nil
+	s.exact.Reset()
+	return s.exact, nil
 }
 
-// Check lists what is wrong with the model block.
-func Check(run config.Run) config.Faults {
-	if run.Data.OfSilos() {
-		return checkSilo(run)
+// releaseExact sets dst to the integer sum with exact noise.
+func (s *stepSum[F]) releaseExact(dst []float64, step *Step) error {
+	if err := step.Paid.Release(s.released, s.exact); err != nil {
+		return err
 	}
-	var c config.Checker
-	m := run.Model
-	if m.Kind == "network" {
-		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
-		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
-		if s, _ := data.ShapeOf(run.Data); len(c.Faults()) == 0 && s.Features > 0 {
-			_, err := newRows(m, s.Features)
-			c.Require(err == nil, "model", "%v", err)
-		}
-	} else {
-		s, _ := data.ShapeOf(run.Data)
-		c.Require(!s.Pictures(), "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
-		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
-	}
-	return c.Faults()
+	s.exact.Lattice().Float(dst, s.released)
+	return nil
 }
 
-type networkRegression struct {
-	*Network[float64]
-	layers []Layer
-}
-
-// Learner has a network of its own: layers keep what they derive from the
-// parameters, and workers train different ones at the same time.
-func (n networkRegression) Learner() Learner {
-	net, err := Build[float64](n.Input(), n.layers)
-	if err != nil {
-		panic("model: a network that was built before: " + err.Error())
+// identity is 0, 1, … n-1, grown in kept.
+func identity(kept *[]int, n int) []int {
+	for i := len(*kept); i < n; i++ {
+		*kept = append(*kept, i)
 	}
-	// Clients are what is spread over workers; within one there is nothing to share.
-	e, err := NewEngine(net, Objective[float64](squaredError[float64]{}), pool.New(1))
-	if err != nil {
-		panic("model: squared error refuses a network: " + err.Error())
-	}
-	return &networkLearner{engine: e}
-}
-
-type networkLearner struct {
-	engine  *Engine[float64]
-	scratch Scratch
-	all     []int
-}
-
-func (n *networkLearner) rows(count int, order []int) []int {
-	if order != nil {
-		return order
-	}
-	for i := len(n.all); i < count; i++ {
-		n.all = append(n.all, i)
-	}
-	return n.all[:count]
-}
-
-func (n *networkLearner) Loss(theta []float64, c *data.Client) (float64, error) {
-	n.engine.objective = squaredError[float64]{}
-	ex := Examples[float64]{X: c.X, Targets: c.Y}
-	if err := n.engine.each(theta, ex, n.rows(c.Rows.Len(), nil), func(*workspace[float64], int, []int) error { return nil }); err != nil {
-		return 0, err
-	}
-	return math.Sqrt(mean(n.engine.losses)), nil
-}
-
-// RowErrors sets dst to every row's squared error.
-func (n *networkLearner) RowErrors(dst, theta []float64, c *data.Client) error {
-	_, err := n.Loss(theta, c)
-	copy(dst, n.engine.losses)
-	return err
-}
-
-func (n *networkLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
-	return d.train(n, theta, c.Rows, shuffle, &n.scratch)
-}
-
-func (n *networkLearner) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) error {
-	n.engine.objective = squaredError[float64]{}
-	if loss == RMSE {
-		n.engine.objective = rootSquaredError[float64]{}
-	}
-	ex := Examples[float64]{X: rows.X, Targets: rows.Y}
-	_, err := n.engine.Gradient(grad, theta, ex, n.rows(rows.Len(), order))
-	return err
+	return (*kept)[:n]
 }

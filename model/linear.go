@@ -1,4 +1,4 @@
-// Package model holds networks with per-example gradients, losses and optimisers, on flat parameter vectors.
+// Package model holds linear models and networks with per-example gradients, their losses, and the one pass that trains them, on flat parameter vectors.
 package model
 
 import (
@@ -15,57 +15,23 @@ import (
 // kernel set only.
 func Kernel() string { return kernel.Name() }
 
-// Linear predicts x·theta, with a last parameter added if it has an intercept.
+// Linear predicts x·theta, with a last parameter added if it has an intercept. With
+// the cross entropy it is logistic regression, with the hinge loss a linear SVM;
+// both are of targets 0 and 1.
 type Linear struct {
 	Features  int
 	Intercept bool
 	InitSD    float64
+	Loss      Loss
+	Classes   int // 2: targets are classes; 0: values
 }
 
-// Learner is the model with memory for its gradient.
-func (m Linear) Learner() Learner { return &linearLearner{Linear: m} }
-
-type linearLearner struct {
-	Linear
-	scratch Scratch
-}
-
-// fits says whether a client's rows are of as many features as the model has.
-func (m *Linear) fits(c *data.Client) error {
-	if len(c.X) != len(c.Y)*m.Features {
-		return m.unfit(c)
+// Parameters is the length of theta.
+func (m Linear) Parameters() int {
+	if m.Intercept {
+		return m.Features + 1
 	}
-	return nil
-}
-
-func (m *Linear) unfit(c *data.Client) error {
-	return fmt.Errorf("%d values are not %d rows of %d features", len(c.X), len(c.Y), m.Features)
-}
-
-func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
-	if err := l.fits(c); err != nil {
-		return 0, err
-	}
-	return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
-}
-
-// RowErrors sets dst to every row's squared error.
-func (l *linearLearner) RowErrors(dst, theta []float64, c *data.Client) error {
-	if err := l.fits(c); err != nil {
-		return err
-	}
-	for i := range c.Rows.Len() {
-		r := l.residual(theta, c.Rows, i)
-		dst[i] = r * r
-	}
-	return nil
-}
-
-func (l *linearLearner) Train(d Descent, theta []float64, c *data.Client, shuffle Shuffler) error {
-	if err := l.fits(c); err != nil {
-		return err
-	}
-	return d.train(l, theta, c.Rows, shuffle, &l.scratch)
+	return m.Features
 }
 
 // Initialise draws from N(0, InitSD^2).
@@ -75,12 +41,14 @@ func (m Linear) Initialise(theta []float64, src rand.Source) {
 	}
 }
 
-// Parameters is the length of theta.
-func (m Linear) Parameters() int {
-	if m.Intercept {
-		return m.Features + 1
+// Learner is the model with one worker's memory.
+func (m Linear) Learner() (Learner, error) {
+	if m.Features < 1 {
+		return nil, fmt.Errorf("a linear model of %d features; allowed: 1 or more", m.Features)
 	}
-	return m.Features
+	l := &linearLearner{Linear: m}
+	l.addTo = l.addWeighted // made once: a closure a step would be memory a step
+	return l, nil
 }
 
 // Predict is the value for row i.
@@ -120,40 +88,122 @@ func (m Linear) SquaredError(theta []float64, rows data.Rows) float64 {
 	return sum / float64(len(rows.Y))
 }
 
-// gradient sets grad to that of the loss on the rows that order names (all rows,
-// in turn, if order is nil).
-func (m Linear) gradient(grad, theta []float64, rows data.Rows, order []int, loss Loss) error {
-	clear(grad)
-	n := len(order)
-	if order == nil {
-		n = rows.Len()
+// output is the model's value for a row.
+func (m *Linear) output(theta, x []float64) float64 {
+	out := kernel.Dot(theta[:m.Features], x)
+	if m.Intercept {
+		out += theta[m.Features]
 	}
-	var squares float64
-	for k := range n {
-		i := k
-		if order != nil {
-			i = order[k]
+	return out
+}
+
+// slope is the derivative of the training loss with respect to the output.
+func (m *Linear) slope(out, y float64) float64 {
+	switch m.Loss {
+	case CrossEntropy:
+		return 1/(1+math.Exp(-out)) - y
+	case Hinge:
+		if sign := 2*y - 1; sign*out < 1 {
+			return -sign
 		}
-		r := m.residual(theta, rows, i)
-		squares += r * r
-		x := rows.X[i*m.Features : (i+1)*m.Features]
-		for j, v := range x {
-			grad[j] += r * v
-		}
-		if m.Intercept {
-			grad[m.Features] += r
-		}
+		return 0
+	case HalfSquaredError:
+		return out - y
 	}
-	scale := 2 / float64(n)
-	if loss == RMSE {
-		// d sqrt(S/n) = X'r / sqrt(n*S); at a perfect fit the gradient is taken as 0.
-		scale = 0
-		if squares > 0 {
-			scale = 1 / math.Sqrt(float64(n)*squares)
-		}
+	return 2 * (out - y)
+}
+
+// judge is one row's loss, and whether the answer is wrong.
+func (m *Linear) judge(out, y float64) (loss float64, wrong bool) {
+	switch m.Loss {
+	case CrossEntropy:
+		return softplus(out) - y*out, (out > 0) != (y > 0.5)
+	case Hinge:
+		return max(0, 1-(2*y-1)*out), (out > 0) != (y > 0.5)
 	}
-	for j := range grad {
-		grad[j] *= scale
+	return (out - y) * (out - y), m.Classes > 0 && (out > 0.5) != (y > 0.5)
+}
+
+// linearLearner is a linear model with memory. Every example's gradient is the slope
+// of its loss times its features, so that clipping needs two products and no vector.
+type linearLearner struct {
+	Linear
+	sum     stepSum[float64]
+	scratch []float64 // slopes, norms and factors of a batch
+	slopes  []float64
+	rows    data.Rows
+	batch   []int
+	shift   []float64
+	vector  []float64 // exact sums: one example's gradient
+	every   []int
+	addTo   func(dst, factors []float64)
+	_       [128]byte // the next worker's fields lie on other cache lines
+}
+
+// fits says whether a client's rows are of as many features as the model has.
+func (l *linearLearner) fits(theta []float64, c *data.Client) error {
+	if len(c.X) != len(c.Y)*l.Features || len(theta) != l.Parameters() {
+		return l.unfit(theta, c)
 	}
 	return nil
 }
+
+func (l *linearLearner) unfit(theta []float64, c *data.Client) error {
+	return fmt.Errorf("%d values in %d rows and %d parameters for a linear model of %d features and %d parameters",
+		len(c.X), len(c.Y), len(theta), l.Features, l.Parameters())
+}
+
+func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
+	if err := l.fits(theta, c); err != nil {
+		return 0, err
+	}
+	if l.Linear.Loss.ofClasses() {
+		loss, _, err := l.Judge(theta, c)
+		return loss, err
+	}
+	return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
+}
+
+func (l *linearLearner) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
+	if err := l.fits(theta, c); err != nil {
+		return 0, 0, err
+	}
+	l.rows = c.Rows
+	for i, y := range c.Y {
+		e, missed := l.judge(l.output(theta, l.row(i)), y)
+		loss += e
+		if missed {
+			wrong++
+		}
+	}
+	return loss / float64(max(1, len(c.Y))), wrong, nil
+}
+
+func (l *linearLearner) Losses(dst, theta []float64, c *data.Client) error {
+	if err := l.fits(theta, c); err != nil {
+		return err
+	}
+	l.rows = c.Rows
+	for i, y := range c.Y {
+		dst[i], _ = l.judge(l.output(theta, l.row(i)), y)
+	}
+	return nil
+}
+
+func (l *linearLearner) Outputs(dst, theta []float64, c *data.Client) ([]float64, int, error) {
+	if err := l.fits(theta, c); err != nil {
+		return dst, 1, err
+	}
+	l.rows = c.Rows
+	for i := range c.Y {
+		dst = append(dst, l.output(theta, l.row(i)))
+	}
+	return dst, 1, nil
+}
+
+func (l *linearLearner) Train(theta []float64, c *data.Client, p *Pass) error {
+	return p.Descend(l, theta, c)
+}
+
+// row is the features of row i.
+func (l *linearLearner) row(i int) []float64 { return l.rows.X[i*l.Features : (i+1)*l.Features] }

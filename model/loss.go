@@ -3,7 +3,37 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
+
+// Loss is what training follows downhill.
+type Loss int
+
+// The losses of the papers.
+const (
+	SquaredError     Loss = iota // mean of squares: the synthetic study's nearest setting
+	HalfSquaredError             // half of it: paper 002's regressions
+	RMSE                         // the root of the mean: equation 14 of paper 000
+	CrossEntropy                 // of classes: logistic regression, softmax
+	Hinge                        // of 2 classes: the linear SVM's
+)
+
+var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge"}
+
+// String is the run file's name.
+func (l Loss) String() string { return lossNames[l] }
+
+// ParseLoss reads a run file's name.
+func ParseLoss(name string) (Loss, error) {
+	if i := slices.Index(lossNames, name); i >= 0 {
+		return Loss(i), nil
+	}
+	return 0, fmt.Errorf("loss %q is not known; allowed: %s", name, strings.Join(lossNames, ", "))
+}
+
+// ofClasses says that the loss has no meaning for values.
+func (l Loss) ofClasses() bool { return l == CrossEntropy || l == Hinge }
 
 // Objective is a loss of one example: from the network's output and the target it
 // gives the loss, and the gradient with respect to the output in d.
@@ -21,6 +51,8 @@ func NewObjective[F Float](name string, o LossOptions) (Objective[F], error) {
 	switch name {
 	case "squared-error":
 		return squaredError[F]{}, nil
+	case "half-squared-error":
+		return halfSquaredError[F]{}, nil
 	case "rmse":
 		return rootSquaredError[F]{}, nil
 	case "cross-entropy":
@@ -35,7 +67,7 @@ func NewObjective[F Float](name string, o LossOptions) (Objective[F], error) {
 	case "hinge":
 		return hinge[F]{}, nil
 	}
-	return nil, fmt.Errorf("loss %q is not known; allowed: squared-error, rmse, cross-entropy, binary-cross-entropy, focal, hinge", name)
+	return nil, fmt.Errorf("loss %q is not known; allowed: squared-error, half-squared-error, rmse, cross-entropy, binary-cross-entropy, focal, hinge", name)
 }
 
 // LossOptions are the focal loss's: Gamma turns down easy examples, Alpha weighs
@@ -71,6 +103,17 @@ func (r rootSquaredError[F]) loss(out []F, label int, target, d []F) float64 {
 		}
 	}
 	return root
+}
+
+// halfSquaredError is trained on half the squared error and reports the squared error.
+type halfSquaredError[F Float] struct{ squaredError[F] }
+
+func (h halfSquaredError[F]) loss(out []F, label int, target, d []F) float64 {
+	loss := h.squaredError.loss(out, label, target, d)
+	for i := range d {
+		d[i] /= 2
+	}
+	return loss
 }
 
 // crossEntropy is -log softmax(out)[label].

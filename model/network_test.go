@@ -299,12 +299,15 @@ func TestWorkersGiveTheSameBits(t *testing.T) {
 		if _, err := e.Gradient(g, theta, ex, order); err != nil {
 			t.Fatal(err)
 		}
-		steps, err := NewPrivateSteps(e, 0.5, 1, 512, exampleTerms)
+		sum, err := mech.NewLaneSum[float32](len(theta), lanes, 0.5)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := e.ClippedSum(sum, theta, ex, order); err != nil {
+			t.Fatal(err)
+		}
 		h := make([]float32, len(theta))
-		if _, err := steps.Gradient(h, theta, ex, order, stream("noise")); err != nil {
+		if err := mech.SimulateStep(begin(t, Step{Paid: paidSteps(t, 0.5, 1, mech.Randomness{Keyed: stream("noise")})}).Paid, h, sum); err != nil {
 			t.Fatal(err)
 		}
 		if plain == nil {

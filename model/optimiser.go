@@ -4,70 +4,87 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/coterie-fl/coterie/internal/kernel"
+	"github.com/coterie-fl/coterie/config"
 )
 
-// Optimiser moves parameters against a gradient.
-type Optimiser[F Float] interface {
-	Apply(theta, grad []F)
+// The optimisers. What they do to a noised gradient costs no privacy: they read
+// nothing else of the examples.
+const (
+	sgd      = iota // theta -= step*g
+	momentum        // v = m*v + g, theta -= step*v: PyTorch's form
+	adam            // Kingma and Ba (2015), with their bias correction
+)
+
+// adamEpsilon keeps Adam's divisor from 0.
+const adamEpsilon = 1e-8
+
+// Optimiser moves parameters against gradients. The zero value is plain descent.
+type Optimiser struct {
+	kind         int
+	decay        float64 // momentum's
+	beta1, beta2 float64 // Adam's
+	first        []float64
+	second       []float64
+	steps        int
 }
 
-// SGD is plain descent, with momentum if Momentum is above 0: v = m*v + g,
-// theta -= step*v (PyTorch's form).
-type SGD[F Float] struct {
-	Step, Momentum float64
-	velocity       []F
+// NewOptimiser reads a run file's block.
+func NewOptimiser(l config.Local) (Optimiser, error) {
+	switch l.Optimiser {
+	case "", "sgd":
+		return Optimiser{}, nil
+	case "momentum":
+		if !(l.Momentum >= 0 && l.Momentum < 1) {
+			return Optimiser{}, fmt.Errorf("momentum %v; allowed: 0 or more, less than 1", l.Momentum)
+		}
+		return Optimiser{kind: momentum, decay: l.Momentum}, nil
+	case "adam":
+		for _, b := range []float64{l.Beta1, l.Beta2} {
+			if !(b >= 0 && b < 1) {
+				return Optimiser{}, fmt.Errorf("adam's betas %v and %v; allowed: 0 or more, less than 1", l.Beta1, l.Beta2)
+			}
+		}
+		return Optimiser{kind: adam, beta1: l.Beta1, beta2: l.Beta2}, nil
+	}
+	return Optimiser{}, fmt.Errorf("optimiser %q is not known; allowed: sgd, momentum, adam", l.Optimiser)
 }
 
-// Apply takes one step.
-func (s *SGD[F]) Apply(theta, grad []F) {
-	if s.Momentum == 0 {
-		kernel.Axpy(-F(s.Step), grad, theta)
+// Plain says that gradients move parameters as they are: theta -= step*gradient.
+func (o *Optimiser) Plain() bool { return o.kind == sgd }
+
+// restart forgets all earlier gradients.
+func (o *Optimiser) restart(n int) {
+	if o.kind == sgd {
 		return
 	}
-	if s.velocity == nil {
-		s.velocity = make([]F, len(theta))
+	o.steps = 0
+	if len(o.first) != n {
+		o.first, o.second = make([]float64, n), make([]float64, n)
 	}
-	kernel.Scale(s.velocity, F(s.Momentum), s.velocity)
-	kernel.Axpy(1, grad, s.velocity)
-	kernel.Axpy(-F(s.Step), s.velocity, theta)
+	clear(o.first)
+	clear(o.second)
 }
 
-// Adam is Kingma and Ba's (2015), with their bias correction.
-type Adam[F Float] struct {
-	Step, Beta1, Beta2, Epsilon float64
-	first, second               []F
-	steps                       int
-}
-
-// NewAdam has the usual constants.
-func NewAdam[F Float](step float64) *Adam[F] {
-	return &Adam[F]{Step: step, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-}
-
-// Apply takes one step.
-func (a *Adam[F]) Apply(theta, grad []F) {
-	if a.first == nil {
-		a.first, a.second = make([]F, len(theta)), make([]F, len(theta))
+// move takes one step.
+func (o *Optimiser) move(theta, gradient []float64, step float64) {
+	switch o.kind {
+	case momentum:
+		for i, g := range gradient {
+			o.first[i] = o.decay*o.first[i] + g
+			theta[i] -= step * o.first[i]
+		}
+	case adam:
+		o.steps++
+		step /= 1 - math.Pow(o.beta1, float64(o.steps))
+		root := 1 / math.Sqrt(1-math.Pow(o.beta2, float64(o.steps)))
+		for i, g := range gradient {
+			o.first[i] = o.beta1*o.first[i] + (1-o.beta1)*g
+			o.second[i] = o.beta2*o.second[i] + (1-o.beta2)*g*g
+			theta[i] -= step * o.first[i] / (math.Sqrt(o.second[i])*root + adamEpsilon)
+		}
+	default:
+		for i, g := range gradient {
+			theta[i] -= step * g
+		}
 	}
-	a.steps++
-	step := F(a.Step / (1 - math.Pow(a.Beta1, float64(a.steps))))
-	root := F(1 / math.Sqrt(1-math.Pow(a.Beta2, float64(a.steps))))
-	b1, b2, eps := F(a.Beta1), F(a.Beta2), F(a.Epsilon)
-	for i, g := range grad {
-		a.first[i] = b1*a.first[i] + (1-b1)*g
-		a.second[i] = b2*a.second[i] + (1-b2)*g*g
-		theta[i] -= step * a.first[i] / (F(math.Sqrt(float64(a.second[i])))*root + eps)
-	}
-}
-
-// NewOptimiser builds one by its run file name.
-func NewOptimiser[F Float](name string, step, momentum float64) (Optimiser[F], error) {
-	switch name {
-	case "sgd":
-		return &SGD[F]{Step: step, Momentum: momentum}, nil
-	case "adam":
-		return NewAdam[F](step), nil
-	}
-	return nil, fmt.Errorf("optimiser %q is not known; allowed: sgd, adam", name)
 }

@@ -9,16 +9,8 @@ const scatter = 0.01
 // Scattered is the model with a random start: equal models of clusters could not be told
 // apart.
 func Scattered(m Model) Model {
-	switch l := m.(type) {
-	case SiloLinear:
-		if l.InitSD == 0 {
-			l.InitSD = scatter
-		}
-		return l
-	case Linear:
-		if l.InitSD == 0 {
-			l.InitSD = scatter
-		}
+	if l, ok := m.(Linear); ok && l.InitSD == 0 {
+		l.InitSD = scatter
 		return l
 	}
 	return m

@@ -33,6 +33,3 @@ func Layers(m Model) []Span {
 	}
 	return []Span{{"all", 0, m.Parameters()}}
 }
-
-// Views names the parts of the parameter vector.
-func (p *pictureModel) Views() []View { return p.net.Views() }

@@ -143,7 +143,7 @@ func (j *ownJudge) adopted(worker, i int) []float64 {
 }
 
 func (j *ownJudge) score(worker, i int) {
-	j.losses[i], j.wrong[i], j.s.errs[i] = j.s.learners[worker].(model.SiloLearner).Judge(j.adopted(worker, i), j.held[i])
+	j.losses[i], j.wrong[i], j.s.errs[i] = j.s.learners[worker].Judge(j.adopted(worker, i), j.held[i])
 }
 
 func (j *ownJudge) close(p *progress) error {
@@ -173,7 +173,7 @@ func (j *ownJudge) trained() (float64, error) {
 	losses := make([]float64, len(s.participants))
 	s.pool.Each(len(losses), func(worker, i int) {
 		p := &s.participants[i]
-		losses[i], _, s.errs[i] = s.learners[worker].(model.SiloLearner).Judge(j.adopted(worker, i), p.Standardised(&s.federation.Train[i]))
+		losses[i], _, s.errs[i] = s.learners[worker].Judge(j.adopted(worker, i), p.Standardised(&s.federation.Train[i]))
 	})
 	sum, total := 0.0, 0.0
 	for i, l := range losses {

@@ -114,7 +114,12 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		s.spent = make([]spending, k)
 	}
 	for range workers {
-		s.learners = append(s.learners, m.Learner())
+		learner, err := m.Learner()
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.learners = append(s.learners, learner)
 	}
 	for i := range s.participants {
 		s.examples += federation.Train[i].Len()

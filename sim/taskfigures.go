@@ -1,8 +1,9 @@
 package sim
 
 import (
+	"errors"
+
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // taskFigures are the metrics of the task, over what the judge asks.
@@ -10,29 +11,23 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 	if s.federation.Shape().Classes == 0 {
 		return nil
 	}
-	wrong, total := make([]int, jobs), 0
+	wrong, sizes, errs := make([]int, jobs), make([]int, jobs), make([]error, jobs)
 	s.each(jobs, func(worker, i int) {
 		theta, held, err := s.judge.judged(worker, i)
 		if err == nil {
-			if l, ok := s.learners[worker].(*model.PictureLearner); ok {
-				var right int
-				right, err = l.Right(theta, held)
-				wrong[i] = held.Len() - right
-			} else if l, ok := s.learners[worker].(model.SiloLearner); ok {
-				_, wrong[i], err = l.Judge(theta, held)
-			}
+			_, wrong[i], err = s.learners[worker].Judge(theta, held)
+			sizes[i] = held.Len()
 		}
-		s.errs[i] = err
+		errs[i] = err
 	})
-	if err := s.firstError(min(jobs, len(s.errs))); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	sum := 0
+	var sum, total float64
 	for i := range jobs {
-		_, held, _ := s.judge.judged(0, i)
-		sum, total = sum+wrong[i], total+held.Len()
+		sum, total = sum+float64(wrong[i]), total+float64(sizes[i])
 	}
-	m.Error = numberIf(true, float64(sum)/float64(total))
-	m.Accuracy = &Figure{Value: event.Number(1 - float64(sum)/float64(total))}
+	m.Error = numberIf(true, sum/total)
+	m.Accuracy = &Figure{Value: event.Number(1 - sum/total)}
 	return nil
 }

@@ -47,7 +47,7 @@ type trial struct {
 // bench is what one goroutine needs to make trials.
 type bench struct {
 	worker  *fl.Worker
-	learner model.SiloLearner
+	learner model.Learner
 	losses  []float64
 	out     []float64
 	entropy *mech.Entropy

@@ -115,7 +115,12 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 	t.workers = pool.New(o.workers())
 	t.memory, t.benches = make([]fl.Worker, o.workers()), make([]bench, o.workers())
 	for i := range t.benches {
-		t.benches[i] = bench{worker: &t.memory[i], learner: m.Learner().(model.SiloLearner)} // NewSilo gives no others
+		learner, err := m.Learner()
+		if err != nil {
+			t.workers.Close()
+			return nil, err
+		}
+		t.benches[i] = bench{worker: &t.memory[i], learner: learner}
 	}
 	k := len(federation.Train)
 	t.pivot.silos = make([]fl.Participant, k)

@@ -12,7 +12,6 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/rng"
-	"github.com/coterie-fl/coterie/model"
 )
 
 func tuned(t *testing.T, p *Plan, o Options) Tuned {
@@ -174,7 +173,11 @@ func TestScore(t *testing.T) {
 	silo := &fl.Participant{ID: 0, Data: &tn.federation.Train[0]}
 	theta := make([]float64, tn.model.Parameters())
 	losses := make([]float64, silo.Data.Len())
-	if err := tn.model.Learner().(model.SiloLearner).Losses(losses, theta, silo.Data); err != nil {
+	l, err := tn.model.Learner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Losses(losses, theta, silo.Data); err != nil {
 		t.Fatal(err)
 	}
 	for _, noise := range []string{"simulated", fl.NoiseSeeded} {

@@ -69,7 +69,7 @@ func TestPythonInPlaceOfTheModel(t *testing.T) {
 		}
 		return out
 	}
-	want, got := respond(linear, rows), respond(tr.InPlaceOf(linear), tr.Client())
+	want, got := respond(linear, rows), respond(tr.InPlaceOf(linear, run.Algorithm.Local.Loss), tr.Client())
 	for i := range want {
 		if math.Abs(want[i]-got[i]) > 1e-5 { // float32 on the way
 			t.Errorf("Python trained %v, Go %v", got, want)
@@ -84,13 +84,17 @@ func TestPythonInPlaceOfTheModel(t *testing.T) {
 func TestPythonProtected(t *testing.T) {
 	rows := ward(t)
 	linear := model.Linear{Features: 2}
-	before, err := linear.Learner().Loss(make([]float64, 2), rows)
+	l, err := linear.Learner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := l.Loss(make([]float64, 2), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{trainer.ModeUpdate, trainer.ModePerExample} {
 		_, tr := python(t, mode)
-		h, err := trainer.NewHalf(tr, model.Descent{Epochs: 1, Step: 0.1})
+		h, err := trainer.NewHalf(tr, config.Local{Epochs: 1, Step: 0.1, Loss: "squared-error"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +105,7 @@ func TestPythonProtected(t *testing.T) {
 			}
 		}
 		// One update is buried in noise of its own size, a batch of fifty is not.
-		if after, err := linear.Learner().Loss(theta, rows); err != nil || mode == trainer.ModePerExample && after > before/2 || p.paid != 5 {
+		if after, err := l.Loss(theta, rows); err != nil || mode == trainer.ModePerExample && after > before/2 || p.paid != 5 {
 			t.Errorf("%s: error %v, before %v; paid %d times", mode, after, before, p.paid)
 		}
 	}
@@ -113,7 +117,7 @@ func TestFailureReachesTheMethod(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Local.Loss = "rmse" // the example refuses it
-	g, err := fl.NewGroup(run, tr.InPlaceOf(model.Linear{Features: 2}))
+	g, err := fl.NewGroup(run, tr.InPlaceOf(model.Linear{Features: 2}, run.Algorithm.Local.Loss))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // Purse pays for releases before noise is drawn; a participant's purse in package
@@ -20,7 +20,7 @@ type Purse interface {
 type Half struct {
 	trainer  *Trainer
 	spec     Spec
-	descent  model.Descent
+	local    config.Local
 	release  event.Release
 	entropy  *mech.Entropy
 	steps    mech.Steps
@@ -30,12 +30,12 @@ type Half struct {
 	diverged error // why a model went back as it came, since Failure was called last
 }
 
-// NewHalf prepares the half of a trainer whose mode is not method. Descent is what
+// NewHalf prepares the half of a trainer whose mode is not method. Local is what
 // the plan says about local training.
-func NewHalf(t *Trainer, d model.Descent) (*Half, error) {
+func NewHalf(t *Trainer, local config.Local) (*Half, error) {
 	s := t.spec
 	h := &Half{
-		trainer: t, spec: s, descent: d, entropy: mech.SystemEntropy(),
+		trainer: t, spec: s, local: local, entropy: mech.SystemEntropy(),
 		theta: make([]float64, t.parameters), noised: make([]int64, t.parameters),
 	}
 	gaussian := mech.Gaussian{Multiplier: s.Noise}
@@ -148,7 +148,7 @@ func (h *Half) Respond(round int, base []float64, purse Purse, out []float64) er
 // update is the Gaussian mechanism on one vector: under replace-one its
 // sensitivity is twice the clip, which the accountant applies.
 func (h *Half) update(paid *mech.Paid) error {
-	delta, err := h.trainer.train(h.descent, h.theta)
+	delta, err := h.trainer.train(h.local, h.theta)
 	if err != nil { // the trainer keeps the reason
 		delta = make([]float64, len(h.theta))
 	}
@@ -238,7 +238,7 @@ func (h *Half) addNoised(scale float64) {
 // attest has the trainer draw its noise while it trains; if it fails, the round's
 // model goes back as it came.
 func (h *Half) attest() {
-	delta, err := h.trainer.train(h.descent, h.theta)
+	delta, err := h.trainer.train(h.local, h.theta)
 	if err != nil {
 		return // the trainer keeps the reason
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/model"
 )
 
 type purseStub struct {
@@ -42,7 +42,7 @@ func newHalf(t *testing.T, s Spec, n int) *Half {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tr.Close() })
-	h, err := NewHalf(tr, model.Descent{Epochs: 1, Step: 0.1})
+	h, err := NewHalf(tr, config.Local{Epochs: 1, Step: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}

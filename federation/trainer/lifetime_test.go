@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/config"
 )
 
 // TestForksAreKilled: in the child's group and outside of it, with the child alive
@@ -36,7 +36,7 @@ func TestForksAreKilled(t *testing.T) {
 			defer tr.Close()
 			answered := make(chan error)
 			go func() {
-				_, err := tr.train(model.Descent{}, ones(3))
+				_, err := tr.train(config.Local{}, ones(3))
 				answered <- err
 			}()
 			if name == "forks away and hangs" {
@@ -144,7 +144,7 @@ func TestContextEndsTheChild(t *testing.T) {
 		if name == "hangs" {
 			answered := make(chan error)
 			go func() {
-				_, err := tr.train(model.Descent{}, ones(3))
+				_, err := tr.train(config.Local{}, ones(3))
 				answered <- err
 			}()
 			cancel()

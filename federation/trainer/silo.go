@@ -19,22 +19,22 @@ type gradientSum struct {
 // Gradient asks for every example's gradient, and clips, sums and noises here: methods
 // that protect single examples work with a trainer as with a model. Noise must be
 // exact. If the trainer fails, the gradient is noise alone, and Failure says so.
-func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s model.SiloStep) error {
+func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s *model.Step) error {
 	t := l.trainer
 	switch {
 	case len(dst) != t.parameters || len(theta) != t.parameters:
 		return fmt.Errorf("trainer: %d values and %d parameters for a model of %d", len(dst), len(theta), t.parameters)
 	case s.Shift != nil && len(s.Shift) != t.parameters:
 		return fmt.Errorf("trainer: a shift of %d values for %d parameters", len(s.Shift), t.parameters)
-	case s.Steps == nil && s.Clip == 0:
+	case s.Paid == nil && s.Clip == 0:
 		l.plain(dst, theta, batch)
 		return nil
-	case s.Steps == nil || !s.Steps.Exact() || s.Divisor < 1:
+	case s.Paid == nil || !s.Paid.Exact() || s.Divisor < 1:
 		return fmt.Errorf("trainer: divisor %d; a trainer's gradients are protected with exact noise (privacy.noise) or not at all", s.Divisor)
 	}
 	x := &l.steps
-	if !s.Steps.Fits(x.sum, t.parameters) {
-		sum, err := s.Steps.NewSum(t.parameters)
+	if !s.Paid.Fits(x.sum, t.parameters) {
+		sum, err := s.Paid.NewSum(t.parameters)
 		if err != nil {
 			return fmt.Errorf("trainer: %w", err)
 		}
@@ -44,7 +44,7 @@ func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s 
 	if err := l.sumGradients(theta, batch, s); err != nil {
 		x.sum.Reset() // the trainer keeps the reason
 	}
-	if err := s.Steps.Release(x.noised, x.sum); err != nil {
+	if err := s.Paid.Release(x.noised, x.sum); err != nil {
 		return fmt.Errorf("trainer: %w", err)
 	}
 	x.sum.Lattice().Float(dst, x.noised)
@@ -55,7 +55,7 @@ func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s 
 }
 
 // sumGradients adds a batch's clipped gradients up.
-func (l *learner) sumGradients(theta []float64, batch []int, s model.SiloStep) error {
+func (l *learner) sumGradients(theta []float64, batch []int, s *model.Step) error {
 	if l.trainer.hasFailed() {
 		return errPending
 	}
@@ -68,7 +68,7 @@ func (l *learner) sumGradients(theta []float64, batch []int, s model.SiloStep) e
 		for i, v := range s.Shift {
 			gradient[i] += v
 		}
-		clipped, err := mech.Clip(gradient, s.Steps.Clip())
+		clipped, err := mech.Clip(gradient, s.Paid.Clip())
 		if err != nil {
 			return err
 		}
@@ -95,6 +95,11 @@ func (l *learner) plain(dst, theta []float64, batch []int) {
 	if err != nil {
 		clear(dst)
 	}
+}
+
+// Outputs are not among what a trainer tells.
+func (l *learner) Outputs(dst, _ []float64, _ *data.Client) ([]float64, int, error) {
+	return dst, 0, errors.New("trainer: it tells losses, no outputs")
 }
 
 // Judge is the trainer's loss and its number of wrong answers.

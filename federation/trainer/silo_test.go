@@ -38,28 +38,35 @@ func oneStep(t *testing.T, clip, noise float64, e *mech.Entropy) *mech.Steps {
 func TestGradientsAsTheModelHasThem(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
 	rows := ward(t)
-	linear := model.SiloLinear{Linear: model.Linear{Features: 2}}
+	linear := model.Linear{Features: 2, Loss: model.HalfSquaredError}
 	gradient := func(m model.Model, clip float64) []float64 {
 		family := rng.NewFamily(5, "test")
-		step := model.SiloStep{Divisor: 10}
+		step := &model.Step{Divisor: 10}
 		if clip > 0 { // so small that all are clipped: the example's loss is twice as steep
-			step.Steps = oneStep(t, clip, 2, mech.NewEntropy(family.Stream(1, 1)))
+			step.Paid = oneStep(t, clip, 2, mech.NewEntropy(family.Stream(1, 1)))
 			step.Shift = []float64{0, 0}
 		}
 		dst := make([]float64, 2)
-		if err := m.Learner().(model.SiloLearner).Gradient(dst, []float64{1, -1}, rows, []int{3, 4, 7, 150}, step); err != nil {
+		l, err := m.Learner()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Gradient(dst, []float64{1, -1}, rows, []int{3, 4, 7, 150}, step); err != nil {
 			t.Fatal(err)
 		}
 		return dst
 	}
-	want, got := gradient(linear, 1e-3), gradient(tr.InPlaceOf(linear), 1e-3)
-	plain, twice := gradient(linear, 0), gradient(tr.InPlaceOf(linear), 0)
+	want, got := gradient(linear, 1e-3), gradient(tr.InPlaceOf(linear, "squared-error"), 1e-3)
+	plain, twice := gradient(linear, 0), gradient(tr.InPlaceOf(linear, "squared-error"), 0)
 	for i := range want {
 		if math.Abs(got[i]-want[i]) > 1e-8 || math.Abs(twice[i]-2*plain[i]) > 1e-5 {
 			t.Errorf("protected %v, want %v; plain %v, want twice %v", got, want, twice, plain)
 		}
 	}
-	l := tr.InPlaceOf(linear).Learner().(model.SiloLearner)
+	l, err := tr.InPlaceOf(linear, "squared-error").Learner()
+	if err != nil {
+		t.Fatal(err)
+	}
 	losses, rmse := make([]float64, rows.Len()), 0.0
 	if err := l.Losses(losses, []float64{1, -1}, rows); err != nil {
 		t.Fatal(err)
@@ -74,7 +81,7 @@ func TestGradientsAsTheModelHasThem(t *testing.T) {
 	if math.Abs(math.Sqrt(rmse)-loss) > 1e-5 || loss == 0 || wrong != 0 {
 		t.Errorf("losses have the root mean %v, the trainer says %v, %d wrong", math.Sqrt(rmse), loss, wrong)
 	}
-	if err := l.Gradient(make([]float64, 2), []float64{1, -1}, rows, nil, model.SiloStep{Clip: 1, Divisor: 1}); err == nil {
+	if err := l.Gradient(make([]float64, 2), []float64{1, -1}, rows, nil, &model.Step{Clip: 1, Divisor: 1}); err == nil {
 		t.Error("clipping without exact noise was taken")
 	}
 }
@@ -87,7 +94,7 @@ func TestSiloMethodWithATrainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := fl.New(run, tr.InPlaceOf(model.SiloLinear{Linear: model.Linear{Features: 2}}), 3)
+	a, err := fl.New(run, tr.InPlaceOf(model.Linear{Features: 2, Loss: model.HalfSquaredError}, run.Algorithm.Local.Loss), 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // ErrTrainer is wrapped by everything that a child process did wrong.
@@ -107,22 +107,14 @@ func (t *Trainer) ready() error {
 	return t.start()
 }
 
-func (t *Trainer) train(d model.Descent, theta []float64) ([]float64, error) {
+// train fetches the update of a local training: what the plan says of it is for the
+// trainer to follow.
+func (t *Trainer) train(l config.Local, theta []float64) ([]float64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q := request{Op: "train", Epochs: d.Epochs, Step: d.Step, Batch: d.Batch, Loss: lossName(d.Loss)}
+	q := request{Op: "train", Epochs: l.Epochs, Step: l.Step, Batch: l.Batch, Loss: l.Loss}
 	if _, err := t.ask(q, theta, t.delta); err != nil {
 		return nil, err
 	}
 	return t.delta, nil
-}
-
-func lossName(l model.Loss) string {
-	switch l {
-	case model.RMSE:
-		return "rmse"
-	case model.CrossEntropy:
-		return "cross-entropy"
-	}
-	return "squared-error"
 }

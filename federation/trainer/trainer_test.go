@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/config"
 )
 
 // checkLeaks fails if goroutines or open files are left when the test ends.
@@ -50,7 +50,7 @@ func TestGoodTrainer(t *testing.T) {
 	}
 	defer tr.Close()
 	theta := ones(testParameters)
-	delta, err := tr.train(model.Descent{Epochs: 1, Step: 0.1}, theta)
+	delta, err := tr.train(config.Local{Epochs: 1, Step: 0.1}, theta)
 	if err != nil || delta[6] != 7 || len(delta) != testParameters {
 		t.Fatalf("update %v, %v", delta[:10], err)
 	}
@@ -76,7 +76,7 @@ func TestGoodTrainer(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.train(model.Descent{}, theta); !errors.Is(err, ErrTrainer) {
+	if _, err := tr.train(config.Local{}, theta); !errors.Is(err, ErrTrainer) {
 		t.Errorf("a closed trainer answered: %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestContained(t *testing.T) {
 			tr, err := Start(context.Background(), spec, testParameters)
 			if err == nil {
 				defer tr.Close()
-				_, err = tr.train(model.Descent{Epochs: 1}, ones(testParameters))
+				_, err = tr.train(config.Local{Epochs: 1}, ones(testParameters))
 			}
 			if !errors.Is(err, ErrTrainer) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v\nwant %q", err, c.want)
@@ -161,7 +161,7 @@ func TestFloodsDoNotHarm(t *testing.T) {
 		}
 		var errs [2]error
 		for i := range errs {
-			_, errs[i] = tr.train(model.Descent{Epochs: 1}, theta)
+			_, errs[i] = tr.train(config.Local{Epochs: 1}, theta)
 		}
 		if errs[0] != nil || (errs[1] != nil) != (name == "floods stdout") {
 			t.Errorf("%s: %v", name, errs)
@@ -178,7 +178,7 @@ func TestRestartsAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if _, err := tr.train(model.Descent{}, ones(3)); err == nil {
+	if _, err := tr.train(config.Local{}, ones(3)); err == nil {
 		t.Fatal("NaN passed")
 	}
 	if loss, _, err := tr.loss(ones(3)); err == nil || tr.child != nil {

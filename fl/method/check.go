@@ -66,6 +66,9 @@ func checkLambda(c *config.Checker, run config.Run) {
 		c.Require(auto || l >= 0, "algorithm.lambda", "is %q; allowed: 0 or more, inf, auto", a.Lambda)
 		c.Require(!auto || run.Privacy.Protects == "example", "algorithm.lambda",
 			"is auto, which balances what participants have apart with the noise of their steps, and under privacy.protects %s steps have none; allowed: a number", run.Privacy.Protects)
+		c.Require(!auto || a.Local.Optimiser == "sgd" && a.Local.Schedule == "constant", "algorithm.lambda",
+			"is auto, which reads curvature and noise off plain steps of one size, but algorithm.local has optimiser %s and schedule %s; allowed: a number, or sgd and constant",
+			a.Local.Optimiser, a.Local.Schedule)
 		if a.Prox == "server" || auto {
 			return
 		}

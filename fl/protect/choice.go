@@ -84,7 +84,7 @@ func bestOf(l model.Learner, s config.Selection, n int, models []float64, c *dat
 	}
 	loss = math.Inf(1)
 	for j := 0; (j+1)*n <= len(models); j++ {
-		_, wrong, err := l.(model.SiloLearner).Judge(models[j*n:(j+1)*n], c)
+		_, wrong, err := l.Judge(models[j*n:(j+1)*n], c)
 		if err != nil {
 			return loss, chosen, err
 		}

@@ -193,8 +193,8 @@ func (m *client) Spend(p *fl.Participant) (account.Guarantee, *account.Guarantee
 func (m *client) Describe(*fl.Privacy) {}
 
 func (m *client) Guard() (fl.Guard, error) {
-	t, err := m.trainer()
-	return &clientGuard{trainer: t, m: m}, err
+	g := &clientGuard{m: m}
+	return g, m.ready(&g.trainer)
 }
 
 // clientGuard trains without noise and sends the update, clipped.

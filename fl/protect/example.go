@@ -16,6 +16,7 @@ func init() {
 		Name: "example", Words: "single examples, by clipping and noise in every step (DP-SGD)",
 		Settings: func(run *config.Run) {
 			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
+			run.Algorithm.Local.Remainder = "drop"
 			if run.Algorithm.Selection.Rule == "best" {
 				run.Algorithm.Selection.Rule, run.Algorithm.Selection.Share = "private", 0.1
 			}
@@ -34,22 +35,24 @@ type example struct {
 	cfg     config.Algorithm
 	privacy config.Privacy
 	outline fl.Outline
-	moments *moments // nil: features are scaled by others, or not at all
+	pass    model.Pass // what every worker's begins as
+	moments *moments   // nil: features are scaled by others, or not at all
 
 	noise, batches, choice rng.Family
 }
 
 func newExample(s fl.Setup, o fl.Outline) (fl.Protection, error) {
-	if _, ok := s.Model.Learner().(model.SiloLearner); !ok {
-		return nil, fmt.Errorf("model.kind: this model cannot clip single examples' gradients, which privacy.protects example needs")
+	pass, err := model.NewPass(s.Run.Algorithm.Local, s.Run.Algorithm.Rounds)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm.local: %w", err)
 	}
 	e := &example{
+		pass:  pass,
 		Setup: s, n: s.Parameters, cfg: s.Run.Algorithm, privacy: s.Run.Privacy, outline: o,
 		noise:   rng.NewFamily(s.Run.Seed, "noise"),
 		batches: rng.NewFamily(s.Run.Seed, "batches"),
 		choice:  rng.NewFamily(s.Run.Seed, "cluster choice"),
 	}
-	var err error
 	e.moments, err = newMoments(s.Run)
 	return e, err
 }

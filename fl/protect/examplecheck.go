@@ -23,7 +23,8 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
 	s, _ := data.ShapeOf(run.Data)
 	c.Require(o.Models == 1 || s.Classes > 0 || a.Selection.Score != "error", "algorithm.selection.score", "is %q, but the answers are values; allowed: loss", a.Selection.Score)
-	c.Require(a.Local.Loss != "rmse", "algorithm.local.loss", "is rmse, whose root couples all examples of a batch, so that single ones cannot be clipped; allowed: the others")
+	c.Require(a.Local.Loss != "rmse", "algorithm.local.loss", "is rmse, a root over all examples and no sum over them, so that single examples cannot be clipped; allowed: the other losses")
+	c.Require(a.Local.Remainder != "keep", "algorithm.local.remainder", "is keep, but every step that is paid for has the same batch size; allowed: drop")
 	checkRelation(c, run)
 	checkMoments(c, run)
 	seen := map[string]bool{}

@@ -14,9 +14,8 @@ import (
 // it is private, and can be sent and kept as it is.
 type exampleGuard struct {
 	*example
-	learner model.SiloLearner
-	grad    []float64
-	shift   []float64
+	learner model.Learner
+	pass    model.Pass
 	losses  []float64
 	keyed   rng.Stream
 	drawn   rng.Stream
@@ -29,11 +28,11 @@ type exampleGuard struct {
 
 // Guard has the memory of one worker.
 func (e *example) Guard() (fl.Guard, error) {
-	// Two workers' small vectors must not share a cache line.
-	room := max(e.n, 32)
-	g := &exampleGuard{
-		example: e, learner: e.Model.Learner().(model.SiloLearner), // newExample asked
-		grad: make([]float64, e.n, room), shift: make([]float64, e.n, room), entropy: mech.SystemEntropy(),
+	g := &exampleGuard{example: e, pass: e.pass, entropy: mech.SystemEntropy()}
+	g.pass.Pull.Inside = e.cfg.Prox == "inside"
+	var err error
+	if g.learner, err = e.Model.Learner(); err != nil {
+		return nil, err
 	}
 	if e.privacy.Noise != "simulated" {
 		g.exact = mech.SystemEntropy()
@@ -77,6 +76,7 @@ func (g *exampleGuard) Open(b *fl.Broadcast, p *fl.Participant) (bool, error) {
 // Train makes one pass's steps. A regulariser costs no privacy outside the clip: it
 // depends on models that are private already (DESIGN, erratum 12).
 func (g *exampleGuard) Train(b *fl.Broadcast, p *fl.Participant, theta, centre []float64, reg fl.Pull) error {
+	g.pass.At(b.Round)
 	if err := g.descend(p, theta, reg); err != nil {
 		return err
 	}
@@ -88,58 +88,23 @@ func (g *exampleGuard) Train(b *fl.Broadcast, p *fl.Participant, theta, centre [
 }
 
 func (g *exampleGuard) descend(p *fl.Participant, theta []float64, reg fl.Pull) error {
-	plan := &p.Plan
-	step := model.SiloStep{Divisor: plan.Batch}
+	plan, pass := &p.Plan, &g.pass
+	pass.Divisor, pass.Count, pass.Blank = plan.Batch, plan.Pass, p.Blank
+	pass.Pull.Slope, pass.Pull.Offset = reg.Slope, reg.Offset
+	pass.Paid, pass.Sampler = nil, nil
 	if plan.Private() {
-		step.Steps = &g.steps
-	} else if err := g.sampler.Open(plan.Drawn, plan.Rate, plan.Batch, g.entropy); err != nil {
-		return err
+		pass.Paid = &g.steps
+	} else {
+		pass.Sampler = &g.sampler
+		if err := g.sampler.Open(plan.Drawn, plan.Rate, plan.Batch, g.entropy); err != nil {
+			return err
+		}
 	}
 	mine := p.Data
 	if p.Blank { // nothing is read of what may be the very fault
 		mine = &data.Client{Rows: data.Rows{Features: p.Data.Features}, Pictures: data.Pictures{Images: p.Data.Images}}
 	}
-	inside := reg.Offset != nil && g.cfg.Prox == "inside" && plan.Private()
-	if inside {
-		step.Shift = g.shift
-	}
-	for range plan.Pass {
-		batch, err := g.batch(p, step.Steps)
-		if err != nil {
-			return err
-		}
-		if inside {
-			for i, v := range theta {
-				step.Shift[i] = reg.Slope*v + reg.Offset[i]
-			}
-		}
-		if err := g.learner.Gradient(g.grad, theta, mine, batch, step); err != nil {
-			return err
-		}
-		if reg.Offset != nil && !inside {
-			for i, v := range theta {
-				g.grad[i] += reg.Slope*v + reg.Offset[i]
-			}
-		}
-		for i, d := range g.grad {
-			theta[i] -= plan.StepSize * d
-		}
-	}
-	return nil
-}
-
-// batch draws the examples of the next step, as the plan says: none, if what the
-// examples say must not count. The result is valid until the next call.
-func (g *exampleGuard) batch(p *fl.Participant, steps *mech.Steps) ([]int, error) {
-	switch {
-	case steps != nil && p.Blank:
-		return nil, steps.Blank()
-	case steps != nil:
-		return steps.Batch(p.Data.Len())
-	case p.Blank:
-		return nil, nil
-	}
-	return g.sampler.Batch(p.Data.Len())
+	return g.learner.Train(theta, mine, pass)
 }
 
 // Send sends the model as it is: every step of it is noised.

@@ -43,8 +43,8 @@ var bareRelease = event.Release{
 }
 
 func (q *nothing) Guard() (fl.Guard, error) {
-	t, err := q.trainer()
-	return &openGuard{t}, err
+	g := new(openGuard)
+	return g, q.ready(&g.trainer)
 }
 
 func (q *nothing) Price(*fl.Broadcast) (event.Release, bool, error) { return bareRelease, true, nil }

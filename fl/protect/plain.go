@@ -19,17 +19,18 @@ type plain struct {
 	n       int
 	cfg     config.Algorithm
 	outline fl.Outline
-	descent model.Descent
+	pass    model.Pass // what every worker's begins as
 	family  rng.Family // of batches
 }
 
 func newPlain(s fl.Setup, o fl.Outline) (plain, error) {
-	descent, err := model.NewDescent(s.Run.Algorithm.Local)
+	pass, err := model.NewPass(s.Run.Algorithm.Local, s.Run.Algorithm.Rounds)
 	if err != nil {
 		return plain{}, fmt.Errorf("algorithm.local: %w", err)
 	}
+	pass.Single = true
 	return plain{
-		Setup: s, n: s.Parameters, cfg: s.Run.Algorithm, outline: o, descent: descent,
+		Setup: s, n: s.Parameters, cfg: s.Run.Algorithm, outline: o, pass: pass,
 		family: rng.NewFamily(s.Run.Seed, "batches"),
 	}, nil
 }
@@ -40,8 +41,7 @@ func (q *plain) Prepare(p *fl.Participant) error {
 	return settleBatches(&p.Plan, p, q.cfg, q.outline, p.Data.Len())
 }
 
-// settleBatches settles batches and steps for a public size: the last, smaller batch of
-// an epoch is dropped.
+// settleBatches settles batches and steps for a public size.
 func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Outline, size int) error {
 	if size < 1 {
 		return fmt.Errorf("it has no examples")
@@ -54,7 +54,11 @@ func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Ou
 		plan.Weight = float64(p.Data.Len())
 	}
 	plan.Rate = float64(plan.Batch) / float64(size)
-	plan.Steps = size / plan.Batch * plan.Epochs
+	each := size / plan.Batch
+	if a.Local.Remainder == "keep" {
+		each = (size + plan.Batch - 1) / plan.Batch
+	}
+	plan.Steps = each * plan.Epochs
 	plan.Pass = plan.Steps / o.Passes
 	return nil
 }
@@ -77,17 +81,20 @@ type trainer struct {
 	some    data.Client // what they make up
 	mine    *data.Client
 
-	entropy *mech.Entropy
+	pass    model.Pass
+	entropy *mech.Entropy // of equal batches; nil: the last one of an epoch may be smaller
 	sampler mech.Sampler
-	grad    []float64
 }
 
-func (q *plain) trainer() (trainer, error) {
-	t := trainer{q: q, learner: q.Model.Learner()}
-	if q.Run.Data.OfSilos() {
-		t.entropy = mech.SystemEntropy()
+// ready gives the trainer its memory. It must not move afterwards.
+func (q *plain) ready(t *trainer) (err error) {
+	t.q, t.pass = q, q.pass
+	t.pass.Shuffle = &t.batches
+	if q.cfg.Local.Remainder == "drop" {
+		t.entropy, t.pass.Sampler = mech.SystemEntropy(), &t.sampler
 	}
-	return t, nil
+	t.learner, err = q.Model.Learner()
+	return err
 }
 
 // begin draws what the participant chooses by and trains on in a round: all it has, or a
@@ -96,7 +103,7 @@ func (t *trainer) begin(b *fl.Broadcast, p *fl.Participant) {
 	t.mine = p.Data
 	limit, all := t.q.cfg.Local.Limit, p.Data.Len()
 	some := limit > 0 && limit < all && p.Data.Images != nil
-	if some || (t.q.descent.Batch > 0 && t.q.descent.Batch < all) || t.entropy != nil {
+	if some || (t.q.pass.Batch > 0 && t.q.pass.Batch < all) || t.entropy != nil {
 		t.batches.Key(&t.q.family, b.Round, p.ID)
 	}
 	if t.entropy != nil {
@@ -134,6 +141,7 @@ func (t *trainer) Train(b *fl.Broadcast, p *fl.Participant, theta, centre []floa
 		copy(theta, centre)
 		return nil
 	}
+	t.pass.At(b.Round)
 	if err := t.descend(p, theta, reg); err != nil {
 		copy(theta, centre)
 		p.Mishap = fmt.Errorf("round %d, participant %d: local training failed: %w", b.Round+1, p.ID, err)
@@ -142,35 +150,14 @@ func (t *trainer) Train(b *fl.Broadcast, p *fl.Participant, theta, centre []floa
 }
 
 func (t *trainer) descend(p *fl.Participant, theta []float64, reg fl.Pull) error {
-	if reg.Offset == nil && !t.q.Run.Data.OfSilos() {
-		return t.learner.Train(t.q.descent, theta, t.mine, &t.batches)
-	}
-	plan := &p.Plan
-	if err := t.sampler.Open(plan.Drawn, plan.Rate, plan.Batch, t.entropy); err != nil {
-		return err
-	}
-	if t.grad == nil {
-		t.grad = make([]float64, t.q.n, max(t.q.n, 32))
-	}
-	learner := t.learner.(model.SiloLearner)
-	for range plan.Pass {
-		batch, err := t.sampler.Batch(p.Data.Len())
-		if err != nil {
+	t.pass.Pull = reg
+	if t.entropy != nil {
+		t.pass.Count = p.Plan.Pass
+		if err := t.sampler.Open(event.Shuffle, p.Plan.Rate, p.Plan.Batch, t.entropy); err != nil {
 			return err
 		}
-		if err := learner.Gradient(t.grad, theta, t.mine, batch, model.SiloStep{Divisor: plan.Batch}); err != nil {
-			return err
-		}
-		if reg.Offset != nil {
-			for i, v := range theta {
-				t.grad[i] += reg.Slope*v + reg.Offset[i]
-			}
-		}
-		for i, g := range t.grad {
-			theta[i] -= plan.StepSize * g
-		}
 	}
-	return nil
+	return t.learner.Train(theta, t.mine, &t.pass)
 }
 
 // finite puts a public vector in the place of one that left the finite numbers.

@@ -99,8 +99,8 @@ func (u *update) Announce(b *fl.Broadcast) error {
 
 // Guard has the memory of one worker.
 func (u *update) Guard() (fl.Guard, error) {
-	t, err := u.trainer()
-	return &updateGuard{trainer: t, update: u, delta: make([]float64, 0, max(u.n, 32)), bounded: make([]bounded, len(u.layers))}, err
+	g := &updateGuard{update: u, delta: make([]float64, 0, max(u.n, 32)), bounded: make([]bounded, len(u.layers))}
+	return g, u.ready(&g.trainer)
 }
 
 // Spend is what the releases lose at their radii.

@@ -75,14 +75,18 @@ func whoGains(l *lab.Lab) ([]study.Row, error) {
 		s.Close()
 	}
 	m := model.Linear{Features: 2, Intercept: true}
-	learner, n := m.Learner(), m.Parameters()
-	alone := model.Descent{Step: 0.1, Epochs: 300, Loss: model.SquaredError}
+	n := m.Parameters()
+	learner, err := m.Learner()
+	if err != nil {
+		return nil, err
+	}
+	alone := &model.Pass{StepSize: 0.1, Epochs: 300}
 	for u := range trained[1].federation.Validation {
 		c := &trained[1].federation.Validation[u]
 		half := c.Rows.Len() / 2
 		first := &data.Client{Rows: data.Rows{X: c.X[:half*2], Y: c.Y[:half], Features: 2}}
 		own := make([]float64, n)
-		if err := learner.Train(alone, own, first, nil); err != nil {
+		if err := learner.Train(own, first, alone); err != nil {
 			return nil, err
 		}
 		_, best, err := model.Best(learner, n, trained[2].hypotheses, first)

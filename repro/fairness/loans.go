@@ -154,7 +154,11 @@ func loan(l *lab.Lab, run config.Run) (loanCell, error) {
 	var rows fair.Rows
 	hypotheses := s.Returned()
 	m := model.Linear{Features: s.Federation().Features, Intercept: true}
-	learner, n := m.Learner(), m.Parameters()
+	n := m.Parameters()
+	learner, err := m.Learner()
+	if err != nil {
+		return loanCell{}, err
+	}
 	for u := range s.Federation().Validation {
 		c := &s.Federation().Validation[u]
 		_, best, err := model.Best(learner, n, hypotheses, c)

@@ -1,7 +1,7 @@
 package fairness
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -43,17 +43,28 @@ func pictureGroup(group int) string {
 	return "rotated"
 }
 
-// learnerOf is the run's network with memory of its own.
-func learnerOf(run config.Run, f *data.Federation) (*model.PictureLearner, int, error) {
+// learnerOf is the run's network, and the same with memory of its own.
+func learnerOf(run config.Run, f *data.Federation) (model.Model, model.Learner, error) {
 	m, err := model.Of(run, f.Shape())
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	l, ok := m.Learner().(*model.PictureLearner)
-	if !ok {
-		return nil, 0, fmt.Errorf("the run's model does not classify pictures")
+	l, err := m.Learner()
+	return m, l, err
+}
+
+// classify gives every picture of the client its class.
+func classify(l model.Learner, theta []float64, c *data.Client) ([]int, error) {
+	outputs, each, err := l.Outputs(nil, theta, c)
+	if err != nil {
+		return nil, err
 	}
-	return l, m.Parameters(), nil
+	classes := make([]int, c.Len())
+	for i := range classes {
+		own := outputs[i*each : (i+1)*each]
+		classes[i] = slices.Index(own, slices.Max(own))
+	}
+	return classes, nil
 }
 
 // judgePictures trains one run and measures its fairness on the held-out writers.
@@ -63,10 +74,11 @@ func judgePictures(l *lab.Lab, run config.Run) (pictureCell, error) {
 		return pictureCell{}, err
 	}
 	defer s.Close()
-	learner, n, err := learnerOf(run, s.Federation())
+	m, learner, err := learnerOf(run, s.Federation())
 	if err != nil {
 		return pictureCell{}, err
 	}
+	n := m.Parameters()
 	var rows fair.Rows
 	var out pictureCell
 	right := 0
@@ -77,7 +89,7 @@ func judgePictures(l *lab.Lab, run config.Run) (pictureCell, error) {
 		if err != nil {
 			return pictureCell{}, err
 		}
-		classes, err := learner.Classify(hypotheses[best*n:(best+1)*n], judge)
+		classes, err := classify(learner, hypotheses[best*n:(best+1)*n], judge)
 		if err != nil {
 			return pictureCell{}, err
 		}
@@ -123,7 +135,7 @@ func trainAlone(l *lab.Lab, run config.Run) (aloneCell, error) {
 	if err != nil {
 		return aloneCell{}, err
 	}
-	learner, n, err := learnerOf(run, f)
+	m, learner, err := learnerOf(run, f)
 	if err != nil {
 		return aloneCell{}, err
 	}
@@ -131,21 +143,22 @@ func trainAlone(l *lab.Lab, run config.Run) (aloneCell, error) {
 	if l.Scale == lab.Smoke {
 		epochs = 1
 	}
-	alone := model.Descent{Step: run.Algorithm.Local.Step, Epochs: epochs, Batch: 10, Loss: model.CrossEntropy}
+	alone := &model.Pass{StepSize: run.Algorithm.Local.Step, Epochs: epochs, Batch: 10, Single: true}
 	family := rng.NewFamily(run.Seed, "writers alone")
 	var out aloneCell
-	theta := make([]float64, n)
+	theta := make([]float64, m.Parameters())
 	for u := range f.Validation {
 		if err := l.Context.Err(); err != nil {
 			return aloneCell{}, err
 		}
 		choose, judge := halves(&f.Validation[u])
 		stream := family.Stream(0, u)
-		learner.Initialise(theta, stream)
-		if err := learner.Train(alone, theta, choose, stream); err != nil {
+		m.Initialise(theta, stream)
+		alone.Shuffle = stream
+		if err := learner.Train(theta, choose, alone); err != nil {
 			return aloneCell{}, err
 		}
-		classes, err := learner.Classify(theta, judge)
+		classes, err := classify(learner, theta, judge)
 		if err != nil {
 			return aloneCell{}, err
 		}

@@ -5,17 +5,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
-// paidSteps are steps that somebody has paid for, more than a test can take.
+// paidSteps are steps that somebody has paid for, more than a test can take, on
+// batches of everything.
 func paidSteps(tb testing.TB, clip, noise float64, from mech.Randomness) *mech.Steps {
 	tb.Helper()
-	rule := mech.StepRule{Clip: clip, Noise: noise, Sampling: event.Poisson, Rate: 1}
+	return sampledSteps(tb, mech.StepRule{Clip: clip, Noise: noise, Sampling: event.Poisson, Rate: 1}, stream("batches"), from)
+}
+
+// sampledSteps are the same by a rule, with batches from a source.
+func sampledSteps(tb testing.TB, rule mech.StepRule, batches *rng.Stream, from mech.Randomness) *mech.Steps {
+	tb.Helper()
 	paid, err := mech.NewPaid(event.Release{
 		Unit: exampleTerms.Unit, Relation: exampleTerms.Relation, Trust: exampleTerms.Trust, Claim: event.ClaimProved,
 		What: event.Repeated{Times: 1 << 40, Of: rule.Event(event.ClaimProved)},
@@ -24,26 +29,36 @@ func paidSteps(tb testing.TB, clip, noise float64, from mech.Randomness) *mech.S
 		tb.Fatal(err)
 	}
 	s := new(mech.Steps)
-	if err := s.Open(paid, rule, mech.SystemEntropy(), from); err != nil {
+	if err := s.Open(paid, rule, mech.NewEntropy(batches), from); err != nil {
 		tb.Fatal(err)
 	}
 	return s
 }
 
 // begin starts one of the steps, whose batch the test chooses itself.
-func begin(tb testing.TB, s SiloStep) SiloStep {
-	if s.Steps != nil {
-		if err := s.Steps.Blank(); err != nil {
+func begin(tb testing.TB, s Step) *Step {
+	if s.Paid != nil {
+		if err := s.Paid.Blank(); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return s
+	return &s
 }
 
-// siloRows are rows whose targets suit a loss.
-func siloRows(loss RowLoss, features, n int) *data.Client {
+// learnerOf is a model's learner.
+func learnerOf(tb testing.TB, m Model) Learner {
+	tb.Helper()
+	l, err := m.Learner()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// rowsFor are rows whose targets suit a loss.
+func rowsFor(loss Loss, features, n int) *data.Client {
 	c := &data.Client{Rows: someRows(features, n)}
-	if loss != HalfSquare {
+	if loss.ofClasses() {
 		for i, y := range c.Y {
 			c.Y[i] = 0
 			if y > 0 {
@@ -55,7 +70,7 @@ func siloRows(loss RowLoss, features, n int) *data.Client {
 }
 
 // trainingLoss is a second way to one row's training loss, from its definition.
-func trainingLoss(m SiloLinear, theta []float64, c *data.Client, i int) float64 {
+func trainingLoss(m Linear, theta []float64, c *data.Client, i int) float64 {
 	out := 0.0
 	for j := range m.Features {
 		out += theta[j] * c.X[i*m.Features+j]
@@ -64,7 +79,7 @@ func trainingLoss(m SiloLinear, theta []float64, c *data.Client, i int) float64 
 		out += theta[m.Features]
 	}
 	switch sign := 2*c.Y[i] - 1; m.Loss {
-	case Logistic:
+	case CrossEntropy:
 		return math.Log(1 + math.Exp(-sign*out))
 	case Hinge:
 		return math.Max(0, 1-sign*out)
@@ -74,7 +89,7 @@ func trainingLoss(m SiloLinear, theta []float64, c *data.Client, i int) float64 
 
 // slowSum is a second way to the clipped sum: every gradient by differences, then
 // shifted, then clipped.
-func slowSum(m SiloLinear, theta []float64, c *data.Client, batch []int, clip float64, shift []float64) []float64 {
+func slowSum(m Linear, theta []float64, c *data.Client, batch []int, clip float64, shift []float64) []float64 {
 	sum := make([]float64, len(theta))
 	for _, i := range batch {
 		g, norm := make([]float64, len(theta)), 0.0
@@ -100,19 +115,19 @@ func slowSum(m SiloLinear, theta []float64, c *data.Client, batch []int, clip fl
 	return sum
 }
 
-func TestSiloLinearGradients(t *testing.T) {
-	for _, loss := range []RowLoss{HalfSquare, Logistic, Hinge} {
+func TestLinearGradients(t *testing.T) {
+	for _, loss := range []Loss{HalfSquaredError, CrossEntropy, Hinge} {
 		for _, intercept := range []bool{false, true} {
-			m := SiloLinear{Linear: Linear{Features: 5, Intercept: intercept}, Loss: loss}
-			c := siloRows(loss, 5, 40)
+			m := Linear{Features: 5, Intercept: intercept, Loss: loss}
+			c := rowsFor(loss, 5, 40)
 			theta := normals[float64]("theta", m.Parameters(), 0.3)
-			l := m.Learner().(SiloLearner)
+			l := learnerOf(t, m)
 			got := make([]float64, len(theta))
 			for _, batch := range [][]int{{}, {3}, {8, 1, 30, 2, 39, 0, 17}} {
 				for _, shift := range [][]float64{nil, normals[float64]("shift", len(theta), 0.5)} {
 					for _, clip := range []float64{0, 0.5, 100} {
-						step := SiloStep{Clip: clip, Divisor: 7, Shift: shift}
-						if err := l.Gradient(got, theta, c, batch, step); err != nil {
+						step := Step{Clip: clip, Divisor: 7, Shift: shift}
+						if err := l.Gradient(got, theta, c, batch, &step); err != nil {
 							t.Fatal(err)
 						}
 						divisor := 7.0
@@ -133,22 +148,22 @@ func TestSiloLinearGradients(t *testing.T) {
 
 // One row more must not move a sum by more than the clip, whatever the row: this is
 // what all noise is measured by.
-func TestSiloStepsKeepTheirSensitivity(t *testing.T) {
-	m := SiloLinear{Linear: Linear{Features: 6, Intercept: true}}
-	c := siloRows(HalfSquare, 6, 20)
+func TestStepsKeepTheirSensitivity(t *testing.T) {
+	m := Linear{Features: 6, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 6, 20)
 	for j := range 6 {
 		c.X[j] = 1e3 // row 0 is far off
 	}
-	l := m.Learner().(SiloLearner)
+	l := learnerOf(t, m)
 	theta := normals[float64]("theta", 7, 1)
 	shift := normals[float64]("shift", 7, 5)
 	with, without := make([]float64, 7), make([]float64, 7)
-	moved := func(step SiloStep) float64 {
+	moved := func(step Step) float64 {
 		for _, v := range []struct {
 			dst   []float64
 			batch []int
 		}{{with, []int{0, 1, 2, 3}}, {without, []int{1, 2, 3}}} {
-			if err := l.Gradient(v.dst, theta, c, v.batch, step); err != nil {
+			if err := l.Gradient(v.dst, theta, c, v.batch, &step); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,12 +174,12 @@ func TestSiloStepsKeepTheirSensitivity(t *testing.T) {
 		return math.Sqrt(sum) * float64(step.Divisor)
 	}
 	for _, s := range [][]float64{nil, shift} {
-		if d := moved(SiloStep{Clip: 0.7, Divisor: 4, Shift: s}); d > 0.7+1e-9 || d < 0.69 {
+		if d := moved(Step{Clip: 0.7, Divisor: 4, Shift: s}); d > 0.7+1e-9 || d < 0.69 {
 			t.Errorf("one row moves the sum by %v, the clip is 0.7", d)
 		}
 	}
 	// Planted: a shift that is added to every row after it was clipped.
-	moved(SiloStep{Clip: 0.7, Divisor: 1})
+	moved(Step{Clip: 0.7, Divisor: 1})
 	planted := 0.0
 	for j, v := range shift {
 		d := (with[j] + 4*v) - (without[j] + 3*v)
@@ -175,13 +190,13 @@ func TestSiloStepsKeepTheirSensitivity(t *testing.T) {
 	}
 }
 
-func TestSiloNoiseHasItsScale(t *testing.T) {
-	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
-	c := siloRows(HalfSquare, 28, 40)
+func TestNoiseHasItsScale(t *testing.T) {
+	m := Linear{Features: 28, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 28, 40)
 	theta, clean, noisy := make([]float64, 29), make([]float64, 29), make([]float64, 29)
 	batch := []int{1, 2, 3, 4, 5, 6, 7, 8}
-	l := m.Learner().(SiloLearner)
-	if err := l.Gradient(clean, theta, c, batch, SiloStep{Clip: 0.5, Divisor: 8}); err != nil {
+	l := learnerOf(t, m)
+	if err := l.Gradient(clean, theta, c, batch, &Step{Clip: 0.5, Divisor: 8}); err != nil {
 		t.Fatal(err)
 	}
 	family := rng.NewFamily(1, "exact silo noise")
@@ -189,7 +204,7 @@ func TestSiloNoiseHasItsScale(t *testing.T) {
 		"simulated": {Keyed: stream("silo noise")},
 		"exact":     {Exact: mech.NewEntropy(family.Stream(0, 0))},
 	} {
-		step := SiloStep{Steps: paidSteps(t, 0.5, 3, from), Divisor: 8}
+		step := Step{Paid: paidSteps(t, 0.5, 3, from), Divisor: 8}
 		const steps = 2000
 		var squares, sum float64
 		for range steps {
@@ -216,20 +231,20 @@ func TestSiloNoiseHasItsScale(t *testing.T) {
 	}
 }
 
-func TestExactSiloSumsAreTheClippedOnes(t *testing.T) {
-	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
-	c := siloRows(HalfSquare, 28, 40)
+func TestExactSumsAreTheClippedOnes(t *testing.T) {
+	m := Linear{Features: 28, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 28, 40)
 	theta := normals[float64]("theta", 29, 0.2)
 	shift := normals[float64]("shift", 29, 0.1)
 	batch := []int{9, 3, 3, 21}
-	l := m.Learner().(SiloLearner)
+	l := learnerOf(t, m)
 	floats, exact := make([]float64, 29), make([]float64, 29)
 	for _, s := range [][]float64{nil, shift} {
-		if err := l.Gradient(floats, theta, c, batch, SiloStep{Clip: 0.5, Divisor: 4, Shift: s}); err != nil {
+		if err := l.Gradient(floats, theta, c, batch, &Step{Clip: 0.5, Divisor: 4, Shift: s}); err != nil {
 			t.Fatal(err)
 		}
 		// Noise of 1e-9 clips leaves the sum to be seen.
-		step := SiloStep{Steps: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 4, Shift: s}
+		step := Step{Paid: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 4, Shift: s}
 		if err := l.Gradient(exact, theta, c, batch, begin(t, step)); err != nil {
 			t.Fatal(err)
 		}
@@ -241,20 +256,20 @@ func TestExactSiloSumsAreTheClippedOnes(t *testing.T) {
 	}
 }
 
-func TestSiloStepsRefuse(t *testing.T) {
-	m := SiloLinear{Linear: Linear{Features: 2, Intercept: true}}
-	c := siloRows(HalfSquare, 2, 5)
-	l := m.Learner().(SiloLearner)
-	good := SiloStep{Steps: paidSteps(t, 1, 1, mech.Randomness{Keyed: stream("x")}), Divisor: 2}
-	for name, change := range map[string]func(*SiloStep){
-		"a clip below 0":    func(s *SiloStep) { s.Steps, s.Clip = nil, -1 },
-		"a clip of NaN":     func(s *SiloStep) { s.Steps, s.Clip = nil, math.NaN() },
-		"a second clip":     func(s *SiloStep) { s.Clip = 1 },
-		"divisor 0":         func(s *SiloStep) { s.Divisor = 0 },
-		"a short shift":     func(s *SiloStep) { s.Shift = []float64{1} },
-		"an infinite shift": func(s *SiloStep) { s.Shift = []float64{1, math.Inf(1), 0} },
-		"exact, empty source": func(s *SiloStep) {
-			s.Steps = paidSteps(t, 1, 1, mech.Randomness{Exact: mech.NewEntropy(strings.NewReader(""))})
+func TestStepsRefuse(t *testing.T) {
+	m := Linear{Features: 2, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 2, 5)
+	l := learnerOf(t, m)
+	good := Step{Paid: paidSteps(t, 1, 1, mech.Randomness{Keyed: stream("x")}), Divisor: 2}
+	for name, change := range map[string]func(*Step){
+		"a clip below 0":    func(s *Step) { s.Paid, s.Clip = nil, -1 },
+		"a clip of NaN":     func(s *Step) { s.Paid, s.Clip = nil, math.NaN() },
+		"a second clip":     func(s *Step) { s.Clip = 1 },
+		"divisor 0":         func(s *Step) { s.Divisor = 0 },
+		"a short shift":     func(s *Step) { s.Shift = []float64{1} },
+		"an infinite shift": func(s *Step) { s.Shift = []float64{1, math.Inf(1), 0} },
+		"exact, empty source": func(s *Step) {
+			s.Paid = paidSteps(t, 1, 1, mech.Randomness{Exact: mech.NewEntropy(strings.NewReader(""))})
 		},
 	} {
 		step := good
@@ -264,9 +279,9 @@ func TestSiloStepsRefuse(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"a row that is not there": l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{5}, good),
-		"a short destination":     l.Gradient(make([]float64, 2), make([]float64, 3), c, []int{1}, good),
-		"a short model":           l.Gradient(make([]float64, 3), make([]float64, 2), c, []int{1}, good),
+		"a row that is not there": l.Gradient(make([]float64, 3), make([]float64, 3), c, []int{5}, &good),
+		"a short destination":     l.Gradient(make([]float64, 2), make([]float64, 3), c, []int{1}, &good),
+		"a short model":           l.Gradient(make([]float64, 3), make([]float64, 2), c, []int{1}, &good),
 	} {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
@@ -274,18 +289,18 @@ func TestSiloStepsRefuse(t *testing.T) {
 	}
 }
 
-func TestSiloJudge(t *testing.T) {
+func TestJudge(t *testing.T) {
 	c := &data.Client{Rows: data.Rows{Features: 1, X: []float64{1, 2, -1}, Y: []float64{1, 0, 0}}}
 	for _, v := range []struct {
-		loss  RowLoss
+		loss  Loss
 		mean  float64
 		wrong int
 	}{
-		{HalfSquare, (1 + 16 + 4) / 3.0, 0},
+		{HalfSquaredError, (1 + 16 + 4) / 3.0, 0},
 		{Hinge, (0 + 5 + 0) / 3.0, 1},
-		{Logistic, (math.Log(1+math.Exp(-2)) + math.Log(1+math.Exp(4)) + math.Log(1+math.Exp(-2))) / 3, 1},
+		{CrossEntropy, (math.Log(1+math.Exp(-2)) + math.Log(1+math.Exp(4)) + math.Log(1+math.Exp(-2))) / 3, 1},
 	} {
-		l := SiloLinear{Linear: Linear{Features: 1}, Loss: v.loss}.Learner().(SiloLearner)
+		l := learnerOf(t, Linear{Features: 1, Loss: v.loss})
 		mean, wrong, err := l.Judge([]float64{2}, c)
 		if err != nil {
 			t.Fatal(err)
@@ -300,19 +315,24 @@ func TestSiloJudge(t *testing.T) {
 	}
 }
 
-func TestSiloStepsTakeNoMemory(t *testing.T) {
-	m := SiloLinear{Linear: Linear{Features: 28, Intercept: true}}
-	c := siloRows(HalfSquare, 28, 64)
-	l := m.Learner().(SiloLearner)
+func TestStepsTakeNoMemory(t *testing.T) {
+	m := Linear{Features: 28, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 28, 64)
+	l := learnerOf(t, m)
 	theta, grad := make([]float64, 29), make([]float64, 29)
 	batch := make([]int, 32)
 	for _, noise := range []float64{0, 2} {
-		step := SiloStep{Clip: 1, Divisor: 32}
+		step := Step{Clip: 1, Divisor: 32}
 		if noise > 0 {
-			step = SiloStep{Steps: paidSteps(t, 1, noise, mech.Randomness{Keyed: stream("memory")}), Divisor: 32}
+			step = Step{Paid: paidSteps(t, 1, noise, mech.Randomness{Keyed: stream("memory")}), Divisor: 32}
 		}
 		n := testing.AllocsPerRun(100, func() {
-			if err := l.Gradient(grad, theta, c, batch, begin(t, step)); err != nil {
+			if step.Paid != nil {
+				if err := step.Paid.Blank(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.Gradient(grad, theta, c, batch, &step); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := l.Judge(theta, c); err != nil {
@@ -326,42 +346,16 @@ func TestSiloStepsTakeNoMemory(t *testing.T) {
 	}
 }
 
-func TestNewSiloRefuses(t *testing.T) {
-	rows := data.Client{Rows: someRows(3, 4)}
-	pictures := data.Client{Pictures: data.Pictures{Images: &data.Images{Height: 28, Width: 28, Pixels: make([]byte, 784), Labels: []int{0}}, Index: []int{0}}}
-	fed := func(c data.Client, classes int) *data.Federation {
-		return &data.Federation{Features: 3, Classes: classes, Train: []data.Client{c}}
-	}
-	for name, c := range map[string]struct {
-		m    config.Model
-		loss string
-		f    *data.Federation
-		says string
-	}{
-		"a network of rows": {config.Model{Kind: "network", Name: "hospital"}, "", fed(rows, 0), "allowed: linear"},
-		"linear pictures":   {config.Model{Kind: "linear"}, "", fed(pictures, 10), "allowed: network"},
-		"three classes":     {config.Model{Kind: "linear"}, "", fed(rows, 3), "2 classes"},
-		"classes of values": {config.Model{Kind: "linear"}, "cross-entropy", fed(rows, 0), "squared-error"},
-		"another size":      {config.Model{Kind: "network", Name: "cross-silo-cifar"}, "", fed(pictures, 10), "32x32x3"},
-		"other classes":     {config.Model{Kind: "network", Name: "cross-silo-mnist"}, "", fed(pictures, 3), "10 values for 3 classes"},
-		"no such network":   {config.Model{Kind: "network", Name: "x"}, "", fed(pictures, 10), "not known"},
-	} {
-		if _, err := newSilo(c.m, c.loss, c.f.Shape()); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, wanted %q", name, err, c.says)
-		}
-	}
-}
-
 // TestNotFiniteGradientsCountAsZero: a row or picture whose gradient overflows leaves
 // the sum as if it were not there, in floats and in integers; the others stay.
 func TestNotFiniteGradientsCountAsZero(t *testing.T) {
-	check := func(name string, l SiloLearner, theta []float64, c *data.Client, all, others []int, shift []float64) {
+	check := func(name string, l Learner, theta []float64, c *data.Client, all, others []int, shift []float64) {
 		t.Helper()
 		n := len(theta)
 		with, without := make([]float64, n), make([]float64, n)
-		for kind, step := range map[string]SiloStep{
+		for kind, step := range map[string]Step{
 			"floats":   {Clip: 0.5, Divisor: 3, Shift: shift},
-			"integers": {Steps: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 3, Shift: shift},
+			"integers": {Paid: paidSteps(t, 0.5, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 3, Shift: shift},
 		} {
 			if err := l.Gradient(with, theta, c, all, begin(t, step)); err != nil {
 				t.Fatalf("%s, %s: %v", name, kind, err)
@@ -381,12 +375,12 @@ func TestNotFiniteGradientsCountAsZero(t *testing.T) {
 			}
 		}
 	}
-	m := SiloLinear{Linear: Linear{Features: 3, Intercept: true}}
-	c := siloRows(HalfSquare, 3, 4)
+	m := Linear{Features: 3, Intercept: true, Loss: HalfSquaredError}
+	c := rowsFor(HalfSquaredError, 3, 4)
 	c.X[3*2] = 1e160 // row 2: its output times itself overflows
 	shift := []float64{0.1, -0.2, 0.3, 0}
 	for _, s := range [][]float64{nil, shift} {
-		check("rows", m.Learner().(SiloLearner), []float64{1e150, 0.5, 1, 0}, c, []int{0, 2, 3}, []int{0, 3}, s)
+		check("rows", learnerOf(t, m), []float64{1e150, 0.5, 1, 0}, c, []int{0, 2, 3}, []int{0, 3}, s)
 	}
 	net, pictures := smallPictures(t, 3, 6)
 	theta := make([]float64, net.Parameters())
@@ -400,9 +394,9 @@ func TestNotFiniteGradientsCountAsZero(t *testing.T) {
 	for j := range bright {
 		bright[j] = 255
 	}
-	l := net.Learner().(SiloLearner)
+	l := learnerOf(t, net)
 	own := make([]float64, len(theta))
-	if err := l.Gradient(own, theta, pictures, []int{2}, SiloStep{}); err != nil {
+	if err := l.Gradient(own, theta, pictures, []int{2}, &Step{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := mech.Norm(own); err == nil {

@@ -27,11 +27,11 @@ func schoolData(tb testing.TB) *data.Federation {
 // and noised, on one core; the metric is the time of one example's gradient.
 func BenchmarkSchoolEpoch(b *testing.B) {
 	f := schoolData(b)
-	m, err := newSilo(config.Model{Kind: "linear", Intercept: true}, "", f.Shape())
+	m, err := Of(runOf(config.Model{Kind: "linear", Intercept: true}, HalfSquaredError), f.Shape())
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := m.Learner().(SiloLearner)
+	l := learnerOf(b, m)
 	theta, grad := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 	family := rng.NewFamily(1, "bench")
 	stream := family.Stream(0, 0)
@@ -47,7 +47,7 @@ func BenchmarkSchoolEpoch(b *testing.B) {
 			c := &f.Train[k]
 			size := min(32, c.Len())
 			for from := 0; from+size <= c.Len(); from += size {
-				step := SiloStep{Steps: steps, Divisor: size}
+				step := Step{Paid: steps, Divisor: size}
 				if err := l.Gradient(grad, theta, c, order[from:from+size], begin(b, step)); err != nil {
 					b.Fatal(err)
 				}
@@ -62,7 +62,7 @@ func BenchmarkSchoolEpoch(b *testing.B) {
 // MNIST: 15 batches of 100 pictures; the metric is the time of one picture.
 func BenchmarkRotatedMNIST(b *testing.B) {
 	m, c := randomPictures(b, "cross-silo-mnist", 28, 28, 1, 1500)
-	l := m.Learner().(SiloLearner)
+	l := learnerOf(b, m)
 	theta, grad := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 	s := stream("bench")
 	m.Initialise(theta, s)
@@ -74,12 +74,12 @@ func BenchmarkRotatedMNIST(b *testing.B) {
 	s.Shuffle(order)
 	for _, v := range []struct {
 		name string
-		step SiloStep
+		step Step
 	}{
-		{"plain", SiloStep{}},
-		{"clipped", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100}},
-		{"shifted", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100, Shift: shift}},
-		{"exact", SiloStep{Steps: paidSteps(b, 1, 1, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 100}},
+		{"plain", Step{}},
+		{"clipped", Step{Paid: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100}},
+		{"shifted", Step{Paid: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: 100, Shift: shift}},
+		{"exact", Step{Paid: paidSteps(b, 1, 1, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: 100}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			pictures := 0
@@ -119,7 +119,7 @@ func randomPictures(tb testing.TB, name string, height, width, channels, n int) 
 		c.Index = append(c.Index, i)
 	}
 	f := &data.Federation{Classes: 10, Train: []data.Client{c}}
-	m, err := newSilo(config.Model{Kind: "network", Name: name}, "", f.Shape())
+	m, err := Of(runOf(config.Model{Kind: "network", Name: name}, CrossEntropy), f.Shape())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func smallPictures(t *testing.T, classes, n int) (Model, *data.Client) {
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
 		{Kind: "linear", Units: max(1, classes)},
 	}
-	m, err := newSilo(config.Model{Kind: "network", Layers: layers}, "", (&data.Federation{Classes: classes, Train: []data.Client{c}}).Shape())
+	m, err := Of(runOf(config.Model{Kind: "network", Layers: layers}, map[bool]Loss{true: CrossEntropy, false: HalfSquaredError}[classes > 0]), (&data.Federation{Classes: classes, Train: []data.Client{c}}).Shape())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +39,10 @@ func smallPictures(t *testing.T, classes, n int) (Model, *data.Client) {
 }
 
 // oneByOne is a second way to a clipped sum: gradients of single pictures.
-func oneByOne(t *testing.T, l SiloLearner, theta []float64, c *data.Client, batch []int, clip float64, shift []float64) []float64 {
+func oneByOne(t *testing.T, l Learner, theta []float64, c *data.Client, batch []int, clip float64, shift []float64) []float64 {
 	sum, g := make([]float64, len(theta)), make([]float64, len(theta))
 	for _, i := range batch {
-		if err := l.Gradient(g, theta, c, []int{i}, SiloStep{Shift: shift}); err != nil {
+		if err := l.Gradient(g, theta, c, []int{i}, &Step{Shift: shift}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := mech.Clip(g, clip); err != nil {
@@ -55,19 +55,19 @@ func oneByOne(t *testing.T, l SiloLearner, theta []float64, c *data.Client, batc
 	return sum
 }
 
-func TestSiloNetworkSteps(t *testing.T) {
+func TestNetworkSteps(t *testing.T) {
 	for _, classes := range []int{0, 3} {
 		m, c := smallPictures(t, classes, 50)
 		theta, got := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 		m.Initialise(theta, stream("start"))
 		shift := normals[float64]("shift", len(theta), 0.05)
-		l := m.Learner().(SiloLearner)
+		l := learnerOf(t, m)
 		batch := []int{4, 49, 0, 17, 30, 8, 9}
 		for _, s := range [][]float64{nil, shift} {
-			for name, step := range map[string]SiloStep{
+			for name, step := range map[string]Step{
 				"floats": {Clip: 0.4},
 				// Noise of 1e-9 clips leaves the sum to be seen.
-				"integers": {Steps: paidSteps(t, 0.4, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()})},
+				"integers": {Paid: paidSteps(t, 0.4, 1e-9, mech.Randomness{Exact: mech.SystemEntropy()})},
 			} {
 				step.Divisor, step.Shift = 5, s
 				if err := l.Gradient(got, theta, c, batch, begin(t, step)); err != nil {
@@ -80,13 +80,13 @@ func TestSiloNetworkSteps(t *testing.T) {
 				}
 			}
 		}
-		if err := l.Gradient(got, theta, c, nil, SiloStep{Clip: 1, Divisor: 5}); err != nil || slices.Max(got) != 0 {
+		if err := l.Gradient(got, theta, c, nil, &Step{Clip: 1, Divisor: 5}); err != nil || slices.Max(got) != 0 {
 			t.Errorf("an empty batch: %v (%v)", slices.Max(got), err)
 		}
 		for name, err := range map[string]error{
-			"no such picture": l.Gradient(got, theta, c, []int{50}, SiloStep{}),
-			"rows":            l.Gradient(got, theta, &data.Client{Rows: someRows(2, 3)}, []int{0}, SiloStep{}),
-			"a short model":   l.Gradient(got, theta[1:], c, batch, SiloStep{}),
+			"no such picture": l.Gradient(got, theta, c, []int{50}, &Step{}),
+			"rows":            l.Gradient(got, theta, &data.Client{Rows: someRows(2, 3)}, []int{0}, &Step{}),
+			"a short model":   l.Gradient(got, theta[1:], c, batch, &Step{}),
 		} {
 			if err == nil {
 				t.Errorf("%s: accepted", name)
@@ -97,17 +97,17 @@ func TestSiloNetworkSteps(t *testing.T) {
 
 // The mean gradient must be that of the mean loss that Judge tells, or half of it
 // for values.
-func TestSiloNetworkGradientAgainstDifferences(t *testing.T) {
+func TestNetworkGradientAgainstDifferences(t *testing.T) {
 	for classes, scale := range map[int]float64{0: 0.5, 3: 1} {
 		m, c := smallPictures(t, classes, 12)
 		theta, grad := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 		m.Initialise(theta, stream("start"))
-		l := m.Learner().(SiloLearner)
+		l := learnerOf(t, m)
 		all := make([]int, c.Len())
 		for i := range all {
 			all[i] = i
 		}
-		if err := l.Gradient(grad, theta, c, all, SiloStep{}); err != nil {
+		if err := l.Gradient(grad, theta, c, all, &Step{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range []int{0, 40, len(theta) - 1, len(theta) - 9} {
@@ -125,11 +125,11 @@ func TestSiloNetworkGradientAgainstDifferences(t *testing.T) {
 	}
 }
 
-func TestSiloNetworkJudge(t *testing.T) {
+func TestNetworkJudge(t *testing.T) {
 	m, c := smallPictures(t, 3, 600) // more than are laid out at a time
 	theta := make([]float64, m.Parameters())
 	m.Initialise(theta, stream("start"))
-	l := m.Learner().(SiloLearner)
+	l := learnerOf(t, m)
 	mean, wrong, err := l.Judge(theta, c)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestSiloNetworkJudge(t *testing.T) {
 	if again, err := l.Loss(theta, c); err != nil || wrong != single || math.Abs(sum/600-mean) > 1e-9 || again != mean {
 		t.Errorf("%d wrong, alone %d; mean %v, of the losses %v", wrong, single, mean, sum/600)
 	}
-	if err := l.Train(Descent{Step: 0.1, Epochs: 5, Batch: 50}, theta, c, stream("shuffle")); err != nil {
+	if err := l.Train(theta, c, &Pass{StepSize: 0.1, Epochs: 5, Batch: 50, Shuffle: stream("shuffle")}); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := l.Loss(theta, c); err != nil || !(after < mean) {

@@ -19,28 +19,35 @@ func TestLearnersOfOneModelShareNothing(t *testing.T) {
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "relu"},
 		{Kind: "linear", Units: 3},
 	}
-	pictures, err := newPictures(config.Model{Kind: "network", Layers: layers}, data.Shape{Classes: 3, Height: grey.Images.Height, Width: grey.Images.Width})
+	pictures, err := Of(runOf(config.Model{Kind: "network", Layers: layers}, CrossEntropy), data.Shape{Classes: 3, Height: grey.Images.Height, Width: grey.Images.Width})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dense := []Layer{{Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 9}, {Kind: "tanh"}, {Kind: "linear", Units: 1}}
-	rows, err := newRows(config.Model{Kind: "network", Layers: dense}, 5)
+	rows, err := Of(runOf(config.Model{Kind: "network", Layers: dense}, SquaredError), data.Shape{Features: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]struct {
 		m Model
 		c *data.Client
-		d Descent
+		d Pass
 	}{
-		"silo's pictures":  {small, c, Descent{Step: 0.05, Epochs: 60, Batch: 32}},
-		"client's picture": {pictures, grey, Descent{Step: 0.05, Epochs: 60, Batch: 16, Loss: CrossEntropy}},
-		"rows":             {rows, &data.Client{Rows: someRows(5, 128)}, Descent{Step: 0.05, Epochs: 1000}},
+		"silo's pictures":  {small, c, Pass{StepSize: 0.05, Epochs: 60, Batch: 32}},
+		"client's picture": {pictures, grey, Pass{StepSize: 0.05, Epochs: 60, Batch: 16, Single: true}},
+		"rows":             {rows, &data.Client{Rows: someRows(5, 128)}, Pass{StepSize: 0.05, Epochs: 1000}},
 	} {
 		train := func(worker int) []float64 {
 			theta := make([]float64, v.m.Parameters())
 			v.m.Initialise(theta, stream([]string{"a", "b"}[worker]))
-			if err := v.m.Learner().Train(v.d, theta, v.c, stream("shuffle")); err != nil {
+			pass := v.d
+			pass.Shuffle = stream("shuffle")
+			l, err := v.m.Learner()
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			if err := l.Train(theta, v.c, &pass); err != nil {
 				t.Error(err)
 			}
 			return theta

@@ -1,0 +1,132 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+)
+
+// Of builds the run file's model for data of a shape, from the model block, the loss
+// and the shape alone: simulations, federations, audits and sweeps all have it from
+// here, so that one run file trains one model.
+func Of(run config.Run, s data.Shape) (Model, error) {
+	loss, err := ParseLoss(run.Algorithm.Local.Loss)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm.local.loss: %w", err)
+	}
+	if err := fits(loss, s); err != nil {
+		return nil, fmt.Errorf("algorithm.local.loss %w", err)
+	}
+	var m Model
+	switch block := run.Model; {
+	case block.Kind != "network" && s.Pictures():
+		return nil, fmt.Errorf("model.kind %q, but pictures need a network; allowed: network", block.Kind)
+	case block.Kind != "network":
+		return newLinear(block, loss, s)
+	case s.Pictures():
+		m, err = newNetwork[float32](block, loss, s)
+	default:
+		m, err = newNetwork[float64](block, loss, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return m, nil
+}
+
+func newLinear(m config.Model, loss Loss, s data.Shape) (Model, error) {
+	if s.Classes > 2 {
+		return nil, fmt.Errorf("model.kind %q has one output, for values or 2 classes; the rows have %d: use a network", m.Kind, s.Classes)
+	}
+	return Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD, Loss: loss, Classes: s.Classes}, nil
+}
+
+// newNetwork builds a network: of pictures in single precision, of rows in double.
+func newNetwork[F Float](m config.Model, loss Loss, s data.Shape) (Model, error) {
+	input, layers := Shape{1, 1, s.Features}, m.Layers
+	if s.Pictures() {
+		input = Shape{s.Height, s.Width, s.Depth()}
+	}
+	if m.Name != "" {
+		n, err := NamedNetwork(m.Name)
+		switch {
+		case err != nil:
+			return nil, err
+		case s.Pictures() && n.Input != input:
+			return nil, fmt.Errorf("network %s takes %v, the pictures are %v", m.Name, n.Input, input)
+		case n.Input.Len() != input.Len():
+			return nil, fmt.Errorf("network %s takes %d values, the data have %d", m.Name, n.Input.Len(), s.Features)
+		}
+		layers = n.Layers
+	}
+	net, err := Build[F](input, layers)
+	if err != nil {
+		return nil, err
+	}
+	one := s.Classes == 0 || s.Classes == 2 // a value, or the score of class 1
+	switch out := net.Output().Len(); {
+	case loss == Hinge && out != 1:
+		return nil, fmt.Errorf("the network ends with %d values, the hinge loss takes one", out)
+	case s.Classes == 0 && out != 1:
+		return nil, fmt.Errorf("the network ends with %d values, the target is one", out)
+	case !(one && out == 1) && out != s.Classes || s.Classes == 1:
+		return nil, fmt.Errorf("the network ends with %d values for %d classes", out, s.Classes)
+	case net.Parameters() == 0:
+		return nil, fmt.Errorf("the network has no parameters to train")
+	}
+	return &network[F]{Network: net, layers: layers, loss: loss, classes: s.Classes, pictures: s.Pictures()}, nil
+}
+
+// fits says why a loss does not go with the targets, and which ones do.
+func fits(loss Loss, s data.Shape) error {
+	allowed, targets := []Loss{SquaredError, HalfSquaredError, RMSE}, "the targets are values"
+	switch {
+	case s.Classes == 2:
+		allowed, targets = append(allowed, CrossEntropy, Hinge), "the targets are 2 classes"
+	case s.Classes > 0:
+		allowed, targets = append(allowed, CrossEntropy), fmt.Sprintf("the targets are %d classes", s.Classes)
+	}
+	if slices.Contains(allowed, loss) {
+		return nil
+	}
+	var names []string
+	for _, l := range allowed {
+		names = append(names, l.String())
+	}
+	return fmt.Errorf("is %q, but %s; allowed: %s", loss, targets, strings.Join(names, ", "))
+}
+
+// Check lists what is wrong with the model block, and with the loss and the optimiser
+// that it is trained by.
+func Check(run config.Run) config.Faults {
+	var c config.Checker
+	m, l := run.Model, run.Algorithm.Local
+	s, whole := data.ShapeOf(run.Data)
+	if m.Kind == "network" {
+		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
+		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
+	} else {
+		c.Require(!s.Pictures(), "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
+		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
+	}
+	if loss, err := ParseLoss(l.Loss); err == nil && (whole || !s.Pictures()) {
+		if err := fits(loss, s); err != nil {
+			c.Require(false, "algorithm.local.loss", "%v", err)
+		}
+	}
+	if len(c.Faults()) == 0 && (whole || s.Features > 0) {
+		_, err := Of(run, s)
+		c.Require(err == nil, "model", "%v", err)
+	}
+	standard := config.Default(run.Data.Kind, run.Algorithm.Kind, run.Algorithm.Mode).Algorithm.Local
+	unread := func(ok bool, key, needs string) {
+		c.Require(ok, "algorithm.local."+key, "is given, but algorithm.local.optimiser is %q; allowed: only with %s", l.Optimiser, needs)
+	}
+	unread(l.Momentum == standard.Momentum || l.Optimiser == "momentum", "momentum", "momentum")
+	unread(l.Beta1 == standard.Beta1 || l.Optimiser == "adam", "beta1", "adam")
+	unread(l.Beta2 == standard.Beta2 || l.Optimiser == "adam", "beta2", "adam")
+	return c.Faults()
+}

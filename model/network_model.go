@@ -1,0 +1,296 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/pool"
+)
+
+// network is a network with its loss: of pictures (float32) or rows (float64), with
+// classes or values.
+type network[F Float] struct {
+	*Network[F]
+	layers   []Layer
+	loss     Loss
+	classes  int // 0: values
+	pictures bool
+}
+
+// Initialise draws parameters as PyTorch does by default.
+func (m *network[F]) Initialise(theta []float64, src rand.Source) {
+	own := make([]F, len(theta))
+	m.Network.Initialise(own, src)
+	toDouble(theta, own)
+}
+
+// toDouble copies parameters into double precision.
+func toDouble[F Float](dst []float64, src []F) {
+	for i, v := range src {
+		dst[i] = float64(v)
+	}
+}
+
+// keptChunkValues is how many activations a chunk of pictures may have where their own
+// gradients are kept until they are clipped: with these, a quarter of what an engine
+// allows fills a core's cache.
+const keptChunkValues = chunkValues / 4
+
+// Learner has a network of its own: layers keep what they derive from the
+// parameters, and every worker trains other ones.
+func (m *network[F]) Learner() (Learner, error) {
+	net, err := Build[F](m.Input(), m.layers)
+	if err != nil {
+		return nil, err
+	}
+	l := &networkLearner[F]{network: m}
+	if l.trained, l.judged, err = objectives[F](m.loss, m.classes, net.Output().Len()); err != nil {
+		return nil, err
+	}
+	// Clients are what is spread over workers; within one there is nothing to share.
+	if l.engine, err = NewEngine(net, l.trained, pool.New(1)); err != nil {
+		return nil, err
+	}
+	l.chunk = l.engine.chunk
+	l.kept = l.chunk
+	for values := net.values(); m.pictures && l.kept > 4 && l.kept*values > keptChunkValues; {
+		l.kept /= 2
+	}
+	for i := range l.grey {
+		l.grey[i] = F(i) / 255
+	}
+	l.theta, l.gradient = make([]F, m.Parameters()), make([]F, m.Parameters())
+	return l, nil
+}
+
+// objectives are what a network with so many outputs is trained and judged by. Classes
+// are judged by their cross entropy wherever there is an output for each, whatever is
+// trained; values by their squared error.
+func objectives[F Float](loss Loss, classes, outputs int) (trained, judged Objective[F], err error) {
+	name := loss.String()
+	if loss == CrossEntropy && outputs == 1 {
+		name = "binary-cross-entropy"
+	}
+	if trained, err = NewObjective[F](name, LossOptions{}); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case classes > 0 && outputs > 1:
+		return trained, crossEntropy[F]{}, nil
+	case loss.ofClasses():
+		return trained, trained, nil
+	}
+	return trained, squaredError[F]{}, nil
+}
+
+// networkLearner trains and judges on one client's examples.
+type networkLearner[F Float] struct {
+	*network[F]
+	engine          *Engine[F]
+	trained, judged Objective[F]
+	chunk, kept     int // examples of a chunk; of one whose examples' gradients are kept
+	sum             stepSum[F]
+	theta, gradient []F
+	ex              Examples[F]
+	rows, every     []int
+	outputs         []F
+	losses          []float64
+	vector          []float64
+	grey            [256]F // of every byte
+	_               [128]byte
+}
+
+// lay puts some of c's examples one after another, with what an objective compares
+// them with, and readies the engine for it.
+func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o Objective[F]) error {
+	if len(theta) != len(l.theta) {
+		return fmt.Errorf("%d parameters for a network of %d", len(theta), len(l.theta))
+	}
+	if err := l.fitting(c); err != nil {
+		return err
+	}
+	l.engine.objective, l.engine.chunk = o, l.kept
+	for i, v := range theta {
+		l.theta[i] = F(v)
+	}
+	size, all := l.Input().Len(), c.Len()
+	if cap(l.ex.X) < len(batch)*size {
+		l.ex.X = make([]F, len(batch)*size)
+	}
+	l.ex.X, l.ex.Labels, l.ex.Targets = l.ex.X[:len(batch)*size], l.ex.Labels[:0], l.ex.Targets[:0]
+	l.rows = identity(&l.every, len(batch))
+	for k, i := range batch {
+		if i < 0 || i >= all {
+			return fmt.Errorf("example %d of %d", i, all)
+		}
+		target := l.put(l.ex.X[k*size:(k+1)*size], c, i)
+		if l.classes == 0 {
+			l.ex.Targets = append(l.ex.Targets, F(target))
+			continue
+		}
+		label := int(target)
+		if float64(label) != target {
+			return fmt.Errorf("example %d has the class %v; allowed: whole numbers from 0 to %d", i, target, l.classes-1)
+		}
+		l.ex.Labels = append(l.ex.Labels, label)
+		if !o.labelled() {
+			l.ex.Targets = l.oneHot(l.ex.Targets, label)
+		}
+	}
+	return nil
+}
+
+// fitting refuses a client whose examples are not such as the network takes.
+func (l *networkLearner[F]) fitting(c *data.Client) error {
+	size := l.Input().Len()
+	switch {
+	case l.pictures && c.Images == nil:
+		return fmt.Errorf("the network needs pictures, the client has rows")
+	case !l.pictures && c.Images != nil:
+		return fmt.Errorf("the network needs rows, the client has pictures")
+	case l.pictures && l.classes == 0 && c.Images.Targets == nil && c.Len() > 0:
+		return fmt.Errorf("the network needs pictures with values, the client's have classes")
+	case l.pictures && c.Images.Height*c.Images.Width*max(1, c.Images.Channels) != size:
+		return fmt.Errorf("pictures of %dx%dx%d for a network that takes %v", c.Images.Height, c.Images.Width, max(1, c.Images.Channels), l.Input())
+	case !l.pictures && len(c.X) != len(c.Y)*size:
+		return fmt.Errorf("%d values are not %d rows of %d features", len(c.X), len(c.Y), size)
+	}
+	return nil
+}
+
+// put sets x to one of c's examples and returns its target.
+func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
+	if !l.pictures {
+		for j, v := range c.X[i*len(x) : (i+1)*len(x)] {
+			x[j] = F(v)
+		}
+		return c.Y[i]
+	}
+	at := c.Index[i]
+	for j, b := range c.Images.Pixels[at*len(x) : (at+1)*len(x)] {
+		x[j] = l.grey[b]
+	}
+	if l.classes > 0 {
+		return float64(c.Images.Labels[at])
+	}
+	return c.Images.Targets[at]
+}
+
+// oneHot appends what squares compare a class with: 1 at its own output; with one
+// output, the class itself.
+func (l *networkLearner[F]) oneHot(targets []F, label int) []F {
+	out := l.Output().Len()
+	if out == 1 {
+		return append(targets, F(label))
+	}
+	for j := range out {
+		var hot F
+		if j == label {
+			hot = 1
+		}
+		targets = append(targets, hot)
+	}
+	return targets
+}
+
+// Loss is the mean loss of classes, the root mean squared error of values.
+func (l *networkLearner[F]) Loss(theta []float64, c *data.Client) (float64, error) {
+	loss, _, err := l.Judge(theta, c)
+	if !l.judged.labelled() {
+		loss = math.Sqrt(loss)
+	}
+	return loss, err
+}
+
+// blockSize is how many examples are laid out at a time to be judged.
+const blockSize = 256
+
+// eachJudged hands losses and outputs of c's examples to use, some at a time.
+func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func(from int, losses []float64, outputs []F)) error {
+	out, all := l.Output().Len(), c.Len()
+	if all == 0 {
+		return l.fitting(c)
+	}
+	if l.outputs == nil {
+		l.outputs, l.losses = make([]F, blockSize*out), make([]float64, blockSize)
+	}
+	spare := make([]F, out) // nobody asks for this gradient
+	for from := 0; from < all; from += blockSize {
+		n := min(blockSize, all-from)
+		outputs, losses := l.outputs[:n*out], l.losses[:n]
+		if err := l.lay(theta, c, identity(&l.every, from+n)[from:], l.judged); err != nil {
+			return err
+		}
+		if err := l.engine.check(l.theta, l.ex, l.rows); err != nil {
+			return err
+		}
+		if err := l.engine.Outputs(outputs, l.theta, l.ex, l.rows); err != nil {
+			return err
+		}
+		for k := range losses {
+			label, target := 0, []F(nil)
+			if l.judged.labelled() {
+				label = l.ex.Labels[k]
+			} else {
+				target = l.ex.Targets[k*out : (k+1)*out]
+			}
+			losses[k] = l.judged.loss(outputs[k*out:(k+1)*out], label, target, spare)
+		}
+		use(from, losses, outputs)
+	}
+	return nil
+}
+
+func (l *networkLearner[F]) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
+	out := l.Output().Len()
+	err = l.eachJudged(theta, c, func(_ int, losses []float64, outputs []F) {
+		for k, e := range losses {
+			loss += e
+			if l.classes > 0 && l.answer(outputs[k*out:(k+1)*out]) != l.ex.Labels[k] {
+				wrong++
+			}
+		}
+	})
+	return loss / float64(max(1, c.Len())), wrong, err
+}
+
+// answer is the class that outputs speak for: the first of equals.
+func (l *networkLearner[F]) answer(outputs []F) int {
+	if len(outputs) > 1 {
+		return largestAt(outputs)
+	}
+	middle := F(0)
+	if !l.judged.labelled() { // squares of 0 and 1
+		middle = 0.5
+	}
+	if outputs[0] > middle {
+		return 1
+	}
+	return 0
+}
+
+// largestAt is where the largest value is: the first of equals.
+func largestAt[F Float](values []F) int {
+	best := 0
+	for j, v := range values {
+		if v > values[best] {
+			best = j
+		}
+	}
+	return best
+}
+
+func (l *networkLearner[F]) Losses(dst, theta []float64, c *data.Client) error {
+	return l.eachJudged(theta, c, func(from int, losses []float64, _ []F) { copy(dst[from:], losses) })
+}
+
+func (l *networkLearner[F]) Outputs(dst, theta []float64, c *data.Client) ([]float64, int, error) {
+	err := l.eachJudged(theta, c, func(_ int, _ []float64, outputs []F) {
+		for _, v := range outputs {
+			dst = append(dst, float64(v))
+		}
+	})
+	return dst, l.Output().Len(), err
+}

@@ -1,0 +1,234 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
+)
+
+// apart is how many values a worker's buffer holds at least: smaller ones would
+// share cache lines with other workers' and make them wait for each other.
+const apart = 32
+
+// Shuffler permutes in place.
+type Shuffler interface{ Shuffle([]int) }
+
+// Pull is a regulariser's gradient, Slope*theta + Offset; without an Offset there is
+// none.
+type Pull struct {
+	Slope  float64
+	Offset []float64
+	// Inside adds it to every example's gradient before that is clipped; otherwise it
+	// is added to the noised mean, where it costs no privacy: it depends on models that
+	// are private already (DESIGN, erratum 12).
+	Inside bool
+}
+
+// Pass is one client's local training: which examples make each step, how a step
+// protects them, and how it moves the parameters. It is prepared once for a worker,
+// whose memory it keeps, and serves one client after another. It is not safe for
+// concurrent use.
+type Pass struct {
+	Step // Shift and Whole are the pass's own
+	// Count steps on batches that Paid draws, or else Sampler.
+	Count   int
+	Sampler *mech.Sampler
+	// Blank has every one of these batches empty: what is trained is noise alone.
+	Blank bool
+
+	// Without Paid and Sampler: Epochs in batches of Batch examples (0: all) in the
+	// order that Shuffle draws; all examples at once need none.
+	Epochs  int
+	Batch   int
+	Shuffle Shuffler
+	Drop    bool // the last, smaller batch of an epoch is left out
+
+	StepSize  float64 // of the round: At sets it
+	Optimiser Optimiser
+	Pull      Pull
+	// Single keeps a network of pictures in single precision from the first step to the
+	// last, where plain descent is all there is to do: its steps then add to the
+	// parameters in place. Otherwise every step's gradient is added in double precision.
+	Single bool
+
+	schedule schedule
+	base     float64 // step size of the first round
+	rounds   int
+
+	examples int // the client's
+	whole    bool
+	left     int // steps to come
+	at       int // where in order the next batch begins
+	order    []int
+	gradient []float64
+	shift    []float64
+}
+
+// NewPass reads a run file's block; rounds is what its schedule runs over.
+func NewPass(l config.Local, rounds int) (Pass, error) {
+	p := Pass{Epochs: l.Epochs, Batch: l.Batch, Drop: l.Remainder == "drop", StepSize: l.Step, base: l.Step, rounds: rounds}
+	var err error
+	if p.Optimiser, err = NewOptimiser(l); err != nil {
+		return Pass{}, err
+	}
+	p.schedule, err = parseSchedule(l.Schedule)
+	return p, err
+}
+
+// Set takes over another pass's settings and keeps its own memory.
+func (p *Pass) Set(from *Pass) {
+	order, gradient, shift, first, second := p.order, p.gradient, p.shift, p.Optimiser.first, p.Optimiser.second
+	*p = *from
+	p.order, p.gradient, p.shift, p.Optimiser.first, p.Optimiser.second = order, gradient, shift, first, second
+}
+
+// Descend takes the pass's steps on theta, by the gradients of a learner. Optimisers
+// start anew: what they remember of one pass is not carried into the next.
+func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
+	if err := p.begin(c.Len()); err != nil {
+		return err
+	}
+	if cap(p.gradient) < len(theta) {
+		p.gradient = make([]float64, max(len(theta), apart))
+	}
+	gradient, pulled := p.gradient[:len(theta)], p.Pull.Offset != nil
+	inside := pulled && p.Pull.Inside && p.bound() > 0
+	if inside {
+		if cap(p.shift) < len(theta) {
+			p.shift = make([]float64, max(len(theta), apart))
+		}
+		p.Shift = p.shift[:len(theta)]
+	}
+	p.Optimiser.restart(len(theta))
+	for {
+		batch, more, err := p.next()
+		if err != nil || !more {
+			return err
+		}
+		if inside {
+			for i, v := range theta {
+				p.Shift[i] = p.Pull.Slope*v + p.Pull.Offset[i]
+			}
+		}
+		if err := l.Gradient(gradient, theta, c, batch, &p.Step); err != nil {
+			return err
+		}
+		if pulled && !inside {
+			for i, v := range theta {
+				gradient[i] += p.Pull.Slope*v + p.Pull.Offset[i]
+			}
+		}
+		p.Optimiser.move(theta, gradient, p.StepSize)
+	}
+}
+
+// drawn says whether batches are drawn one by one, instead of epoch by epoch.
+func (p *Pass) drawn() bool { return p.Paid != nil || p.Sampler != nil }
+
+// plain says whether the pass is gradient descent and nothing else.
+func (p *Pass) plain() bool {
+	return !p.drawn() && p.Clip == 0 && p.Pull.Offset == nil && p.Optimiser.Plain()
+}
+
+// begin walks to the pass's first batch, on so many examples.
+func (p *Pass) begin(examples int) error {
+	p.examples, p.Shift = examples, nil
+	p.whole = !p.drawn() && (p.Batch <= 0 || p.Batch >= examples)
+	p.Whole = p.whole
+	switch {
+	case p.drawn():
+		p.left = p.Count
+	case p.whole:
+		p.left = p.Epochs
+	default:
+		if p.Shuffle == nil {
+			return fmt.Errorf("pass: batches of %d from %d examples, and nothing to draw them by", p.Batch, examples)
+		}
+		p.order = p.order[:0]
+		p.order = identity(&p.order, examples)
+		p.at, p.left = examples, p.Epochs*((examples+p.Batch-1)/p.Batch)
+		if p.Drop {
+			p.left = p.Epochs * (examples / p.Batch)
+		}
+	}
+	return nil
+}
+
+// next is the next batch, until there is none. All examples at once are told by
+// Whole; the batch is valid until the next call.
+func (p *Pass) next() (batch []int, more bool, err error) {
+	if p.left <= 0 {
+		return nil, false, nil
+	}
+	p.left--
+	switch {
+	case p.whole:
+		return nil, true, nil
+	case p.Paid != nil && p.Blank:
+		return nil, true, p.Paid.Blank()
+	case p.Paid != nil:
+		batch, err = p.Paid.Batch(p.examples)
+		return batch, true, err
+	case p.Sampler != nil && p.Blank:
+		return nil, true, nil
+	case p.Sampler != nil:
+		batch, err = p.Sampler.Batch(p.examples)
+		return batch, true, err
+	}
+	least := 1
+	if p.Drop {
+		least = p.Batch
+	}
+	if p.examples-p.at < least {
+		p.Shuffle.Shuffle(p.order)
+		p.at = 0
+	}
+	from := p.at
+	p.at = min(from+p.Batch, p.examples)
+	return p.order[from:p.at], true, nil
+}
+
+// schedule is how the step size changes over the rounds.
+type schedule int
+
+const (
+	constant    schedule = iota
+	linear               // falls to 0 in a straight line
+	cosine               // falls to 0 in half a wave
+	inverseRoot          // falls as 1/sqrt(round)
+)
+
+func parseSchedule(name string) (schedule, error) {
+	switch name {
+	case "", "constant":
+		return constant, nil
+	case "linear":
+		return linear, nil
+	case "cosine":
+		return cosine, nil
+	case "inverse-root":
+		return inverseRoot, nil
+	}
+	return 0, fmt.Errorf("schedule %q is not known; allowed: constant, linear, cosine, inverse-root", name)
+}
+
+// At sets the step size of a round, from 0. It is public: it follows from the round
+// alone.
+func (p *Pass) At(round int) {
+	if p.schedule == constant {
+		return
+	}
+	part := 1.0
+	switch through := float64(round) / float64(max(1, p.rounds)); p.schedule {
+	case linear:
+		part = 1 - through
+	case cosine:
+		part = (1 + math.Cos(math.Pi*through)) / 2
+	case inverseRoot:
+		part = 1 / math.Sqrt(1+float64(round))
+	}
+	p.StepSize = p.base * part
+}
