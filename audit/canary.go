@@ -62,7 +62,7 @@ func DefaultCanaryRun() config.Run {
 	run.Name = "canary"
 	run.Data.Standardise = "none"
 	run.Algorithm.Rounds, run.Algorithm.Weights = 16, "equal"
-	run.Algorithm.Local = config.Local{Epochs: 1, Step: 0.05, Batch: 3, Loss: "squared-error"}
+	run.Algorithm.Local.Step, run.Algorithm.Local.Batch = 0.05, 3
 	run.Privacy.Relation, run.Privacy.PublicSize = string(event.AddRemove), 4
 	run.Privacy.Epsilon, run.Privacy.Delta = 8, 1e-4
 	run.Privacy.Noise = "exact"

@@ -258,7 +258,7 @@ func TestOneReleaseIsNotTheWholePlan(t *testing.T) {
 }
 
 const serverNoiseRun = `data: {kind: vehicle, standardise: none}
-algorithm: {kind: dp-fedavg, mode: sound, rounds: 3, local: {epochs: 1, step: 0.01, batch: 10}}
+algorithm: {kind: dp-fedavg, mode: sound, rounds: 3, local: {epochs: 1, step: 0.01, batch: 10, loss: half-squared-error}}
 privacy: {epsilon: 6, delta: 1.0e-5, relation: add-remove, clip: 1, update_clip: 1, noise: exact}
 `
 

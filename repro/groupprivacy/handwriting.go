@@ -66,7 +66,7 @@ func handwritingRun(scale, set, loss string, nu float64) config.Run {
 	a := &r.Algorithm
 	a.ClientsPerRound, a.Rounds = 6, 30
 	// UNIPEN's 62 classes need more local training before the two groups part.
-	a.Local = config.Local{Epochs: 2, Step: 0.1, Batch: 10, Limit: 200, Loss: loss}
+	a.Local.Epochs, a.Local.Step, a.Local.Batch, a.Local.Limit, a.Local.Loss = 2, 0.1, 10, 200, loss
 	if set == "mnist" {
 		a.Local.Epochs, a.Local.Limit, a.Rounds = 3, 50, 75 // about as many pictures in all
 	}
