@@ -35,10 +35,7 @@ func init() {
 		Keys: []string{"train_limit", "standardise"}, Check: checkPictured,
 		Shape: wholeShape(Shape{Height: adniSide, Width: adniSide}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			if err := f.Has("adni"); err != nil {
-				return nil, err
-			}
-			a, err := LoadADNI(f.path)
+			a, err := once(f, "adni", []string{"adni"}, LoadADNI)
 			if err != nil {
 				return nil, err
 			}

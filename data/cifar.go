@@ -21,8 +21,9 @@ func init() {
 		},
 		Shape: wholeShape(Shape{Classes: cifarClasses, Height: cifarSide, Width: cifarSide, Channels: 3}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			p, err := f.readPictures("cifar10", func() (p twoParts, err error) {
-				p.train, p.test, p.report, err = LoadCIFAR(f.path)
+			p, err := once(f, "cifar10", []string{"cifar10"}, func(folder string) (p *twoParts, err error) {
+				p = &twoParts{}
+				p.train, p.test, p.report, err = LoadCIFAR(folder)
 				return p, err
 			})
 			if err != nil {

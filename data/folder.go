@@ -10,13 +10,9 @@ import (
 // Folder is where real data lie. It remembers what it has read, so that many runs
 // on the same data read them once. A nil Folder has none.
 type Folder struct {
-	path      string
-	mu        sync.Mutex
-	hospitals map[string]*Hospital
-	writers   map[string]*WriterImages
-	tables    map[string]*Tabular
-	silos     map[string]*Silos
-	pictures  map[string]*twoParts
+	path string
+	mu   sync.Mutex
+	read map[string]any // by type and key
 }
 
 // NewFolder names a folder; an empty path is no folder.
@@ -24,7 +20,26 @@ func NewFolder(path string) *Folder {
 	if path == "" {
 		return nil
 	}
-	return &Folder{path: path, hospitals: map[string]*Hospital{}, writers: map[string]*WriterImages{}, tables: map[string]*Tabular{}, silos: map[string]*Silos{}, pictures: map[string]*twoParts{}}
+	return &Folder{path: path, read: map[string]any{}}
+}
+
+// once reads what lies in some parts of the folder, the first time that it is asked for
+// by a key. Nobody may change what it returns.
+func once[T any](f *Folder, key string, parts []string, read func(folder string) (*T, error)) (*T, error) {
+	if err := f.Has(parts...); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key = fmt.Sprintf("%T %s", (*T)(nil), key)
+	if kept, ok := f.read[key]; ok {
+		return kept.(*T), nil
+	}
+	fresh, err := read(f.path)
+	if err == nil {
+		f.read[key] = fresh
+	}
+	return fresh, err
 }
 
 // Has says what is missing of the folder's parts, and how to get it.

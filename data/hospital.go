@@ -290,13 +290,8 @@ func (h *Hospital) Split(seed uint64, share float64) (*Federation, error) {
 	return f, nil
 }
 
-// hospital reads the file that a block means, once.
+// hospital reads the file that a block means.
 func (f *Folder) hospital(d config.Data) (*Hospital, error) {
-	if err := f.Has("hospital", "zip"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	o := HospitalOptions{File: Hospital2016, DRGs: d.DRGs}
 	if d.Year == 2011 {
 		o.File = Hospital2011
@@ -304,13 +299,5 @@ func (f *Folder) hospital(d config.Data) (*Hospital, error) {
 	if d.Index == "code" {
 		o.Index = ByCode
 	}
-	key := fmt.Sprint(o)
-	if h := f.hospitals[key]; h != nil {
-		return h, nil
-	}
-	h, err := LoadHospital(f.path, o)
-	if err == nil {
-		f.hospitals[key] = h
-	}
-	return h, err
+	return once(f, fmt.Sprint(o), []string{"hospital", "zip"}, func(folder string) (*Hospital, error) { return LoadHospital(folder, o) })
 }

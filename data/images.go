@@ -21,6 +21,28 @@ func (im *Images) Len() int { return max(len(im.Labels), len(im.Targets)) }
 // Depth is the number of channels.
 func (im *Images) Depth() int { return max(1, im.Channels) }
 
+// picture is the pixels of picture i.
+func (im *Images) picture(i int) []byte {
+	n := im.Height * im.Width * im.Depth()
+	return im.Pixels[i*n : (i+1)*n]
+}
+
+// turn writes a square picture, turned counter-clockwise by quarters, to dst.
+func turn(dst, src []byte, side, quarters int) {
+	// Where the first pixel comes from, and how far to go for one down, one across.
+	start, down, across := 0, side, 1
+	for range quarters {
+		start, down, across = start+(side-1)*across, -across, down
+	}
+	for y := range side {
+		at := start + y*down
+		for x := range side {
+			dst[y*side+x] = src[at]
+			at += across
+		}
+	}
+}
+
 // LoadIDXImages reads part "train" or "t10k" of MNIST or Fashion-MNIST from the
 // folder of real data.
 func LoadIDXImages(folder, set, part string, classes int) (*Images, error) {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,32 +26,32 @@ type LeftOut struct {
 // maxPlaces bounds how many places a report lists for one reason.
 const maxPlaces = 10
 
-func (r *LoadReport) leaveOut(reason, place string) {
+// clone is a report to go on counting in; what was read is kept for other runs.
+func (r LoadReport) clone() LoadReport {
+	r.LeftOut, r.Notes = slices.Clone(r.LeftOut), slices.Clone(r.Notes)
 	for i := range r.LeftOut {
-		if o := &r.LeftOut[i]; o.Reason == reason {
-			o.Count++
-			if place != "" && len(o.Places) < maxPlaces {
-				o.Places = append(o.Places, place)
-			}
-			return
-		}
+		r.LeftOut[i].Places = slices.Clone(r.LeftOut[i].Places)
 	}
-	o := LeftOut{Reason: reason, Count: 1}
-	if place != "" {
-		o.Places = []string{place}
+	return r
+}
+
+// leaveOut counts one row or client, with its place if it has one.
+func (r *LoadReport) leaveOut(reason, place string) {
+	o := r.leaveOutMany(reason, 1)
+	if place != "" && len(o.Places) < maxPlaces {
+		o.Places = append(o.Places, place)
 	}
-	r.LeftOut = append(r.LeftOut, o)
 }
 
 // leaveOutMany counts examples that have no place of their own.
-func (r *LoadReport) leaveOutMany(reason string, count int) {
-	for i := range r.LeftOut {
-		if r.LeftOut[i].Reason == reason {
-			r.LeftOut[i].Count += count
-			return
-		}
+func (r *LoadReport) leaveOutMany(reason string, count int) *LeftOut {
+	i := slices.IndexFunc(r.LeftOut, func(o LeftOut) bool { return o.Reason == reason })
+	if i < 0 {
+		i = len(r.LeftOut)
+		r.LeftOut = append(r.LeftOut, LeftOut{Reason: reason})
 	}
-	r.LeftOut = append(r.LeftOut, LeftOut{Reason: reason, Count: count})
+	r.LeftOut[i].Count += count
+	return &r.LeftOut[i]
 }
 
 // Count is how many were left out for a reason.

@@ -30,9 +30,10 @@ func init() {
 		},
 		Shape: wholeShape(Shape{Classes: digitClasses, Height: 28, Width: 28, Channels: 1}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			p, err := f.readPictures("mnist", func() (p twoParts, err error) {
-				if p.train, err = LoadIDXImages(f.path, "mnist", "train", digitClasses); err == nil {
-					p.test, err = LoadIDXImages(f.path, "mnist", "t10k", digitClasses)
+			p, err := once(f, "mnist", []string{"mnist"}, func(folder string) (p *twoParts, err error) {
+				p = &twoParts{}
+				if p.train, err = LoadIDXImages(folder, "mnist", "train", digitClasses); err == nil {
+					p.test, err = LoadIDXImages(folder, "mnist", "t10k", digitClasses)
 				}
 				return p, err
 			})
@@ -100,28 +101,6 @@ func RotatedSilos(train, test *Images, o RotatedOptions) (*Federation, error) {
 	}
 	silos.keep()
 	return silos.done()
-}
-
-// picture is the pixels of picture i.
-func (im *Images) picture(i int) []byte {
-	n := im.Height * im.Width * im.Depth()
-	return im.Pixels[i*n : (i+1)*n]
-}
-
-// turn writes a square picture, turned counter-clockwise by quarters, to dst.
-func turn(dst, src []byte, side, quarters int) {
-	// Where the first pixel comes from, and how far to go for one down, one across.
-	start, down, across := 0, side, 1
-	for range quarters {
-		start, down, across = start+(side-1)*across, -across, down
-	}
-	for y := range side {
-		at := start + y*down
-		for x := range side {
-			dst[y*side+x] = src[at]
-			at += across
-		}
-	}
 }
 
 // drawMask marks the pixels that a silo's patches cover.

@@ -67,8 +67,7 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		return nil, err
 	}
 	f := &Federation{Features: s.Features, Classes: s.Classes}
-	report := s.Report
-	report.LeftOut, report.Notes = slices.Clone(report.LeftOut), slices.Clone(report.Notes)
+	report := s.Report.clone()
 	for i := range s.All {
 		all := &s.All[i]
 		train, held := all.split(o.TestShare, o.Seed)

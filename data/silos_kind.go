@@ -46,7 +46,7 @@ func rowSilos(kind config.DataKind, words string, s Shape, ranges func() (centre
 		DataKind: kind, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
 		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			all, err := f.readSilos(kind.Name, load)
+			all, err := once(f, kind.Name, []string{kind.Name}, load)
 			if err != nil {
 				return nil, err
 			}
@@ -79,45 +79,10 @@ func checkConstants(c *config.Checker, d config.Data, features int, documented b
 	}
 }
 
-// readSilos reads a data set of rows once.
-func (f *Folder) readSilos(name string, load func(folder string) (*Silos, error)) (*Silos, error) {
-	if err := f.Has(name); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.silos[name]; s != nil {
-		return s, nil
-	}
-	s, err := load(f.path)
-	if err == nil {
-		f.silos[name] = s
-	}
-	return s, err
-}
-
 // twoParts are pictures to train with and pictures to test with.
 type twoParts struct {
 	train, test *Images
 	report      LoadReport
-}
-
-// readPictures reads a set of pictures once.
-func (f *Folder) readPictures(set string, read func() (twoParts, error)) (*twoParts, error) {
-	if err := f.Has(set); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p := f.pictures[set]; p != nil {
-		return p, nil
-	}
-	p, err := read()
-	if err != nil {
-		return nil, err
-	}
-	f.pictures[set] = &p
-	return &p, nil
 }
 
 // checkPictured refuses what pictures do not have.

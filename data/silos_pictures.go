@@ -3,8 +3,6 @@ package data
 import (
 	"fmt"
 	"slices"
-
-	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // pictureSilos collects silos of pictures into a federation.
@@ -14,7 +12,7 @@ type pictureSilos struct {
 }
 
 func newPictureSilos(classes, limit int, report LoadReport) *pictureSilos {
-	report.LeftOut, report.Notes = slices.Clone(report.LeftOut), slices.Clone(report.Notes)
+	report = report.clone()
 	return &pictureSilos{f: &Federation{Classes: classes, Report: &report}, limit: limit}
 }
 
@@ -48,14 +46,4 @@ func (p *pictureSilos) done() (*Federation, error) {
 		return nil, fmt.Errorf("no silo is left: %s", p.f.Report)
 	}
 	return p.f, nil
-}
-
-// keyedOrder is 0..n-1 in the order of a draw.
-func keyedOrder(family *rng.Family, purpose, n int) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	family.Stream(purpose, 0).Shuffle(order)
-	return order
 }

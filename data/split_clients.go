@@ -26,12 +26,18 @@ func splitKeyed(seed uint64, purpose string, n int, share float64) (train, rest 
 	return train, rest, nil
 }
 
+// shuffled is 0..n-1 in the order of a draw, by seed and purpose.
 func shuffled(seed uint64, purpose string, n int) []int {
+	family := rng.NewFamily(seed, purpose)
+	return keyedOrder(&family, 0, n)
+}
+
+// keyedOrder is 0..n-1 in the order of a draw of a family.
+func keyedOrder(family *rng.Family, purpose, n int) []int {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
 	}
-	family := rng.NewFamily(seed, purpose)
-	family.Stream(0, 0).Shuffle(order)
+	family.Stream(purpose, 0).Shuffle(order)
 	return order
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 )
@@ -37,11 +38,7 @@ func PublicRange(d config.Data) (centre, scale []float64) {
 
 // Standardised is a copy of the rows with (x - centre)/scale for every feature.
 func (r Rows) Standardised(centre, scale []float64) Rows {
-	all := make([]int, r.Len())
-	for i := range all {
-		all[i] = i
-	}
-	out := r.pick(all)
+	out := Rows{X: slices.Clone(r.X), Y: slices.Clone(r.Y), Features: r.Features}
 	out.standardise(centre, scale)
 	return out
 }

@@ -151,26 +151,13 @@ func tableKind(name, words string, s schema, ownTest bool, load func(folder, par
 
 // tabular reads a table's parts, each once, and deals their rows out.
 func (f *Folder) tabular(d config.Data, seed uint64, ownTest bool, load func(folder, part string, o TabularOptions) (*Tabular, error)) (*Federation, error) {
-	if err := f.Has(d.Kind); err != nil {
-		return nil, err
-	}
 	p := Partition{Seed: seed, Size: d.Samples, By: d.Partition}
 	if d.Partition == "random" {
 		p.By = ""
 	}
 	o := TabularOptions{SensitiveFeatures: d.SensitiveFeatures}
 	read := func(part string) (*Tabular, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		key := fmt.Sprint(d.Kind, part, o)
-		if t := f.tables[key]; t != nil {
-			return t, nil
-		}
-		t, err := load(f.path, part, o)
-		if err == nil {
-			f.tables[key] = t
-		}
-		return t, err
+		return once(f, fmt.Sprint(d.Kind, part, o), []string{d.Kind}, func(folder string) (*Tabular, error) { return load(folder, part, o) })
 	}
 	train, err := read("train")
 	if err != nil {

@@ -183,16 +183,15 @@ func (w *WriterImages) render(turned []bool, inkLow bool) (*Images, error) {
 		return im, nil
 	}
 	im.Pixels = slices.Clone(w.Images.Pixels)
-	size := im.Height * im.Width
-	for i, turn := range turned {
-		if !turn {
+	for i, yes := range turned {
+		if !yes {
 			continue
 		}
 		if im.Height != im.Width {
 			return nil, fmt.Errorf("writers: pictures of %d by %d cannot be turned by 90 degrees in place; they must be square", im.Height, im.Width)
 		}
 		for _, k := range w.Writers[i].Index {
-			rotateLeft(im.Pixels[k*size:(k+1)*size], w.Images.Pixels[k*size:(k+1)*size], im.Width)
+			turn(im.picture(k), w.Images.picture(k), im.Width, 1)
 		}
 	}
 	if inkLow {
@@ -203,38 +202,13 @@ func (w *WriterImages) render(turned []bool, inkLow bool) (*Images, error) {
 	return im, nil
 }
 
-// rotateLeft turns a square picture by 90 degrees counter-clockwise, as numpy's
-// rot90 does: what was the right column becomes the top row.
-func rotateLeft(dst, src []byte, side int) {
-	for i := range side {
-		for j := range side {
-			dst[i*side+j] = src[j*side+side-1-i]
-		}
-	}
-}
-
-// writerImages reads a set of handwriting once.
+// writerImages reads a set of handwriting.
 func (f *Folder) writerImages(set string) (*WriterImages, error) {
-	need, load := []string{"unipen-by-writer"}, LoadUNIPEN
-	if set == "mnist" {
-		need = []string{"mnist", "mnist-by-writer"}
-		load = func(path string) (*WriterImages, error) { return LoadMNISTWriters(path, "train") }
+	switch set {
+	case "mnist":
+		return once(f, set, []string{"mnist", "mnist-by-writer"}, func(folder string) (*WriterImages, error) { return LoadMNISTWriters(folder, "train") })
+	case "femnist":
+		return once(f, set, []string{"femnist"}, func(folder string) (*WriterImages, error) { return LoadLEAF(filepath.Join(folder, "femnist")) })
 	}
-	if set == "femnist" {
-		need = []string{"femnist"}
-		load = func(path string) (*WriterImages, error) { return LoadLEAF(filepath.Join(path, "femnist")) }
-	}
-	if err := f.Has(need...); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if w := f.writers[set]; w != nil {
-		return w, nil
-	}
-	w, err := load(f.path)
-	if err == nil {
-		f.writers[set] = w
-	}
-	return w, err
+	return once(f, set, []string{"unipen-by-writer"}, LoadUNIPEN)
 }

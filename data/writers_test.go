@@ -59,13 +59,13 @@ func TestNewWriterImagesRefuses(t *testing.T) {
 // rotated as numpy.rot90 turns [[1,2,3],[4,5,6],[7,8,9]].
 func TestRotateLeft(t *testing.T) {
 	src, dst := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, make([]byte, 9)
-	rotateLeft(dst, src, 3)
+	turn(dst, src, 3, 1)
 	if !bytes.Equal(dst, []byte{3, 6, 9, 2, 5, 8, 1, 4, 7}) {
 		t.Errorf("turned to %v", dst)
 	}
 	back := bytes.Clone(src)
 	for range 4 {
-		rotateLeft(dst, back, 3)
+		turn(dst, back, 3, 1)
 		back, dst = dst, back
 	}
 	if !bytes.Equal(back, src) {
