@@ -190,23 +190,22 @@ func TestCanaryWithSystemEntropy(t *testing.T) {
 
 // tattler is a pipeline that tells of the canary without noise.
 type tattler struct {
-	fl.Algorithm
+	pipeline
 	tell func(p *fl.Participant, out []float64) error
 }
 
 func (a tattler) Respond(w *fl.Worker, b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-	released, err := a.Algorithm.Respond(w, b, p, out)
+	released, err := a.pipeline.Respond(w, b, p, out)
 	if err == nil && p.Data.Len() > ordinaryRows && b.Round == 2 {
 		err = a.tell(p, out)
 	}
 	return released, err
 }
 
-// TestCanarySeesWhatCarriesNoNoise: declarations and prices that depend on the
-// canary need no statistics.
+// TestCanarySeesWhatCarriesNoNoise: a price that depends on the canary needs no
+// statistics.
 func TestCanarySeesWhatCarriesNoNoise(t *testing.T) {
 	for name, tell := range map[string]func(p *fl.Participant, out []float64) error{
-		"a declaration": func(_ *fl.Participant, out []float64) error { out[len(out)-1]++; return nil },
 		"a price": func(p *fl.Participant, _ []float64) error {
 			return p.Purse.Reserve(2, event.Release{What: event.Gaussian{Noise: 1}})
 		},

@@ -157,35 +157,49 @@ func TestRunThatCannotEndIsNotBegun(t *testing.T) {
 // which means, relations or strengths would leave the finite numbers. What is at the
 // bounds begins the next round.
 func TestSilosOutOfRangeAreRefused(t *testing.T) {
-	for _, method := range []string{"kind: mr-mtl, lambda: 1", "kind: mr-mtl, lambda: auto", "kind: mocha, lambda: 1", "kind: fedavg", "kind: dp-fedavg"} {
+	for _, method := range []string{"kind: mr-mtl, lambda: 1", "kind: mr-mtl, lambda: auto", "kind: mocha, lambda: 1", "kind: fedavg", "client"} {
 		t.Run(method, func(t *testing.T) {
 			b := newBench(t, func(p *Plan) {
-				p.RunFile = "name: silos\ndata: {kind: vehicle, standardise: none}\nalgorithm: {mode: sound, rounds: 4, " + method +
+				kind := method
+				if method == "client" {
+					kind = "kind: fedavg"
+				}
+				p.RunFile = "name: silos\ndata: {kind: vehicle, standardise: none}\nalgorithm: {mode: sound, rounds: 4, " + kind +
 					", local: {epochs: 1, step: 0.01, batch: 64}}\nprivacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}\n"
-				if method == "kind: dp-fedavg" {
-					p.RunFile = strings.Replace(p.RunFile, "clip: 1,", "update_clip: 1, relation: add-remove,", 1)
+				if method == "client" {
+					p.RunFile = strings.Replace(p.RunFile, "clip: 1,", "protects: client, update_clip: 1, relation: add-remove,", 1)
 				}
 				p.Shape = data.Shape{Features: 2, Classes: 2}
 			})
 			b.work("north")
 			n := b.c.model.Parameters()
-			// A model of one value, then weight, cluster, variance and steps.
+			declares := b.c.algorithm.Outline().Declares
+			if declares == (method == "client" || strings.Contains(method, "mocha")) {
+				t.Fatalf("releases declare something beside the model: %v", declares)
+			}
+			// A model of one value, then, if anything is declared, weight, cluster, variance and steps.
 			release := func(value, weight, variance float64) []float64 {
 				out := make([]float64, n)
 				for i := range out {
 					out[i] = value
 				}
+				if !declares {
+					return out
+				}
 				return append(out, weight, 0, variance, 1)
 			}
-			for what, values := range map[string][]float64{
-				"a model of 1e300": release(1e300, 1, 1), "a weight of 1e300": release(1, 1e300, 1),
-				"a variance of 1e300": release(1, 1, 1e300), "a variance of 1e-300": release(1, 1, 1e-300), "a weight of 1e-300": release(1, 1e-300, 1),
-			} {
+			bad := map[string][]float64{"a model of 1e300": release(1e300, 1, 1)}
+			model, beside := b.c.bounds[0], fl.Bound{}
+			if declares {
+				beside = b.c.bounds[1]
+				bad["a weight of 1e300"], bad["a variance of 1e300"] = release(1, 1e300, 1), release(1, 1, 1e300)
+				bad["a variance of 1e-300"], bad["a weight of 1e-300"] = release(1, 1, 1e-300), release(1, 1e-300, 1)
+			}
+			for what, values := range bad {
 				if _, err := b.send("north", 0, values...); reasonOf(err) != ReasonMalformed {
 					t.Errorf("%s: %v; want malformed", what, err)
 				}
 			}
-			model, beside := b.c.bounds[0], b.c.bounds[1]
 			for round := range int64(3) {
 				b.work("west")
 				b.mustSend("north", round, release(model.Most, math.MaxInt32, beside.Least)...)

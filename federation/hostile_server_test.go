@@ -195,7 +195,7 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 }
 
 // ask makes a server of a run file for rows of some features.
-func (w *hostileWorld) ask(text string, features int) (*hostileServer, fl.Algorithm, bool) {
+func (w *hostileWorld) ask(text string, features int) (*hostileServer, *fl.Algorithm, bool) {
 	w.t.Helper()
 	run, err := config.Resolve([]byte(text), nil, checks()...)
 	if err != nil {
@@ -320,7 +320,7 @@ func (f fuzzer) neighbours(text string, features int, group bool) (a, b *data.Cl
 
 // broadcasts are what the rounds begin with: mostly what a participant would accept,
 // with values as the attacker likes them; sometimes not.
-func (f fuzzer) broadcasts(a fl.Algorithm, rounds int) [][]byte {
+func (f fuzzer) broadcasts(a *fl.Algorithm, rounds int) [][]byte {
 	var out [][]byte
 	for round := range rounds {
 		st := a.Start()

@@ -39,11 +39,11 @@ type FileMemory struct{ dir string }
 
 // remembered is one file's content.
 type remembered struct {
-	Run      string
-	Round    int // after which it holds
-	Kept     fl.Kept
-	Account  account.Metric
-	Switch   float64
+	Run     string
+	Round   int // after which it holds
+	Kept    fl.Kept
+	Account account.Metric
+	Switch  float64
 }
 
 // OpenMemory uses or makes the folder of a run's memory.

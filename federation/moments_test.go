@@ -158,7 +158,7 @@ func TestMomentsSurviveACrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			centre, scale, ok := s.half.Algorithm.(*fl.Silo).Moments(me)
+			centre, scale, ok := me.Moments()
 			if ok != kept {
 				t.Fatalf("%+v: before round %d there are moments: %v", c, round+1, ok)
 			}

@@ -57,7 +57,7 @@ type Half struct {
 	Data       *data.Client
 	// Learner asks the participant's own examples which model to use; nil: nobody does.
 	Learner model.Learner
-	Name       string // of the silo; a target in the run file may name it
+	Name    string // of the silo; a target in the run file may name it
 	// Respond takes the algorithm's place, if it is not nil.
 	Respond func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error)
 	// Failure says what went wrong behind the method's back, if anything did.

@@ -31,7 +31,7 @@ func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 	}
 	for round := range 5 {
 		for range 2 { // the second time after a crash
-			p := fl.Participant{Personal: []float64{-1}}
+			p := fl.Participant{Kept: fl.Kept{Personal: []float64{-1}}}
 			if err := m.Recall("r", round, &p); err != nil {
 				t.Fatal(err)
 			}

@@ -197,7 +197,7 @@ func TestWhatIsReservedIsNotPaidTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := client.broadcast(t, 0, 0, 0, 3, 0) // costs 4.8
-	price, err := client.session.half.Algorithm.(*fl.Group).Price(b)
+	price, _, err := client.session.half.Algorithm.Price(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +258,11 @@ func TestOneReleaseIsNotTheWholePlan(t *testing.T) {
 }
 
 const serverNoiseRun = `data: {kind: vehicle, standardise: none}
-algorithm: {kind: dp-fedavg, mode: sound, rounds: 3, local: {epochs: 1, step: 0.01, batch: 10, loss: half-squared-error}}
-privacy: {epsilon: 6, delta: 1.0e-5, relation: add-remove, clip: 1, update_clip: 1, noise: exact}
+algorithm: {kind: fedavg, mode: sound, rounds: 3, local: {epochs: 1, step: 0.01, batch: 10, loss: half-squared-error}}
+privacy: {protects: client, epsilon: 6, delta: 1.0e-5, relation: add-remove, update_clip: 1, noise: exact}
 `
 
-// TestServersNoiseMustBeNamed: dp-fedavg sends the update itself. A policy that asks for
+// TestServersNoiseMustBeNamed: under privacy.protects client the update itself is sent. A policy that asks for
 // proved claims and noise does not let it pass, unless it trusts the server by name; and
 // then log, ledger and receipt say so.
 func TestServersNoiseMustBeNamed(t *testing.T) {

@@ -65,7 +65,7 @@ func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sim.NewSilos(run, real)
+	s, err := sim.New(run, real)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,13 +111,13 @@ func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	}
 	var shared [][]float64
 	for j := range run.Algorithm.Hypotheses {
-		shared = append(shared, wanted[fmt.Sprintf("server.%d", j)])
+		shared = append(shared, wanted[fmt.Sprintf("hypothesis.%d", j)])
 	}
 	compare(t, filepath.Join(l.dir, "server", "model.safetensors"), shared...)
 	for i, name := range names {
-		own := [][]float64{wanted[fmt.Sprintf("silo.%d", i)]}
-		if scale := wanted[fmt.Sprintf("silo.%d.scale", i)]; scale != nil {
-			own = append(own, wanted[fmt.Sprintf("silo.%d.centre", i)], scale)
+		own := [][]float64{wanted[fmt.Sprintf("client.%d", i)]}
+		if scale := wanted[fmt.Sprintf("client.%d.scale", i)]; scale != nil {
+			own = append(own, wanted[fmt.Sprintf("client.%d.centre", i)], scale)
 		}
 		compare(t, filepath.Join(l.dir, name, "out", "personal.safetensors"), own...)
 	}

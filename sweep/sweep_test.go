@@ -110,7 +110,7 @@ func TestGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Points) != 4 || r.Runs != 8 || r.Metric != "test_mse" || r.Tuning != "not charged" || !strings.Contains(r.Says[0], NotCharged) {
+	if len(r.Points) != 4 || r.Runs != 8 || r.Metric != "loss" || r.Tuning != "not charged" || !strings.Contains(r.Says[0], NotCharged) {
 		t.Errorf("%+v", r)
 	}
 	if got := p.Points[1].Label(); got != "algorithm.lambda=0 algorithm.local.step=0.02" {
@@ -129,7 +129,7 @@ func TestGrid(t *testing.T) {
 		t.Fatalf("%d cells (%v)", len(cells), err)
 	}
 	// What is stored is believed; what is damaged is made again.
-	stored := []byte(`{"metric":"test_mse","value":0.000001,"privacy":{}}`)
+	stored := []byte(`{"metric":"loss","value":0.000001,"privacy":{}}`)
 	if err := os.WriteFile(cells[0], stored, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestGrid(t *testing.T) {
 func TestGridOfGroups(t *testing.T) {
 	p := loaded(t, "algorithm: {kind: ifca, rounds: 3}\n", "run: run.yaml\ngrid: {algorithm.local.step: [0.01, 0.1]}\n")
 	r, err := p.Run(context.Background(), options(t, data.NewFolder("")))
-	if err != nil || r.Metric != "validation_loss" || len(r.Points) != 2 {
+	if err != nil || r.Metric != "loss" || len(r.Points) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -230,7 +230,7 @@ func TestTrialsFollowThePivot(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := make([]float64, tn.model.Parameters())
-	tn.pivot.algorithm.Adopt(own, tn.pivot.end(), &tn.pivot.silos[2])
+	tn.pivot.algorithm.Adopt(own, tn.pivot.end(), &tn.pivot.silos[2], nil)
 	for point, same := range []bool{true, false} {
 		got, err := tn.benches[0].attempt(p, &tn.pivot, tn.model, &tn.pivot.silos[2], point, p.Base.Seed)
 		if err != nil {

@@ -54,7 +54,7 @@ func TestPythonInPlaceOfTheModel(t *testing.T) {
 	run.Algorithm.Local.Epochs = 3
 	linear := model.Linear{Features: 2}
 	respond := func(m model.Model, c *data.Client) []float64 {
-		g, err := fl.NewGroup(run, m)
+		g, err := fl.New(run, m, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestFailureReachesTheMethod(t *testing.T) {
 	_, tr := python(t, trainer.ModeMethod)
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Local.Loss = "rmse" // the example refuses it
-	g, err := fl.NewGroup(run, tr.InPlaceOf(model.Linear{Features: 2}, run.Algorithm.Local.Loss))
+	g, err := fl.New(run, tr.InPlaceOf(model.Linear{Features: 2}, run.Algorithm.Local.Loss), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

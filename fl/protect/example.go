@@ -109,9 +109,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	if p.Data.Len() < 1 {
 		return plan, fmt.Errorf("it has no examples")
 	}
-	if err := settleBatches(&plan, p, e.cfg, e.outline, size); err != nil {
-		return plan, err
-	}
+	settleBatches(&plan, p, e.cfg, e.outline, size)
 	return plan, e.settleNoise(&plan)
 }
 

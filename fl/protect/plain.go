@@ -37,15 +37,15 @@ func newPlain(s fl.Setup, o fl.Outline) (plain, error) {
 
 // Prepare counts a participant's steps.
 func (q *plain) Prepare(p *fl.Participant) error {
-	p.Plan = fl.Plan{Weight: 1, Epochs: q.outline.Passes * q.cfg.Local.Epochs, StepSize: q.cfg.Local.Step, Drawn: event.Shuffle}
-	return settleBatches(&p.Plan, p, q.cfg, q.outline, p.Data.Len())
+	p.Plan = fl.Plan{Weight: 1, Batch: 1, Epochs: q.outline.Passes * q.cfg.Local.Epochs, StepSize: q.cfg.Local.Step, Drawn: event.Shuffle}
+	if p.Data != nil && p.Data.Len() > 0 { // whoever has none releases a fixed vector
+		settleBatches(&p.Plan, p, q.cfg, q.outline, p.Data.Len())
+	}
+	return nil
 }
 
 // settleBatches settles batches and steps for a public size.
-func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Outline, size int) error {
-	if size < 1 {
-		return fmt.Errorf("it has no examples")
-	}
+func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Outline, size int) {
 	plan.Examples, plan.Batch = p.Data.Len(), size
 	if a.Local.Batch > 0 {
 		plan.Batch = min(a.Local.Batch, size)
@@ -60,7 +60,6 @@ func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Ou
 	}
 	plan.Steps = each * plan.Epochs
 	plan.Pass = plan.Steps / o.Passes
-	return nil
 }
 
 // Announce adds nothing.

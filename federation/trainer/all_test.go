@@ -1,0 +1,3 @@
+package trainer
+
+import _ "github.com/coterie-fl/coterie/all" // every data set, method and protection
