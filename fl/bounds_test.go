@@ -1,4 +1,4 @@
-package fl
+package fl_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -32,7 +33,7 @@ func TestLargestValueFollowsFromPublicSettings(t *testing.T) {
 		"no noise":      {config.Default("synthetic", "fedavg", "sound"), 1e12},
 		"silos":         {config.Default("school", "fedavg", "sound"), 1e12},
 	} {
-		if got := LargestValue(c.run); got != c.want {
+		if got := fl.LargestValue(c.run); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -46,12 +47,12 @@ func TestReleaseBoundsFitEveryBroadcast(t *testing.T) {
 	paper := config.Default("synthetic", "group-private", "paper")
 	paper.Privacy.Noise = "exact"
 	for name, run := range map[string]config.Run{"sound": run, "paper": paper} {
-		g, err := NewGroup(run, model.Linear{Features: 7})
+		g, err := fl.New(run, model.Linear{Features: 7}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := func(round int, factor float64) error {
-			s := &State{Round: round, Hypotheses: make([]float64, 2*7)}
+			s := &fl.State{Round: round, Hypotheses: make([]float64, 2*7)}
 			for _, b := range g.ReleaseBounds() {
 				for i := b.From; i < b.To; i++ {
 					s.Hypotheses[i], s.Hypotheses[7+i] = factor*b.Most, -factor*b.Most
@@ -73,7 +74,7 @@ func TestReleaseBoundsFitEveryBroadcast(t *testing.T) {
 
 // TestReleaseBoundsCoverEveryValue of a release, of every method and of layers.
 func TestReleaseBoundsCoverEveryValue(t *testing.T) {
-	whole := func(name string, a Algorithm) {
+	whole := func(name string, a *fl.Algorithm) {
 		at := 0
 		for _, b := range a.ReleaseBounds() {
 			if b.From != at || b.To <= b.From || !(b.Most > 0) || !(b.Least < b.Most) {
@@ -85,23 +86,27 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 			t.Errorf("%s: %d of %d values are bounded", name, at, a.ReleaseLength())
 		}
 	}
-	for _, method := range config.SiloMethods {
+	for _, method := range fl.Methods() {
 		run := config.Default("school", method, "sound")
-		s, err := NewSilo(run, model.Linear{Features: 3, Loss: model.HalfSquaredError}, 4)
-		if err != nil {
-			t.Fatal(method, err)
+		for _, protects := range fl.Protections() {
+			run.Privacy.Protects = protects
+			if protects == "client" && method == "local" { // nothing is sent that the server could noise
+				continue
+			}
+			s, err := fl.New(run, model.SiloLinear{Linear: model.Linear{Features: 3}}, 4)
+			if err != nil {
+				t.Fatal(method, protects, err)
+			}
+			whole(method+", "+protects, s)
 		}
-		whole(method, s)
 	}
 	run := config.Default("synthetic", "group-private", "sound")
-	run.Privacy.Noise, run.Privacy.Sanitise = "exact", SanitiseLayers
-	m, err := model.Of(config.Run{
-		Model: config.Model{Kind: "network", Name: "hospital"}, Algorithm: config.Algorithm{Local: config.Local{Loss: "squared-error"}},
-	}, data.Shape{Features: 3})
+	run.Privacy.Noise, run.Privacy.Sanitise = "exact", fl.SanitiseLayers
+	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: "hospital"}}, data.Shape{Features: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGroup(run, m)
+	g, err := fl.New(run, m, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ type Plan struct {
 	Lattice  *account.Lattice // of exact noise; nil: the noise is simulated
 	Epochs   int              // in a round
 	Pass     int              // steps of one pass
-	// Uncovered: something was done to the examples that no accounting covers, so
-	// nothing is proved about single ones.
+	// Uncovered: something was done to the examples, or a cluster was chosen by them,
+	// that no accounting covers, so nothing is proved about single ones.
 	Uncovered bool
 }
 

@@ -75,6 +75,11 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 	}
 	if run.Privacy.Protects == "client" {
 		list = append(list, "single updates, from the server: it sees them before the noise is added")
+		if k, err := methodOf(run); err == nil {
+			if o, err := outlineOf(k, run); err == nil && o.Personal {
+				list = append(list, ownModels)
+			}
+		}
 	}
 	return append(list, arithmetic(run.Privacy.Noise))
 }

@@ -90,10 +90,18 @@ func (c *centres) Begin(st *fl.State) {
 	}
 }
 
+// sent refuses what a server sends instead of models.
+func (c *centres) sent(b *fl.Broadcast) error {
+	if len(b.Hypotheses) != c.means.Models*c.n {
+		return fmt.Errorf("the server sent %d values, not %d models of %d", len(b.Hypotheses), c.means.Models, c.n)
+	}
+	return nil
+}
+
 // cluster is where the participant belongs in the round: it chooses, or keeps its choice.
 func (c *centres) cluster(g fl.Guard, b *fl.Broadcast, p *fl.Participant) (int, error) {
-	if len(b.Hypotheses) != c.means.Models*c.n {
-		return 0, fmt.Errorf("the server sent %d values, not %d models of %d", len(b.Hypotheses), c.means.Models, c.n)
+	if err := c.sent(b); err != nil {
+		return 0, err
 	}
 	switch {
 	case c.means.Models == 1:
@@ -117,7 +125,7 @@ func (c *centres) centre(b *fl.Broadcast, cluster int) []float64 {
 // something else than models, the participant's own. Where everybody goes by what fits
 // best, so does this.
 func (c *centres) adoptCentre(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
-	if len(b.Hypotheses) != c.means.Models*c.n {
+	if c.sent(b) != nil {
 		copy(dst, p.Personal)
 		return
 	}
@@ -148,6 +156,9 @@ func (c *centres) trainCentre(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.P
 // trainAlone goes on with the participant's own model; what is sent, if there is a place
 // for it, says nothing.
 func (c *centres) trainAlone(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+	if err := c.sent(b); err != nil {
+		return false, err
+	}
 	copy(w.Theta, p.Personal)
 	if err := g.Train(b, p, w.Theta, c.centre(b, 0), fl.Pull{}); err != nil {
 		return false, err

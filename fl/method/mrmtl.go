@@ -69,7 +69,7 @@ func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *
 // drawn.
 func (m *meanRegularised) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, _ model.Learner) {
 	copy(dst, p.Personal)
-	if m.drawn() && len(b.Hypotheses) == m.means.Models*m.n {
+	if m.drawn() && m.sent(b) == nil {
 		m.draw(dst, m.centre(b, max(0, min(p.Cluster, m.means.Models-1))), b.Memory, &p.Plan)
 	}
 }

@@ -83,7 +83,7 @@ func (e *example) Prepare(p *fl.Participant) error {
 
 func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	plan := fl.Plan{
-		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: len(p.Uncovered) > 0,
+		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: len(p.Uncovered) > 0 || e.unpaidChoice(),
 		Epochs: e.outline.Passes * e.cfg.Local.Epochs, StepSize: e.cfg.Local.Step, Clip: e.privacy.Clip,
 		Terms: account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},
 	}
@@ -95,7 +95,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	size := p.Data.Len()
 	if e.cfg.Mode == "sound" {
 		plan.Terms.Relation = event.Relation(e.privacy.Relation)
-		if !plan.Uncovered && !e.heuristic() {
+		if !plan.Uncovered {
 			plan.Terms.Claim = event.ClaimProved
 		}
 		plan.Drawn = event.WithoutReplacement
@@ -113,8 +113,9 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	return plan, e.settleNoise(&plan)
 }
 
-// heuristic says that clusters are chosen by private data and nobody pays for it.
-func (e *example) heuristic() bool {
+// unpaidChoice says that clusters are chosen by private data and nobody pays for it:
+// then nothing is proved.
+func (e *example) unpaidChoice() bool {
 	return e.outline.Models > 1 && e.cfg.Selection.Rule == "best"
 }
 

@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"errors"
@@ -12,58 +12,60 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 )
 
 // TestMomentsArePaidOnce: the first round pays for them before they are drawn, later
 // ones do not, and a first round that is made again pays the same and draws nothing.
 func TestMomentsArePaidOnce(t *testing.T) {
-	train, _ := testSilos(2, 40, testFeatures, 0.2)
+	train, _ := fltest.Silos(2, 40, fltest.Features, 0.2)
 	for _, relation := range bothRelations {
 		run := paidRun("mr-mtl", relation, 3)
 		run.Privacy.Noise = "exact"
-		s, p := preparedSilo(t, run, &train[0])
+		s, _, p := preparedSilo(t, run, &train[0])
 		b, err := s.Broadcast(s.Start())
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.Round = 4 // whichever is the silo's first
 		out := make([]float64, s.ReleaseLength())
-		purse := &purseStub{err: fmt.Errorf("too much: %w", ErrRefused)}
+		purse := &fltest.Purse{Err: fmt.Errorf("too much: %w", fl.ErrRefused)}
 		p.Purse = purse
 		before := slices.Clone(p.Personal)
-		if released, err := s.Respond(new(Worker), b, p, out); released || err != nil || p.Paid != (SiloPaid{}) || !slices.Equal(p.Personal, before) {
+		if released, err := s.Respond(new(fl.Worker), b, p, out); released || err != nil || p.Paid != (fl.Paid{}) || !slices.Equal(p.Personal, before) {
 			t.Fatalf("%s: drawn before it was paid for: %+v", relation, p.Paid)
 		}
-		var kept Participant
-		p.Purse = new(purseStub)
-		p.Keep = func(p *Participant) error {
+		var kept fl.Participant
+		p.Purse = new(fltest.Purse)
+		p.Keep = func(p *fl.Participant) error {
 			kept = *p
-			kept.Personal = slices.Clone(p.Personal)
+			kept.Personal, kept.Scaling = slices.Clone(p.Personal), slices.Clone(p.Scaling)
 			return errors.New("killed")
 		}
-		if _, err := s.Respond(new(Worker), b, p, out); err == nil || !strings.Contains(err.Error(), "killed") {
+		if _, err := s.Respond(new(fl.Worker), b, p, out); err == nil || !strings.Contains(err.Error(), "killed") {
 			t.Fatalf("%s: %v", relation, err)
 		}
-		if kept.Paid != (SiloPaid{Moments: 5}) || !slices.Equal(out, make([]float64, len(out))) {
+		if kept.Paid != (fl.Paid{Moments: 5}) || !slices.Equal(out, make([]float64, len(out))) {
 			t.Fatalf("%s: kept %+v, released %v", relation, kept.Paid, out)
 		}
-		again := &purseStub{}
-		revived := Participant{Data: &train[0], Personal: kept.Personal, Paid: kept.Paid, Plan: p.Plan, Purse: again}
+		again := &fltest.Purse{}
+		revived := fl.Participant{Data: &train[0], Kept: kept.Kept, Plan: p.Plan, Purse: again}
 		for round := 4; round < 6; round++ {
 			b.Round = round
-			if released, err := s.Respond(new(Worker), b, &revived, out); err != nil || !released {
+			if released, err := s.Respond(new(fl.Worker), b, &revived, out); err != nil || !released {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(revived.Personal[s.n+1:], kept.Personal[s.n+1:]) {
+		if len(kept.Scaling) != 2*fltest.Features || !slices.Equal(revived.Scaling, kept.Scaling) {
 			t.Errorf("%s: moments were drawn twice", relation)
 		}
-		if first := p.Purse.(*purseStub).asked[0]; fmt.Sprint(first) != fmt.Sprint(again.asked[0]) {
-			t.Errorf("%s: the round was paid as %v, then as %v", relation, first, again.asked[0])
+		if first := p.Purse.(*fltest.Purse).Asked[0]; fmt.Sprint(first) != fmt.Sprint(again.Asked[0]) {
+			t.Errorf("%s: the round was paid as %v, then as %v", relation, first, again.Asked[0])
 		}
 		for i, want := range []float64{p.Plan.Moments, 0} {
 			found := 0.0
-			for _, part := range again.asked[i].What.(event.Composed).Parts {
+			for _, part := range again.Asked[i].What.(event.Composed).Parts {
 				if g, ok := part.(event.Gaussian); ok {
 					found = g.Noise
 				}
@@ -73,11 +75,11 @@ func TestMomentsArePaidOnce(t *testing.T) {
 			}
 		}
 		// What the purse was asked for is what the plan says that it spent.
-		total, err := account.NewRDP(account.TermsOf(again.asked[0]), account.WithExactNoise())
+		total, err := account.NewRDP(account.TermsOf(again.Asked[0]), account.WithExactNoise())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range again.asked {
+		for _, r := range again.Asked {
 			if err := total.Compose(r); err != nil {
 				t.Fatal(err)
 			}
@@ -95,11 +97,11 @@ func TestMomentsArePaidOnce(t *testing.T) {
 // TestMomentsTellNoSize: under add-remove two silos of different size plan and pay
 // the same.
 func TestMomentsTellNoSize(t *testing.T) {
-	small, _ := testSilos(1, 41, testFeatures, 0.2)
-	large, _ := testSilos(1, 90, testFeatures, 0.2)
+	small, _ := fltest.Silos(1, 41, fltest.Features, 0.2)
+	large, _ := fltest.Silos(1, 90, fltest.Features, 0.2)
 	told := func(relation string, c *data.Client) string {
-		s, p := preparedSilo(t, paidRun("fedavg", relation, 3), c)
-		r, err := p.Plan.release(false, s.owesMoments(0, p))
+		_, s, p := preparedSilo(t, paidRun("fedavg", relation, 3), c)
+		r, err := p.Plan.Release(false, s.owesMoments(0, p))
 		return fmt.Sprint(p.Plan.Moments, p.Plan.Noise, r, err)
 	}
 	if a, b := told("add-remove", &small[0]), told("add-remove", &large[0]); a != b {
@@ -113,26 +115,26 @@ func TestMomentsTellNoSize(t *testing.T) {
 // TestMomentsWithEveryMethod: all methods that protect examples keep their target,
 // and without privacy the moments are the rows' own.
 func TestMomentsWithEveryMethod(t *testing.T) {
-	train, _ := testSilos(3, 45, testFeatures, 0.2)
-	for name, variant := range siloVariants() {
+	train, _ := fltest.Silos(3, 45, fltest.Features, 0.2)
+	for name, variant := range fltest.Variants() {
 		run := paidRun(variant.Algorithm.Kind, "replace-one", 3)
 		variant.Algorithm.Mode, run.Algorithm = "sound", variant.Algorithm
 		run.Algorithm.Mode = "sound"
-		if variant.Algorithm.Kind == "dp-fedavg" {
-			if _, err := newMoments(run); err == nil {
-				t.Errorf("%s: nobody pays for its moments", name)
+		if run.Privacy.Protects = variant.Privacy.Protects; run.Privacy.Protects == "client" {
+			if faults := fl.Check(run); !strings.Contains(faults.Error(), "data.standardise") {
+				t.Errorf("%s: nobody pays for its moments, but %v", name, faults)
 			}
 			continue
 		}
-		_, ps, _ := federate(t, run, train)
+		_, ps, _ := fltest.Federate(t, run, train)
 		if g, _, err := ps[0].Plan.Spend(ps[0].Paid); err != nil || g.Epsilon > 6 || g.Epsilon < 0.999*6 {
 			t.Errorf("%s: spent %v (%v)", name, g.Epsilon, err)
 		}
-		run.Privacy.Epsilon = 0
-		_, ps, _ = federate(t, run, train)
+		run.Privacy.Epsilon = 0 // others may have a target of their own
+		_, ps, _ = fltest.Federate(t, run, train)
 		mean := 0.0
 		for i := range ps[0].Data.Len() {
-			mean += ps[0].Data.X[i*testFeatures] / float64(ps[0].Data.Len())
+			mean += ps[0].Data.X[i*fltest.Features] / float64(ps[0].Data.Len())
 		}
 		if math.Abs(mean) > 0.01 { // some rows lie outside their range
 			t.Errorf("%s: without privacy the mean is %v, want 0", name, mean)
@@ -149,25 +151,25 @@ func TestMomentsAreRefused(t *testing.T) {
 		"privacy.moments_share":    func(r *config.Run) { r.Privacy.MomentsShare = 1 },
 	} {
 		run := paidRun("mr-mtl", "replace-one", 3)
-		if faults := checkSilo(run); faults != nil {
+		if faults := fl.Check(run); faults != nil {
 			t.Fatal(faults)
 		}
 		spoil(&run)
-		if faults := checkSilo(run); faults == nil || !strings.Contains(faults.Error(), path) {
+		if faults := fl.Check(run); faults == nil || !strings.Contains(faults.Error(), path) {
 			t.Errorf("%s: %v", path, faults)
 		}
 		if _, err := newMoments(run); err == nil {
 			t.Errorf("%s: built all the same", path)
 		}
 	}
-	good, _ := testSilos(1, 20, testFeatures, 0)
+	good, _ := fltest.Silos(1, 20, fltest.Features, 0)
 	for name, c := range map[string]*data.Client{
 		"no rows here": {Rows: data.Rows{Y: make([]float64, 5)}},
 		"other width":  {Rows: data.Rows{Features: 2, X: make([]float64, 10), Y: make([]float64, 5)}},
-		"cut off":      {Rows: data.Rows{Features: testFeatures, X: good[0].X[:7], Y: make([]float64, 5)}},
+		"cut off":      {Rows: data.Rows{Features: fltest.Features, X: good[0].X[:7], Y: make([]float64, 5)}},
 	} {
-		s := newTestSilo(t, paidRun("mr-mtl", "replace-one", 3), 1)
-		if err := s.Prepare(&Participant{Data: c}); err == nil {
+		s := fltest.New(t, paidRun("mr-mtl", "replace-one", 3), 1)
+		if err := s.Prepare(&fl.Participant{Data: c}); err == nil {
 			t.Errorf("%s: prepared all the same", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"math"
@@ -6,24 +6,27 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 )
 
 // TestPriceIsWhatItsRoundsCost: what a silo is told before the first round is what the
 // rounds will cost one by one, choices of a cluster included, and the target.
 func TestPriceIsWhatItsRoundsCost(t *testing.T) {
-	for name, run := range siloVariants() {
-		if run.Privacy.Epsilon == 0 || run.Algorithm.Kind == "dp-fedavg" {
+	for name, run := range fltest.Variants() {
+		if run.Privacy.Epsilon == 0 || run.Privacy.Protects != "example" {
 			continue // no silo pays for its examples
 		}
 		t.Run(name, func(t *testing.T) {
-			silo := newTestSilo(t, run, 4)
-			train, _ := testSilos(4, 40, 3, 0.5)
-			p := Participant{Name: "one", Data: &train[0]}
+			silo := fltest.New(t, run, 4)
+			train, _ := fltest.Silos(4, 40, 3, 0.5)
+			p := fl.Participant{Name: "one", Data: &train[0]}
 			if err := silo.Prepare(&p); err != nil {
 				t.Fatal(err)
 			}
+			e := silo.Protection().(*example)
 			used := func(releases ...event.Release) float64 {
-				a, err := account.NewRDP(p.Plan.terms)
+				a, err := account.NewRDP(p.Plan.Terms)
 				for _, r := range releases {
 					if err == nil {
 						err = a.Compose(r)
@@ -39,16 +42,16 @@ func TestPriceIsWhatItsRoundsCost(t *testing.T) {
 				return float64(g.Epsilon)
 			}
 			price := func(from int) float64 {
-				r, err := silo.Price(&p, from)
-				if err != nil {
-					t.Fatal(err)
+				r, rounds, err := silo.PriceAhead(&p, from)
+				if err != nil || rounds != run.Algorithm.Rounds-from {
+					t.Fatal(rounds, err)
 				}
 				return used(r)
 			}
 			for _, from := range []int{0, 1} {
 				var each []event.Release
 				for round := from; round < run.Algorithm.Rounds; round++ {
-					r, err := p.Plan.release(silo.method.choosing(round), silo.owesMoments(0, &p) && round == from)
+					r, err := p.Plan.Release(e.choosing(round), e.owesMoments(0, &p) && round == from)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -65,7 +68,7 @@ func TestPriceIsWhatItsRoundsCost(t *testing.T) {
 			if price(1) >= price(0) {
 				t.Error("fewer rounds cost as much")
 			}
-			if _, err := silo.Price(&p, run.Algorithm.Rounds); err == nil {
+			if _, _, err := silo.PriceAhead(&p, run.Algorithm.Rounds); err == nil {
 				t.Error("rounds that there are none of have a price")
 			}
 		})

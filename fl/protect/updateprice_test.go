@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"math"
@@ -7,8 +7,9 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 )
 
 // total adds up the switch losses, leaks and epsilons of an event.
@@ -30,11 +31,11 @@ func total(e event.Event) (change, leak, epsilon float64) {
 
 // twoNetworks are two hypotheses of a layered network, 3 apart in its first layer and
 // 4 in its second.
-func twoNetworks(t *testing.T, noise string) (*Group, *State) {
-	run := layered("sound", SanitiseLayers)
+func twoNetworks(t *testing.T, noise string) (*fl.Algorithm, *fl.State) {
+	run := layered("sound", fl.SanitiseLayers)
 	run.Algorithm.Hypotheses, run.Data.Groups = 2, 2
 	run.Privacy.Noise = noise
-	g := newGroup(t, run)
+	g := fltest.New(t, run, 100)
 	s := g.Start()
 	n := g.ReleaseLength()
 	clear(s.Hypotheses)
@@ -45,16 +46,16 @@ func twoNetworks(t *testing.T, noise string) (*Group, *State) {
 // TestPriceIsWhatIsPaid: the broadcast alone tells what a release will cost, to the
 // last bit, and how far apart the hypotheses are is part of it.
 func TestPriceIsWhatIsPaid(t *testing.T) {
-	groups := map[string]func() (*Group, *State){
-		"layers, exact":     func() (*Group, *State) { return twoNetworks(t, "exact") },
-		"layers, simulated": func() (*Group, *State) { return twoNetworks(t, "simulated") },
-		"one piece": func() (*Group, *State) {
+	groups := map[string]func() (*fl.Algorithm, *fl.State){
+		"layers, exact":     func() (*fl.Algorithm, *fl.State) { return twoNetworks(t, "exact") },
+		"layers, simulated": func() (*fl.Algorithm, *fl.State) { return twoNetworks(t, "simulated") },
+		"one piece": func() (*fl.Algorithm, *fl.State) {
 			run := config.Default("synthetic", "group-private", "sound")
 			run.Privacy.Noise, run.Privacy.RadiusDecay = "exact", 0.9
-			return newGroup(t, run), twoHypotheses()
+			return fltest.New(t, run, 100), fltest.TwoHypotheses()
 		},
-		"without noise": func() (*Group, *State) {
-			return newGroup(t, config.Default("synthetic", "ifca", "paper")), twoHypotheses()
+		"without noise": func() (*fl.Algorithm, *fl.State) {
+			return fltest.New(t, config.Default("synthetic", "ifca", "paper"), 100), fltest.TwoHypotheses()
 		},
 	}
 	for name, build := range groups {
@@ -64,22 +65,22 @@ func TestPriceIsWhatIsPaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		price, err := g.Price(b)
-		if err != nil {
-			t.Fatal(err)
+		price, ok, err := g.Price(b)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
 		}
 		run := config.Default("synthetic", "group-private", "sound")
 		run.Data.Dimension = g.Model().Parameters()
 		if name[:6] == "layers" {
 			run.Data.Dimension = 3
 		}
-		purse := &purseStub{}
-		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
-		if released, err := g.Respond(new(Worker), b, &p, make([]float64, g.ReleaseLength())); err != nil || !released {
+		purse := &fltest.Purse{}
+		p := fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
+		if released, err := g.Respond(new(fl.Worker), b, &p, make([]float64, g.ReleaseLength())); err != nil || !released {
 			t.Fatalf("%s: %v, %v", name, released, err)
 		}
-		if !reflect.DeepEqual(purse.asked[0], price) {
-			t.Errorf("%s: paid %+v, priced %+v", name, purse.asked[0], price)
+		if !reflect.DeepEqual(purse.Asked[0], price) {
+			t.Errorf("%s: paid %+v, priced %+v", name, purse.Asked[0], price)
 		}
 		if change, _, _ := total(price.What); math.Abs(change-p.Switch) > 1e-9*change {
 			t.Errorf("%s: the ledger is charged %v for a switch, the account %v", name, change, p.Switch)
@@ -90,32 +91,32 @@ func TestPriceIsWhatIsPaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	price, err := g.Price(b)
+	price, _, err := g.Price(b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Radius 1 in shares of 0.9 and 0.1: epsilon_l = n_l/(3*r_l); distances 3 and 4.
-	radius := g.privacy.Radius
+	radius := g.Protection().(*update).privacy.Radius
 	want := 40/(3*0.9*radius)*(2*0.9*radius+3) + 11/(3*0.1*radius)*(2*0.1*radius+4)
 	if change, _, _ := total(price.What); math.Abs(change-want) > 1e-9 {
 		t.Errorf("a switch costs %v, want %v", change, want)
 	}
 }
 
-// TestPriceFromIsTheSumOfTheRounds adds the rounds up one by one.
-func TestPriceFromIsTheSumOfTheRounds(t *testing.T) {
+// TestPriceAheadIsTheSumOfTheRounds adds the rounds up one by one.
+func TestPriceAheadIsTheSumOfTheRounds(t *testing.T) {
 	for _, decay := range []float64{1, 0.9, 0.999} {
 		run := config.Default("synthetic", "group-private", "sound")
 		run.Algorithm.Rounds = 40
 		run.Privacy.Noise, run.Privacy.RadiusDecay = "exact", decay
-		g := newGroup(t, run)
-		whole, rounds, err := g.PriceFrom(7, account.Metric{})
+		g := fltest.New(t, run, 100)
+		whole, rounds, err := g.PriceAhead(new(fl.Participant), 7)
 		if err != nil || rounds != 33 {
 			t.Fatalf("%d rounds, %v", rounds, err)
 		}
 		var change, leak, epsilon float64
 		for round := 7; round < 40; round++ {
-			one, err := g.Price(Broadcast{Round: round, Radius: run.Privacy.Radius * math.Pow(decay, float64(round))})
+			one, _, err := g.Price(fl.Broadcast{Round: round, Radius: run.Privacy.Radius * math.Pow(decay, float64(round))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,14 +135,14 @@ func TestPriceFromIsTheSumOfTheRounds(t *testing.T) {
 	}
 }
 
-// TestPriceFromKeepsItsHead: a hundred million rounds are priced at once, and never
+// TestPriceAheadKeepsItsHead: a hundred million rounds are priced at once, and never
 // below what they cost.
-func TestPriceFromKeepsItsHead(t *testing.T) {
+func TestPriceAheadKeepsItsHead(t *testing.T) {
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Rounds = 100_000_000
 	run.Privacy.RadiusDecay = 1 - 1e-8
-	g := newGroup(t, run)
-	whole, _, err := g.PriceFrom(0, account.Metric{})
+	g := fltest.New(t, run, 100)
+	whole, _, err := g.PriceAhead(new(fl.Participant), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,24 +158,24 @@ func TestPriceFromKeepsItsHead(t *testing.T) {
 	}
 }
 
-// TestPriceFromStopsAtTheRunsOwnCeiling: what the plan itself rules out is not asked.
-func TestPriceFromStopsAtTheRunsOwnCeiling(t *testing.T) {
+// TestPriceAheadStopsAtTheRunsOwnCeiling: what the plan itself rules out is not asked.
+func TestPriceAheadStopsAtTheRunsOwnCeiling(t *testing.T) {
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Algorithm.Rounds = 100
 	ceiling := 2.4
 	run.Privacy.Ceiling = &ceiling
-	g := newGroup(t, run)
-	if _, rounds, err := g.PriceFrom(0, account.Metric{}); err != nil || rounds != 6 {
+	g := fltest.New(t, run, 100)
+	if _, rounds, err := g.PriceAhead(new(fl.Participant), 0); err != nil || rounds != 6 {
 		t.Errorf("%d releases of 0.4 fit 2.4, %v", rounds, err)
 	}
-	var spent account.Metric
+	var spent fl.Participant
 	for range 6 {
-		spent.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1})
+		spent.Account.Add(event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1})
 	}
-	if _, rounds, err := g.PriceFrom(50, spent); err != nil || rounds != 0 {
+	if _, rounds, err := g.PriceAhead(&spent, 50); err != nil || rounds != 0 {
 		t.Errorf("%d releases are left, %v", rounds, err)
 	}
-	if _, _, err := g.PriceFrom(100, spent); err == nil {
+	if _, _, err := g.PriceAhead(&spent, 100); err == nil {
 		t.Error("a round after the last was priced")
 	}
 }

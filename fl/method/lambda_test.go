@@ -1,4 +1,4 @@
-package fl
+package method
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
@@ -15,10 +17,10 @@ import (
 func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 	const silos, rounds, h, tau = 80, 60, 0.8, 0.2
 	estimate := func(declared float64) []float64 {
-		run := siloRun("mr-mtl")
+		run := fltest.Run("mr-mtl")
 		run.Algorithm.Lambda, run.Algorithm.Local.Step = config.LambdaAuto, 0.02
-		s := newTestSilo(t, run, silos)
-		m := s.method.(*meanRegularised)
+		s := fltest.New(t, run, silos)
+		m := s.Method().(*meanRegularised)
 		const steps, variance = 3, 1e-4
 		f := rng.NewFamily(5, "releases")
 		optimum := make([]float64, silos)
@@ -27,7 +29,7 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 		}
 		last := make([][]float64, silos)
 		for k := range last {
-			last[k] = make([]float64, s.n)
+			last[k] = make([]float64, m.n)
 		}
 		st := s.Start()
 		for round := range rounds {
@@ -35,14 +37,14 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := Releases{Vectors: make([]float64, silos*s.ReleaseLength())}
+			r := fl.Releases{Vectors: make([]float64, silos*s.ReleaseLength())}
 			for k := range silos {
 				r.Clients = append(r.Clients, k)
 				out := r.Vectors[k*s.ReleaseLength():][:s.ReleaseLength()]
 				copy(out, last[k])
-				m.draw(out[:s.n], b.Hypotheses, b.Memory, declared*variance, steps, 100)
+				m.drawBy(out[:m.n], b.Hypotheses, b.Memory, declared*variance, steps, 100)
 				noise := f.Stream(1+round, k)
-				for i := range s.n {
+				for i := range m.n {
 					curvature, at := h, 0.0
 					switch i {
 					case 0:
@@ -52,8 +54,8 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 					}
 					out[i] += run.Algorithm.Local.Step*steps*curvature*(at-out[i]) + math.Sqrt(variance)*noise.Normal()
 				}
-				copy(last[k], out[:s.n])
-				out[s.n+tailWeight], out[s.n+tailVariance], out[s.n+tailSteps] = 100, declared*variance, steps
+				copy(last[k], out[:m.n])
+				copy(out[m.n:], tail(100, 0, declared*variance, steps))
 			}
 			if out := s.Aggregate(st, r); out.Err != nil {
 				t.Fatal(out.Err)
@@ -61,7 +63,7 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 		}
 		return st.Memory[:m.toldLength()]
 	}
-	n := testFeatures + 1
+	n := fltest.Features + 1
 	told := estimate(1)
 	curvatures, spreads := told[toldEach:toldEach+n], told[toldEach+n:]
 	if c := curvatures[0]; math.Abs(c-h) > 0.25*h {
@@ -93,14 +95,14 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 // TestAutomaticLambda: on silos whose intercepts differ it must take most of what the
 // best fixed lambda gains over the better end, and never lose much to either end.
 func TestAutomaticLambda(t *testing.T) {
-	train, test := testSilos(30, 60, testFeatures, 0.15)
+	train, test := fltest.Silos(30, 60, fltest.Features, 0.15)
 	for _, noise := range []float64{2, 6, 20} {
 		figure := func(kind string, lambda config.Lambda) float64 {
-			run := siloRun(kind)
+			run := fltest.Run(kind)
 			run.Algorithm.Rounds, run.Algorithm.Lambda, run.Algorithm.Prox = 60, lambda, "server"
 			run.Privacy.Epsilon, run.Privacy.NoiseMultiplier = 0, noise
-			models, _, _ := federate(t, run, train)
-			return testError(models, test)
+			models, _, _ := fltest.Federate(t, run, train)
+			return fltest.Error(t, models, test)
 		}
 		ends := min(figure("local", "0"), figure("fedavg", "0"))
 		best := ends

@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"math"
@@ -9,14 +9,16 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // paidRun has features in public ranges of ±width around 0.
 func paidRun(kind, relation string, width float64) config.Run {
-	run := siloRun(kind)
+	run := fltest.Run(kind)
 	run.Data.Standardise = "paid"
-	run.Data.Centre, run.Data.Scale = make([]float64, testFeatures), slices.Repeat([]float64{width}, testFeatures)
+	run.Data.Centre, run.Data.Scale = make([]float64, fltest.Features), slices.Repeat([]float64{width}, fltest.Features)
 	run.Algorithm.Mode, run.Privacy.Accounting, run.Privacy.MomentsShare = "sound", "sound", 0.25
 	run.Privacy.Relation, run.Algorithm.Weights = relation, "equal"
 	if relation == "add-remove" {
@@ -27,20 +29,17 @@ func paidRun(kind, relation string, width float64) config.Run {
 
 var bothRelations = []string{"replace-one", "add-remove"}
 
-func preparedSilo(t testing.TB, run config.Run, c *data.Client) (*Silo, *Participant) {
+// preparedSilo is a silo that is ready for its first round, and its protection.
+func preparedSilo(t testing.TB, run config.Run, c *data.Client) (*fl.Algorithm, *example, *fl.Participant) {
 	t.Helper()
-	s := newTestSilo(t, run, 1)
-	p := &Participant{Data: c}
-	if err := s.Prepare(p); err != nil {
-		t.Fatal(err)
-	}
-	return s, p
+	s := fltest.New(t, run, 1)
+	return s, s.Protection().(*example), fltest.Prepared(t, s, fl.Participant{Data: c})
 }
 
 // TestMomentsArePartOfTheTarget: what is spent in all is the target, whatever share
 // the moments have; recomputed here from formulas, not by the accountant.
 func TestMomentsArePartOfTheTarget(t *testing.T) {
-	train, _ := testSilos(1, 40, testFeatures, 0.2)
+	train, _ := fltest.Silos(1, 40, fltest.Features, 0.2)
 	for _, relation := range bothRelations {
 		for _, batch := range []int{10, 0} {
 			if batch == 10 && relation == "replace-one" {
@@ -50,8 +49,8 @@ func TestMomentsArePartOfTheTarget(t *testing.T) {
 			run.Algorithm.Local.Batch = batch
 			plain := run
 			plain.Data.Standardise = "none"
-			_, without := preparedSilo(t, plain, &train[0])
-			_, ps, _ := federate(t, run, train)
+			_, _, without := preparedSilo(t, plain, &train[0])
+			_, ps, _ := fltest.Federate(t, run, train)
 			plan := ps[0].Plan
 			if ps[0].Paid.Moments != 1 || !(plan.Noise > without.Plan.Noise) {
 				t.Fatalf("%s: paid %+v, noise %v, without moments %v", relation, ps[0].Paid, plan.Noise, without.Plan.Noise)
@@ -122,7 +121,7 @@ func TestMomentsSensitivity(t *testing.T) {
 		}
 		bound, longest, unshifted := m.bound(relation), 0.0, 0.0
 		for range 20_000 {
-			x := make([]float64, testFeatures)
+			x := make([]float64, fltest.Features)
 			for j := range x {
 				switch s.Below(4) {
 				case 0:
@@ -135,8 +134,8 @@ func TestMomentsSensitivity(t *testing.T) {
 			}
 			v := m.part(x, relation)
 			longest = max(longest, norm(v))
-			for j := range testFeatures { // squares without the shift are a wrong sensitivity
-				v[testFeatures+j]++
+			for j := range fltest.Features { // squares without the shift are a wrong sensitivity
+				v[fltest.Features+j]++
 			}
 			unshifted = max(unshifted, norm(v))
 		}
@@ -161,16 +160,16 @@ func TestMomentsSensitivity(t *testing.T) {
 // standard errors). Noise for half the sensitivity is caught.
 func TestMomentsNoise(t *testing.T) {
 	const draws = 4000
-	row := func(x float64) []float64 { return slices.Repeat([]float64{x}, testFeatures) }
+	row := func(x float64) []float64 { return slices.Repeat([]float64{x}, fltest.Features) }
 	silo := func(last float64) *data.Client {
-		r := data.Rows{Features: testFeatures, X: slices.Concat(row(0.5), row(-1), row(last)), Y: make([]float64, 3)}
+		r := data.Rows{Features: fltest.Features, X: slices.Concat(row(0.5), row(-1), row(last)), Y: make([]float64, 3)}
 		return &data.Client{Rows: r}
 	}
 	for _, relation := range bothRelations {
-		for _, kind := range []string{"simulated", NoiseSeeded} {
+		for _, kind := range []string{"simulated", fl.NoiseSeeded} {
 			run := paidRun("mr-mtl", relation, 3)
-			s, p := preparedSilo(t, run, silo(9))
-			_, q := preparedSilo(t, run, silo(-9))
+			_, s, p := preparedSilo(t, run, silo(9))
+			_, _, q := preparedSilo(t, run, silo(-9))
 			m, claimed := s.moments, p.Plan.Moments
 			measure := func(noise float64) (variance, apart float64) {
 				p.Plan.Moments, q.Plan.Moments = noise, noise
@@ -187,11 +186,11 @@ func TestMomentsNoise(t *testing.T) {
 					}
 					for j := range a {
 						middle := 0.0 // what the sums are without noise, but for the last row
-						if j < testFeatures {
+						if j < fltest.Features {
 							middle = 0.5/3 - 1.0/3
-							apart += (a[j] - b[j]) / (2 * math.Sqrt(testFeatures) * draws)
+							apart += (a[j] - b[j]) / (2 * math.Sqrt(fltest.Features) * draws)
 							a[j]--
-						} else if j < 2*testFeatures {
+						} else if j < 2*fltest.Features {
 							middle = 0.25/9 - 1 + 1.0/9 - 1
 						} else {
 							middle = 3 * m.counter(event.Relation(relation))
@@ -205,10 +204,10 @@ func TestMomentsNoise(t *testing.T) {
 			k := float64(draws * m.length(event.Relation(relation)))
 			sd := claimed * m.bound(event.Relation(relation))
 			fits := func(variance, apart float64) bool {
-				return math.Abs(variance/(sd*sd)-1) < 4.9*math.Sqrt(2/k) && math.Abs(apart-math.Sqrt(testFeatures)) < 4.9*sd*math.Sqrt(2.0/draws)/2
+				return math.Abs(variance/(sd*sd)-1) < 4.9*math.Sqrt(2/k) && math.Abs(apart-math.Sqrt(fltest.Features)) < 4.9*sd*math.Sqrt(2.0/draws)/2
 			}
 			if v, apart := measure(claimed); !fits(v, apart) {
-				t.Errorf("%s, %s: variance %v, want %v; neighbours %v apart, want %v", relation, kind, v, sd*sd, apart, math.Sqrt(testFeatures))
+				t.Errorf("%s, %s: variance %v, want %v; neighbours %v apart, want %v", relation, kind, v, sd*sd, apart, math.Sqrt(fltest.Features))
 			}
 			if v, apart := measure(claimed / 2); fits(v, apart) {
 				t.Errorf("%s, %s: half the noise goes unnoticed", relation, kind)
@@ -218,9 +217,9 @@ func TestMomentsNoise(t *testing.T) {
 }
 
 // paidMoments is what a silo's first round pays for its moments.
-func paidMoments(t *testing.T, p *Participant) *mech.Paid {
+func paidMoments(t *testing.T, p *fl.Participant) *mech.Paid {
 	t.Helper()
-	r, err := p.Plan.release(false, true)
+	r, err := p.Plan.Release(false, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,17 +235,17 @@ func paidMoments(t *testing.T, p *Participant) *mech.Paid {
 func TestMomentsComeNearTheTrueOnes(t *testing.T) {
 	family := rng.NewFamily(2, "rows")
 	s := family.Stream(0, 0)
-	large := data.Client{Rows: data.Rows{Features: testFeatures}}
+	large := data.Client{Rows: data.Rows{Features: fltest.Features}}
 	for range 20_000 {
 		large.X = append(large.X, 7+s.Normal(), -4+2*s.Normal(), 0.1*s.Normal(), 5)
 		large.Y = append(large.Y, 0)
 	}
-	tiny := data.Client{Rows: data.Rows{Features: testFeatures, X: large.X[:2*testFeatures], Y: large.Y[:2]}}
+	tiny := data.Client{Rows: data.Rows{Features: fltest.Features, X: large.X[:2*fltest.Features], Y: large.Y[:2]}}
 	for _, relation := range bothRelations {
 		run := paidRun("mr-mtl", relation, 20)
-		for _, kind := range []string{"simulated", "exact", NoiseSeeded} {
+		for _, kind := range []string{"simulated", "exact", fl.NoiseSeeded} {
 			run.Privacy.Noise = kind
-			a, p := preparedSilo(t, run, &large)
+			_, a, p := preparedSilo(t, run, &large)
 			centre, scale, err := a.moments.draw(a, p, paidMoments(t, p))
 			if err != nil {
 				t.Fatal(err)
@@ -263,7 +262,7 @@ func TestMomentsComeNearTheTrueOnes(t *testing.T) {
 			}
 			run := run
 			run.Algorithm.Local.Batch, run.Privacy.Epsilon = 2, 0.5
-			a, p = preparedSilo(t, run, &tiny)
+			_, a, p = preparedSilo(t, run, &tiny)
 			if centre, scale, err = a.moments.draw(a, p, paidMoments(t, p)); err != nil {
 				t.Fatal(err)
 			}
@@ -280,25 +279,24 @@ func TestMomentsComeNearTheTrueOnes(t *testing.T) {
 // TestMomentsHelpWhereRangesAreWide: rows that fill a small part of their public
 // range are learned from as if they were scaled, and hardly at all by the range.
 func TestMomentsHelpWhereRangesAreWide(t *testing.T) {
-	train, test := testSilos(3, 3000, testFeatures, 0.2)
+	train, test := fltest.Silos(3, 3000, fltest.Features, 0.2)
 	for _, relation := range bothRelations {
 		run := paidRun("mr-mtl", relation, 20)
 		run.Privacy.PublicSize, run.Algorithm.Local = 3000, config.Local{Epochs: 1, Step: 0.05, Batch: 100, Loss: "squared-error"}
-		models, ps, _ := federate(t, run, train)
-		s := newTestSilo(t, run, len(train))
+		models, ps, _ := fltest.Federate(t, run, train)
 		scaled := make([]data.Client, len(test))
 		for i := range test {
-			scaled[i] = *s.Standardised(&ps[i], &test[i])
+			scaled[i] = *ps[i].Standardised(&test[i])
 		}
-		paid := testError(models, scaled)
+		paid := fltest.Error(t, models, scaled)
 		run.Data.Standardise = "none" // public constants, applied by hand
 		wide := make([]data.Client, len(train))
 		for i := range train {
 			wide[i] = data.Client{Rows: train[i].Standardised(run.Data.Centre, run.Data.Scale)}
 			scaled[i] = data.Client{Rows: test[i].Standardised(run.Data.Centre, run.Data.Scale)}
 		}
-		models, _, _ = federate(t, run, wide)
-		if public := testError(models, scaled); paid > 0.7*public {
+		models, _, _ = fltest.Federate(t, run, wide)
+		if public := fltest.Error(t, models, scaled); paid > 0.7*public {
 			t.Errorf("%s: test error %v with paid moments, %v with the public range", relation, paid, public)
 		}
 	}

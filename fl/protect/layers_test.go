@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"math"
@@ -9,6 +9,9 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/cluster"
+	"github.com/coterie-fl/coterie/fl/fltest"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -21,7 +24,7 @@ func layered(mode, sanitise string) config.Run {
 		{Kind: "linear", Units: 10}, {Kind: "tanh"}, {Kind: "linear", Units: 1},
 	}}
 	run.Privacy.Sanitise, run.Privacy.NoiseMultiplier = sanitise, 3
-	if sanitise == SanitiseLayers && mode == "sound" {
+	if sanitise == fl.SanitiseLayers && mode == "sound" {
 		run.Privacy.LayerShares = []float64{0.9, 0.1}
 	}
 	return run
@@ -35,27 +38,27 @@ func TestEveryLayerHasItsOwnNoise(t *testing.T) {
 	fits := func(mode, sanitise, noise string) bool {
 		run := layered(mode, sanitise)
 		run.Privacy.Noise = noise
-		g := newGroup(t, run)
-		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
+		g := fltest.New(t, run, 100)
+		p := fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
 		bare := run
-		bare.Privacy.NoiseMultiplier = 0
-		trained, _ := respond(t, newGroup(t, bare), g.Start(), &p)
+		bare.Privacy.Protects, bare.Privacy.NoiseMultiplier = "nothing", 0
+		trained, _ := fltest.Respond(t, fltest.New(t, bare, 100), g.Start(), &p)
 		base := g.Start().Hypotheses
-		cut, err := newLayers(layered(mode, SanitiseLayers).Privacy, g.Model())
+		cut, err := newLayers(layered(mode, fl.SanitiseLayers).Privacy, g.Model())
 		if err != nil {
 			t.Fatal(err)
 		}
 		update, whole := make([]float64, len(cut)), 0.0
 		for l, c := range cut {
-			update[l] = math.Sqrt(squaredDistance(trained[c.From:c.To], base[c.From:c.To]))
+			update[l] = math.Sqrt(cluster.SquaredDistance(trained[c.From:c.To], base[c.From:c.To]))
 			whole += update[l] * update[l]
 		}
 		ratio := make([]float64, len(cut))
 		for draw := range draws {
 			s := g.Start()
 			s.Round = draw
-			q := Participant{ID: 1, Data: p.Data}
-			out, _ := respond(t, g, s, &q)
+			q := fl.Participant{ID: 1, Data: p.Data}
+			out, _ := fltest.Respond(t, g, s, &q)
 			for l, c := range cut {
 				radius, clip := update[l], 1.0
 				if mode == "sound" {
@@ -78,8 +81,8 @@ func TestEveryLayerHasItsOwnNoise(t *testing.T) {
 		return true
 	}
 	for _, mode := range []string{"paper", "sound"} {
-		for _, noise := range []string{"simulated", NoiseSeeded} {
-			if !fits(mode, SanitiseLayers, noise) {
+		for _, noise := range []string{"simulated", fl.NoiseSeeded} {
+			if !fits(mode, fl.SanitiseLayers, noise) {
 				t.Errorf("%s, %s: a layer's noise does not follow its own radius", mode, noise)
 			}
 		}
@@ -91,20 +94,20 @@ func TestEveryLayerHasItsOwnNoise(t *testing.T) {
 
 func TestEveryLayerIsPaidFor(t *testing.T) {
 	for mode, claim := range map[string]event.Claim{"paper": event.ClaimHeuristic, "sound": event.ClaimMetric} {
-		run := layered(mode, SanitiseLayers)
-		g := newGroup(t, run)
-		purse := &purseStub{}
-		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
+		run := layered(mode, fl.SanitiseLayers)
+		g := fltest.New(t, run, 100)
+		purse := &fltest.Purse{}
+		p := fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
 		for range 3 {
-			respond(t, g, g.Start(), &p)
+			fltest.Respond(t, g, g.Start(), &p)
 		}
-		if len(purse.asked) != 3 || purse.asked[0].Claim != claim {
-			t.Fatalf("%s: the purse was asked for %+v", mode, purse.asked)
+		if len(purse.Asked) != 3 || purse.Asked[0].Claim != claim {
+			t.Fatalf("%s: the purse was asked for %+v", mode, purse.Asked)
 		}
-		if err := purse.asked[0].Validate(); err != nil {
+		if err := purse.Asked[0].Validate(); err != nil {
 			t.Error(err)
 		}
-		parts := purse.asked[0].What.(event.Composed).Parts
+		parts := purse.Asked[0].What.(event.Composed).Parts
 		var dimensions []int
 		for _, part := range parts {
 			dimensions = append(dimensions, part.(event.MetricLaplace).Dimension)
@@ -155,12 +158,12 @@ func TestJointBoundsEverySplit(t *testing.T) {
 
 func TestLayersOfALinearModelAreTheWhole(t *testing.T) {
 	for _, mode := range []string{"paper", "sound"} {
-		for _, noise := range []string{"simulated", NoiseSeeded} {
+		for _, noise := range []string{"simulated", fl.NoiseSeeded} {
 			var want []float64
-			for _, sanitise := range []string{"update", SanitiseLayers} {
+			for _, sanitise := range []string{"update", fl.SanitiseLayers} {
 				run := config.Default("synthetic", "group-private", mode)
 				run.Privacy.Sanitise, run.Privacy.Noise = sanitise, noise
-				out, _ := respond(t, newGroup(t, run), twoHypotheses(), &Participant{Data: &data.Synthetic(run.Data, 1).Train[0]})
+				out, _ := fltest.Respond(t, fltest.New(t, run, 100), fltest.TwoHypotheses(), &fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0]})
 				if want != nil && !slices.Equal(out, want) {
 					t.Errorf("%s, %s: %v and %v", mode, noise, want, out)
 				}
@@ -172,18 +175,17 @@ func TestLayersOfALinearModelAreTheWhole(t *testing.T) {
 
 func TestLayersStopAtTheCeiling(t *testing.T) {
 	ceiling := 2 * 51 / 3.0
-	run := layered("sound", SanitiseLayers)
+	run := layered("sound", fl.SanitiseLayers)
 	run.Privacy.Ceiling = &ceiling
-	g := newGroup(t, run)
-	p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
+	g := fltest.New(t, run, 100)
+	p := fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0]}
 	for r := range 4 {
-		if _, released := respond(t, g, g.Start(), &p); released != (r < 2) {
+		if _, released := fltest.Respond(t, g, g.Start(), &p); released != (r < 2) {
 			t.Errorf("release %d: %v", r+1, released)
 		}
 	}
-	var said, whole Privacy
-	g.DescribeLayers(&said)
-	newGroup(t, layered("sound", "update")).DescribeLayers(&whole)
+	said := g.StateUpdates(nil)
+	whole := fltest.New(t, layered("sound", "update"), 100).StateUpdates(nil)
 	if l := said.Layers; len(l) != 2 || l[0].EpsilonPerRelease+l[1].EpsilonPerRelease != 17 || math.Abs(float64(*l[1].Radius)-0.03) > 1e-12 {
 		t.Errorf("%+v", l)
 	}
@@ -197,9 +199,9 @@ func TestLayerSharesMustFit(t *testing.T) {
 		mode, sanitise string
 		shares         []float64
 	}{
-		{"sound", SanitiseLayers, []float64{1}}, {"sound", SanitiseLayers, []float64{0.5, 0.5, 0.5}},
-		{"sound", SanitiseLayers, []float64{0, 1}}, {"sound", SanitiseLayers, []float64{0.5, 1.5}}, {"sound", SanitiseLayers, []float64{0.5, math.NaN()}},
-		{"paper", SanitiseLayers, []float64{0.5, 0.5}}, {"sound", "update", []float64{0.5}},
+		{"sound", fl.SanitiseLayers, []float64{1}}, {"sound", fl.SanitiseLayers, []float64{0.5, 0.5, 0.5}},
+		{"sound", fl.SanitiseLayers, []float64{0, 1}}, {"sound", fl.SanitiseLayers, []float64{0.5, 1.5}}, {"sound", fl.SanitiseLayers, []float64{0.5, math.NaN()}},
+		{"paper", fl.SanitiseLayers, []float64{0.5, 0.5}}, {"sound", "update", []float64{0.5}},
 	} {
 		run := layered(c.mode, c.sanitise)
 		run.Privacy.LayerShares = c.shares
@@ -207,7 +209,7 @@ func TestLayerSharesMustFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewGroup(run, m); err == nil || !strings.Contains(err.Error(), "layer_shares") {
+		if _, err := fl.New(run, m, 100); err == nil || !strings.Contains(err.Error(), "layer_shares") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

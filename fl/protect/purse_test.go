@@ -1,4 +1,4 @@
-package fl
+package protect
 
 import (
 	"errors"
@@ -9,17 +9,9 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/fltest"
 )
-
-type purseStub struct {
-	err   error
-	asked []event.Release
-}
-
-func (p *purseStub) Reserve(_ int, r event.Release) error {
-	p.asked = append(p.asked, r)
-	return p.err
-}
 
 func TestNothingLeavesBeforeThePursePays(t *testing.T) {
 	broken := errors.New("disk is full")
@@ -30,26 +22,26 @@ func TestNothingLeavesBeforeThePursePays(t *testing.T) {
 	}{
 		{"group-private", "paper", "simulated", nil, event.ClaimHeuristic},
 		{"group-private", "sound", "exact", nil, event.ClaimMetric},
-		{"group-private", "sound", "exact-seeded", fmt.Errorf("too much: %w", ErrRefused), event.ClaimMetric},
-		{"ifca", "paper", "simulated", fmt.Errorf("too much: %w", ErrRefused), event.ClaimNone},
+		{"group-private", "sound", "exact-seeded", fmt.Errorf("too much: %w", fl.ErrRefused), event.ClaimMetric},
+		{"ifca", "paper", "simulated", fmt.Errorf("too much: %w", fl.ErrRefused), event.ClaimNone},
 		{"group-private", "sound", "exact", broken, event.ClaimMetric},
 	} {
 		run := config.Default("synthetic", c.kind, c.mode)
 		run.Privacy.Noise = c.noise
-		g, s := newGroup(t, run), twoHypotheses()
-		purse := &purseStub{err: c.err}
-		p := Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
+		g, s := fltest.New(t, run, 100), fltest.TwoHypotheses()
+		purse := &fltest.Purse{Err: c.err}
+		p := fl.Participant{Data: &data.Synthetic(run.Data, 1).Train[0], Purse: purse}
 		b, err := g.Broadcast(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := make([]float64, g.ReleaseLength())
-		released, err := g.Respond(new(Worker), b, &p, out)
+		released, err := g.Respond(new(fl.Worker), b, &p, out)
 		if wantErr := errors.Is(c.err, broken); (err != nil) != wantErr || released != (c.err == nil) {
 			t.Errorf("%+v: released %v, error %v", c, released, err)
 		}
-		if len(purse.asked) != 1 || purse.asked[0].Claim != c.claim {
-			t.Errorf("%+v: the purse was asked for %+v", c, purse.asked)
+		if len(purse.Asked) != 1 || purse.Asked[0].Claim != c.claim {
+			t.Errorf("%+v: the purse was asked for %+v", c, purse.Asked)
 		}
 		if c.err != nil && (!slices.Equal(out, make([]float64, len(out))) || p.Account.Releases != 0) {
 			t.Errorf("%+v: %v left without being paid for, %d releases accounted", c, out, p.Account.Releases)
@@ -63,8 +55,8 @@ func TestSeededExactNoiseRepeats(t *testing.T) {
 	draw := func(noise string, id int) []float64 {
 		run := config.Default("synthetic", "group-private", "sound")
 		run.Privacy.Noise = noise
-		p := Participant{ID: id, Data: &data.Synthetic(run.Data, 1).Train[0]}
-		out, _ := respond(t, newGroup(t, run), twoHypotheses(), &p)
+		p := fl.Participant{ID: id, Data: &data.Synthetic(run.Data, 1).Train[0]}
+		out, _ := fltest.Respond(t, fltest.New(t, run, 100), fltest.TwoHypotheses(), &p)
 		return out
 	}
 	if a, b := draw("exact-seeded", 3), draw("exact-seeded", 3); !slices.Equal(a, b) {
