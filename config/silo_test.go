@@ -16,7 +16,7 @@ func TestSiloFileLoadsBack(t *testing.T) {
 		"data: {kind: school}\n",
 		"data: {kind: school}\nalgorithm: {kind: ifca}\nprivacy: {epsilon: 0}\n",
 		"data: {kind: vehicle}\nalgorithm: {kind: mr-mtl, lambda: auto, mode: sound}\nprivacy: {silos: [{name: a, epsilon: 2, records_per_person: 3}]}\n",
-		"data: {kind: rotated-mnist}\nalgorithm: {kind: dp-fedavg, lambda: 0.25}\n",
+		"data: {kind: rotated-mnist}\nalgorithm: {kind: fedavg, lambda: 0.25, weights: equal}\nprivacy: {protects: client}\n",
 		"data: {kind: school}\nalgorithm: {lambda: inf, prox: server}\n",
 	} {
 		f, err := config.Load([]byte(text))

@@ -29,12 +29,12 @@ func TestPaidMoments(t *testing.T) {
 				t.Fatal(faults)
 			}
 		}
-		hash := func(stops bool) (SiloResult, string) {
+		hash := func(stops bool) (Result, string) {
 			d := directory(t, run)
 			for {
 				ctx, cancel := context.WithCancel(context.Background())
 				steps := 0
-				res, err := executeSilos(t, ctx, d, run, folder, func(int, float64) {
+				res, err := execute(t, ctx, d, run, folder, func(int, float64) {
 					if steps++; stops && steps == 4 {
 						cancel()
 					}
@@ -50,10 +50,10 @@ func TestPaidMoments(t *testing.T) {
 			}
 		}
 		res, path := hash(false)
-		if again, _ := hash(true); again.ModelSHA256 != res.ModelSHA256 || *again.Metrics.TestMSE != *res.Metrics.TestMSE || again.Metrics.TrainLoss != res.Metrics.TrainLoss {
+		if again, _ := hash(true); again.ModelSHA256 != res.ModelSHA256 || again.Metrics.Loss != res.Metrics.Loss || again.Metrics.TrainLoss != res.Metrics.TrainLoss {
 			t.Errorf("%s: with stops %+v, without %+v", relation, again.Metrics, res.Metrics)
 		}
-		for _, s := range res.Silos {
+		for _, s := range res.Participants {
 			if s.Moments == nil || !(*s.Moments > 0) || s.Epsilon > 6 || s.Epsilon < 5.99 || s.Claim != event.ClaimProved {
 				t.Errorf("%s: silo %+v", relation, s)
 			}
@@ -82,8 +82,8 @@ func TestPaidMoments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, s := range res.Silos {
-			theta, centre, scale := found[fmt.Sprintf("silo.%d", i)], found[fmt.Sprintf("silo.%d.centre", i)], found[fmt.Sprintf("silo.%d.scale", i)]
+		for i, s := range res.Participants {
+			theta, centre, scale := found[fmt.Sprintf("client.%d", i)], found[fmt.Sprintf("client.%d.centre", i)], found[fmt.Sprintf("client.%d.scale", i)]
 			if len(theta) != 29 || len(centre) != 28 || len(scale) != 28 {
 				t.Fatalf("%s: the constants of silo %d are not beside its model: %v", relation, i, found)
 			}
@@ -96,8 +96,8 @@ func TestPaidMoments(t *testing.T) {
 				}
 				mse += (out - y) * (out - y) / float64(raw.Train[i].Held.Len())
 			}
-			if math.Abs(mse-float64(*s.TestMSE)) > 1e-9 {
-				t.Errorf("%s: silo %d has a test error of %v, by its file %v", relation, i, *s.TestMSE, mse)
+			if math.Abs(mse-float64(*s.Loss)) > 1e-9 {
+				t.Errorf("%s: silo %d has a test error of %v, by its file %v", relation, i, *s.Loss, mse)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/coterie-fl/coterie/all"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -73,25 +74,20 @@ func smallRun(kind string) config.Run {
 	return run
 }
 
-func executeSilos(t *testing.T, ctx context.Context, d *Directory, run config.Run, folder *data.Folder, tick func(int, float64)) (SiloResult, error) {
-	t.Helper()
-	s, err := NewSilos(run, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	return s.Execute(ctx, d, tick)
-}
-
 // TestSilosGiveTheSameBytes: whatever the number of workers, and however often a run
 // is stopped in between.
 func TestSilosGiveTheSameBytes(t *testing.T) {
 	folder := smallSchools(t)
-	for _, kind := range []string{"mr-mtl", "mocha", "ifca", "auto", "dp-fedavg"} {
-		run := smallRun(kind)
-		if kind == "auto" {
-			run = smallRun("mr-mtl")
+	for _, kind := range []string{"mr-mtl", "mocha", "ifca", "auto", "client"} {
+		run := smallRun("mr-mtl")
+		switch kind {
+		case "auto":
 			run.Algorithm.Lambda = config.LambdaAuto
+		case "client":
+			run = smallRun("fedavg")
+			run.Privacy.Protects, run.Algorithm.Weights = "client", "equal"
+		default:
+			run = smallRun(kind)
 		}
 		hash := func(workers int, stops bool) string {
 			run.Run.Workers = workers
@@ -99,7 +95,7 @@ func TestSilosGiveTheSameBytes(t *testing.T) {
 			for {
 				ctx, cancel := context.WithCancel(context.Background())
 				steps := 0
-				res, err := executeSilos(t, ctx, d, run, folder, func(int, float64) {
+				res, err := execute(t, ctx, d, run, folder, func(int, float64) {
 					if steps++; stops && steps == 4 {
 						cancel()
 					}
@@ -133,26 +129,26 @@ func TestSiloResult(t *testing.T) {
 	run := smallRun("mr-mtl")
 	run.Data.Standardise = "none"
 	run.Privacy.Silos = []config.SiloTarget{{Name: "school 2", Epsilon: 2, RecordsPerPerson: 2}}
-	res, err := executeSilos(t, context.Background(), directory(t, run), run, folder, nothing)
+	res, err := execute(t, context.Background(), directory(t, run), run, folder, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Metrics.TestMSE == nil || res.Metrics.TestError != nil || len(res.Silos) != 6 || res.Family != FamilySilos {
-		t.Fatalf("metrics %+v, %d silos", res.Metrics, len(res.Silos))
+	if res.Metrics.Error != nil || len(res.Participants) != 6 || res.Judge != "own" || res.Privacy.Protects != "example" {
+		t.Fatalf("metrics %+v, %d silos", res.Metrics, len(res.Participants))
 	}
 	weighted, total := 0.0, 0.0
-	for _, s := range res.Silos {
-		weighted += float64(*s.TestMSE) * float64(s.TestExamples)
+	for _, s := range res.Participants {
+		weighted += float64(*s.Loss) * float64(s.TestExamples)
 		total += float64(s.TestExamples)
 		if s.Epsilon > s.Target.Epsilon || s.Sampling == "" || s.Relation != string(event.AddRemove) || s.Claim != event.ClaimHeuristic || s.Proved == nil {
 			t.Errorf("silo %+v", s)
 		}
 	}
-	if got := float64(*res.Metrics.TestMSE); got < 0.999999*weighted/total || got > 1.000001*weighted/total {
-		t.Errorf("test_mse %v, the silos' weighted mean is %v", got, weighted/total)
+	if got := float64(res.Metrics.Loss); got < 0.999999*weighted/total || got > 1.000001*weighted/total {
+		t.Errorf("loss %v, the silos' weighted mean is %v", got, weighted/total)
 	}
-	own := res.Silos[2]
-	if own.Target.Epsilon != 2 || own.ProtectsPerson == nil || own.ProtectsPerson.Epsilon > 2 || own.ProtectsPerson.Delta > 1.0001e-3 || own.Noise <= res.Silos[1].Noise {
+	own := res.Participants[2]
+	if own.Target.Epsilon != 2 || own.ProtectsPerson == nil || own.ProtectsPerson.Epsilon > 2 || own.ProtectsPerson.Delta > 1.0001e-3 || own.Noise <= res.Participants[1].Noise {
 		t.Errorf("a silo with its own target: %+v, person %+v", own, own.ProtectsPerson)
 	}
 	p := res.Privacy
@@ -169,45 +165,9 @@ func TestSiloResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back SiloResult
+	var back Result
 	if err := json.Unmarshal(text, &back); err != nil || back.Privacy.Epsilon != p.Epsilon {
 		t.Errorf("the result does not come back: %v", err)
-	}
-}
-
-// TestCheckpointsOfAnotherSplitAreRefused: a run that was begun when other examples were
-// held out must not go on with these.
-func TestCheckpointsOfAnotherSplitAreRefused(t *testing.T) {
-	folder, run := smallSchools(t), smallRun("mr-mtl")
-	s, err := NewSilos(run, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	hash, err := run.Hash()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := directory(t, run)
-	for draws, refused := range map[int]bool{silosDraw: false, 0: true} {
-		raw, err := s.snapshot(hash, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c siloCheckpoint
-		if err := decodeCheckpoint(raw, &c); err != nil {
-			t.Fatal(err)
-		}
-		c.Draws = draws
-		if raw, err = encodeCheckpoint(c); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Write(CheckpointFile, raw); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.restore(d, hash); (err != nil) != refused || refused && !strings.Contains(err.Error(), "another version") {
-			t.Errorf("draws of version %d: %v", draws, err)
-		}
 	}
 }
 
@@ -218,14 +178,14 @@ func TestProofIsWithheld(t *testing.T) {
 	for _, standardise := range []string{"silo", "none"} {
 		run := smallRun("mr-mtl")
 		run.Data.Standardise = standardise
-		res, err := executeSilos(t, context.Background(), directory(t, run), run, folder, nothing)
+		res, err := execute(t, context.Background(), directory(t, run), run, folder, nothing)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := res.Privacy
 		covered := standardise == "none"
-		if (p.Proved != nil) != covered || (res.Silos[0].Proved != nil) != covered {
-			t.Errorf("standardise %s: proved %+v, of a silo %v", standardise, p.Proved, res.Silos[0].Proved)
+		if (p.Proved != nil) != covered || (res.Participants[0].Proved != nil) != covered {
+			t.Errorf("standardise %s: proved %+v, of a silo %v", standardise, p.Proved, res.Participants[0].Proved)
 		}
 		if told := strings.Contains(strings.Join(p.NotCovered, "\n"), "standardisation"); told == covered {
 			t.Errorf("standardise %s: not covered is %v", standardise, p.NotCovered)
@@ -251,7 +211,7 @@ func TestSoundSilos(t *testing.T) {
 		if relation == "add-remove" {
 			run.Privacy.PublicSize, run.Algorithm.Weights = 40, "equal"
 		}
-		res, err := executeSilos(t, context.Background(), directory(t, run), run, folder, nothing)
+		res, err := execute(t, context.Background(), directory(t, run), run, folder, nothing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +239,7 @@ func TestSchoolFigures(t *testing.T) {
 			run := config.Default("school", kind, "paper")
 			run.Seed, run.Algorithm.Rounds, run.Algorithm.Lambda, run.Privacy.Epsilon = seed, 201, lambda, epsilon
 			run.Algorithm.Stop.Every = 201
-			s, err := NewSilos(run, folder)
+			s, err := New(run, folder)
 			if err != nil {
 				t.Fatal(err)
 			}

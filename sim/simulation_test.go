@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -56,9 +57,9 @@ func directory(t *testing.T, run config.Run) *Directory {
 func nothing(int, float64) {}
 
 // execute makes or continues a run in a directory.
-func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, tick func(int, float64)) (Result, error) {
+func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, folder *data.Folder, tick func(int, float64)) (Result, error) {
 	t.Helper()
-	s, err := New(run, nil)
+	s, err := New(run, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestPaperFigures(t *testing.T) {
 				change(&run)
 			}
 			res := finish(t, run)
-			f.loss = append(f.loss, float64(res.Metrics.ValidationLoss))
+			f.loss = append(f.loss, float64(res.Metrics.Loss))
 			f.distance = append(f.distance, float64(*res.Metrics.WorstDistance))
 			f.leak = append(f.leak, float64(res.Privacy.MaxEpsilon))
 			if kind == "group-private" && float64(res.Privacy.MaxEpsilon) != mostReleases(res)*2/5 {
@@ -146,7 +147,7 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 			run.Algorithm.Rounds = 20
 			run.Algorithm.Local.Batch = 3
 			d := directory(t, run)
-			res, err := execute(t, context.Background(), d, run, nothing)
+			res, err := execute(t, context.Background(), d, run, nil, nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,94 +158,6 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 				t.Errorf("%s: %d workers give %s, one gives %s", kind, workers, res.ModelSHA256, want)
 			}
 		}
-	}
-}
-
-// TestResumeAfterEveryRound stops a run between any two rounds and goes on from
-// the file: models, budgets and history must be those of a run in one piece.
-func TestResumeAfterEveryRound(t *testing.T) {
-	ceiling := 1.2
-	run := config.Default("synthetic", "group-private", "sound")
-	run.Algorithm.Rounds, run.Algorithm.Sampling = 25, "balanced"
-	run.Data.Users, run.Data.ValidationUsers = 20, 20
-	run.Algorithm.Stop.ValidationClients = 5
-	run.Privacy.Ceiling = &ceiling
-	run.Run.Workers, run.Run.CheckpointSeconds = 1, 0
-	whole, err := execute(t, context.Background(), directory(t, run), run, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for stop := 1; stop < whole.Rounds; stop++ {
-		d := directory(t, run)
-		ctx, cancel := context.WithCancel(context.Background())
-		_, err := execute(t, ctx, d, run, func(round int, _ float64) {
-			if round == stop {
-				cancel()
-			}
-		})
-		if !errors.Is(err, ErrInterrupted) || d.Finished() {
-			t.Fatalf("stop after round %d: %v", stop, err)
-		}
-		res, err := execute(t, context.Background(), d, run, nothing)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.WallSeconds, whole.WallSeconds = 0, 0
-		if got, want := fmt.Sprintf("%+v", res.History), fmt.Sprintf("%+v", whole.History); res.ModelSHA256 != whole.ModelSHA256 || got != want {
-			t.Fatalf("stopped after round %d, the run ends otherwise", stop)
-		}
-		if res.Privacy.DeclinedRequests != whole.Privacy.DeclinedRequests || *res.Privacy.EpsilonSwitch != *whole.Privacy.EpsilonSwitch {
-			t.Fatalf("stopped after round %d, the budgets end otherwise: %+v", stop, res.Privacy)
-		}
-	}
-}
-
-func TestDamagedCheckpointIsRefused(t *testing.T) {
-	run := config.Default("synthetic", "ifca", "paper")
-	run.Run.CheckpointSeconds = 0
-	d := directory(t, run)
-	ctx, cancel := context.WithCancel(context.Background())
-	_, err := execute(t, ctx, d, run, func(round int, _ float64) {
-		if round == 3 {
-			cancel()
-		}
-	})
-	if !errors.Is(err, ErrInterrupted) {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(d.File(CheckpointFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	try := func(raw []byte) error {
-		if err := os.WriteFile(d.File(CheckpointFile), raw, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, err := execute(t, context.Background(), d, run, nothing)
-		return err
-	}
-	for i := 0; i < len(good); i += 7 {
-		bad := slices.Clone(good)
-		bad[i] ^= 0x10
-		if try(bad) == nil {
-			t.Fatalf("byte %d was changed and nobody noticed", i)
-		}
-	}
-	for _, n := range []int{0, 10, len(good) / 2, len(good) - 1} {
-		if try(good[:n]) == nil {
-			t.Errorf("a checkpoint cut to %d bytes was accepted", n)
-		}
-	}
-	other := run
-	other.Algorithm.Rounds = 499
-	if err := os.WriteFile(d.File(CheckpointFile), good, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := execute(t, context.Background(), d, other, nothing); err == nil || !strings.Contains(err.Error(), "changed") {
-		t.Errorf("a checkpoint of another run file: %v", err)
-	}
-	if err := try(good); err != nil {
-		t.Errorf("the undamaged checkpoint: %v", err)
 	}
 }
 
@@ -312,8 +225,8 @@ func TestMediansOfEveryRound(t *testing.T) {
 	}
 	median, most := fl.MedianAndMax(totals)
 	last := res.History.Rounds[len(res.History.Rounds)-1]
-	if math.Abs(float64(last.Median)-median) > 1e-12 || float64(last.Max) != most || float64(res.Privacy.MedianEpsilon) != median {
-		t.Errorf("last round says %v and %v, the clients %v and %v", last.Median, last.Max, median, most)
+	if math.Abs(float64(*last.Median)-median) > 1e-12 || float64(*last.Max) != most || float64(res.Privacy.MedianEpsilon) != median {
+		t.Errorf("last round says %v and %v, the clients %v and %v", *last.Median, *last.Max, median, most)
 	}
 	top := 0.0
 	for _, l := range last.MaxLeakage {
@@ -321,42 +234,6 @@ func TestMediansOfEveryRound(t *testing.T) {
 	}
 	if top != most {
 		t.Errorf("largest leakage over the clusters %v, over the clients %v", top, most)
-	}
-}
-
-func TestDirectoryIsWholeOrAbsent(t *testing.T) {
-	base := t.TempDir()
-	if err := os.WriteFile(base+"/file", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := CreateDirectory(base, []byte("x")); err == nil {
-		t.Error("a folder with something in it was taken")
-	}
-	if _, err := CreateDirectory(base+"/file", []byte("x")); err == nil {
-		t.Error("a file was taken for a folder")
-	}
-	if err := os.Mkdir(base+"/empty", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	d, err := CreateDirectory(base+"/empty", []byte("seed: 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := OpenDirectory(d.Path); !errors.Is(err, ErrBusy) {
-		t.Errorf("a second process was let in: %v", err)
-	}
-	d.Close()
-	again, run, err := OpenDirectory(d.Path)
-	if err != nil || run.Seed != 1 {
-		t.Fatal(run.Seed, err)
-	}
-	again.Close()
-	if _, _, err := OpenDirectory(base); err == nil {
-		t.Error("a folder without a run file was opened")
-	}
-	left, _ := os.ReadDir(base)
-	if len(left) != 2 {
-		t.Errorf("%d entries are left, want 2", len(left))
 	}
 }
 
@@ -380,18 +257,10 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// failing is an algorithm whose clients from one on cannot respond.
-type failing struct {
-	fl.Algorithm
-	from int
-}
+// failing is the purse of a client that cannot respond.
+type failing int
 
-func (f failing) Respond(w *fl.Worker, b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-	if p.ID >= f.from {
-		return false, fmt.Errorf("client %d is ill", p.ID)
-	}
-	return f.Algorithm.Respond(w, b, p, out)
-}
+func (f failing) Reserve(int, event.Release) error { return fmt.Errorf("client %d is ill", f) }
 
 // TestFirstErrorIsTheLowestClients, whichever worker meets one first.
 func TestFirstErrorIsTheLowestClients(t *testing.T) {
@@ -400,9 +269,11 @@ func TestFirstErrorIsTheLowestClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.algorithm = failing{s.algorithm, 300}
+		for i := 300; i < len(s.participants); i++ {
+			s.participants[i].Purse = failing(i)
+		}
 		_, err = s.Step()
-		if err == nil || err.Error() != "client 300 is ill" {
+		if err == nil || !strings.HasSuffix(err.Error(), ": client 300 is ill") {
 			t.Errorf("%d workers: %v", workers, err)
 		}
 		s.Close()
