@@ -18,7 +18,7 @@ var levels = map[string]int{
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
 	"model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"fl": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
-	"fl/cluster": 4, "fl/protect": 5, "fl/method": 5,
+	"fl/cluster": 4, "fl/fltest": 4, "fl/protect": 5, "fl/method": 5,
 	"sim": 6, "federation": 6, "federation/identity/identitytest": 6,
 	"audit": 7, "sweep": 7, "report/federated": 7, "repro/lab": 7,
 	"report": 8, "repro/lab/labtest": 8, "repro/groupprivacy": 8,

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	_ "github.com/coterie-fl/coterie/all" // registers data sets, methods and protections
 	"github.com/coterie-fl/coterie/config"
-	_ "github.com/coterie-fl/coterie/data" // registers the data sets
 )
 
 func TestFaultsAreAllFoundAtOnce(t *testing.T) {

@@ -53,9 +53,11 @@ func Schema() ([]byte, error) {
 	schema := reflector.Reflect(&Run{})
 	schema.ID = ""
 	schema.Title = "Coterie run file"
-	if kind, ok := schema.Definitions["Data"].Properties.Get("kind"); ok {
-		for _, name := range DataKinds() {
-			kind.Enum = append(kind.Enum, name)
+	for _, at := range [][3]string{{"Data", "kind", "data"}, {"Algorithm", "kind", "method"}, {"Privacy", "protects", "protection"}} {
+		if key, ok := schema.Definitions[at[0]].Properties.Get(at[1]); ok {
+			for _, name := range registered(at[2]) {
+				key.Enum = append(key.Enum, name)
+			}
 		}
 	}
 	out, err := json.Marshal(schema)

@@ -18,7 +18,11 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 	run := config.Default("synthetic", "ifca", "paper")
 	f := data.Synthetic(run.Data, 1)
 	g := fltest.New(t, run, 100)
-	descent, err := model.NewDescent(run.Algorithm.Local)
+	pass, err := model.NewPass(run.Algorithm.Local, run.Algorithm.Rounds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := g.Model().Learner()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +32,7 @@ func TestClientTrainsTheHypothesisThatFits(t *testing.T) {
 		out, ok := fltest.Respond(t, g, s, &p)
 		base := s.Hypotheses[2*f.Train[c].Group:][:2]
 		want := slices.Clone(base)
-		if err := g.Model().Learner().Train(descent, want, p.Data, nil); err != nil {
+		if err := l.Train(want, p.Data, &pass); err != nil {
 			t.Fatal(err)
 		}
 		if !ok || !slices.Equal(out, want) {

@@ -93,7 +93,7 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 			if protects == "client" && method == "local" { // nothing is sent that the server could noise
 				continue
 			}
-			s, err := fl.New(run, model.SiloLinear{Linear: model.Linear{Features: 3}}, 4)
+			s, err := fl.New(run, model.Linear{Features: 3, Loss: model.HalfSquaredError}, 4)
 			if err != nil {
 				t.Fatal(method, protects, err)
 			}
@@ -102,7 +102,9 @@ func TestReleaseBoundsCoverEveryValue(t *testing.T) {
 	}
 	run := config.Default("synthetic", "group-private", "sound")
 	run.Privacy.Noise, run.Privacy.Sanitise = "exact", fl.SanitiseLayers
-	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: "hospital"}}, data.Shape{Features: 3})
+	m, err := model.Of(config.Run{
+		Model: config.Model{Kind: "network", Name: "hospital"}, Algorithm: config.Algorithm{Local: config.Local{Loss: "squared-error"}},
+	}, data.Shape{Features: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

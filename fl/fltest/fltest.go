@@ -56,8 +56,7 @@ func Silos(silos, rows, features int, tau float64) (train, test []data.Client) {
 // Run is a short run on Silos: example-level privacy, but for Algorithm 1.
 func Run(kind string) config.Run {
 	run := config.Default("school", kind, "paper")
-	run.Algorithm.Rounds = 12
-	run.Algorithm.Local = config.Local{Epochs: 1, Step: 0.05, Batch: 10, Loss: "squared-error"}
+	run.Algorithm.Rounds, run.Algorithm.Local.Step, run.Algorithm.Local.Batch = 12, 0.05, 10
 	return run
 }
 
@@ -108,7 +107,7 @@ func Variants() map[string]config.Run {
 }
 
 // Linear is the model that fits Silos.
-var Linear = model.SiloLinear{Linear: model.Linear{Features: Features, Intercept: true}}
+var Linear = model.Linear{Features: Features, Intercept: true, Loss: model.HalfSquaredError}
 
 // New builds a run's algorithm: on silos with Linear, otherwise with the run's own model.
 func New(t testing.TB, run config.Run, participants int) *fl.Algorithm {
@@ -214,7 +213,10 @@ func Federate(t testing.TB, run config.Run, clients []data.Client) ([][]float64,
 // Error is the mean squared error of every silo's model on its held-out rows.
 func Error(t testing.TB, models [][]float64, test []data.Client) float64 {
 	t.Helper()
-	l := Linear.Learner().(model.SiloLearner)
+	l, err := Linear.Learner()
+	if err != nil {
+		t.Fatal(err)
+	}
 	sum := 0.0
 	for i := range test {
 		loss, _, err := l.Judge(models[i], &test[i])

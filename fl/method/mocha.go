@@ -15,7 +15,10 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mocha", Words: "everybody's own model, and how they relate is learned beside them",
-		Settings: personal,
+		Settings: func(run *config.Run) {
+			personal(run)
+			run.Algorithm.ClientsPerRound = 0
+		},
 		Check: func(c *config.Checker, run config.Run) {
 			checkOneModel(c, run)
 			checkPersonal(c, run)

@@ -282,7 +282,7 @@ func TestMomentsHelpWhereRangesAreWide(t *testing.T) {
 	train, test := fltest.Silos(3, 3000, fltest.Features, 0.2)
 	for _, relation := range bothRelations {
 		run := paidRun("mr-mtl", relation, 20)
-		run.Privacy.PublicSize, run.Algorithm.Local = 3000, config.Local{Epochs: 1, Step: 0.05, Batch: 100, Loss: "squared-error"}
+		run.Privacy.PublicSize, run.Algorithm.Local.Batch = 3000, 100
 		models, ps, _ := fltest.Federate(t, run, train)
 		scaled := make([]data.Client, len(test))
 		for i := range test {

@@ -266,7 +266,7 @@ func TestBatchesAreSecret(t *testing.T) {
 			}
 			var seen [2][]string
 			for i := range seen {
-				m := watched{model.SiloLinear{Linear: model.Linear{Features: fltest.Features, Intercept: true}}, &seen[i]}
+				m := watched{fltest.Linear, &seen[i]}
 				s, err := fl.New(run, m, 1)
 				if err != nil {
 					t.Fatal(err)
