@@ -57,6 +57,13 @@ type Step struct {
 
 // check refuses what cannot be a step on n parameters under a loss.
 func (s *Step) check(n int, loss Loss) error {
+	if s.Paid == nil && s.Clip == 0 && s.Shift == nil {
+		return nil
+	}
+	return s.checkProtection(n, loss)
+}
+
+func (s *Step) checkProtection(n int, loss Loss) error {
 	bound := s.bound()
 	switch {
 	case !(s.Clip >= 0) || math.IsInf(s.Clip, 0):

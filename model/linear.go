@@ -46,7 +46,7 @@ func (m Linear) Learner() (Learner, error) {
 	if m.Features < 1 {
 		return nil, fmt.Errorf("a linear model of %d features; allowed: 1 or more", m.Features)
 	}
-	l := &linearLearner{Linear: m}
+	l := &linearLearner{Linear: m, n: m.Parameters()}
 	l.addTo = l.addWeighted // made once: a closure a step would be memory a step
 	return l, nil
 }
@@ -70,7 +70,7 @@ func (m Linear) residual(theta []float64, rows data.Rows, i int) float64 {
 }
 
 // SquaredError is the mean of the squared residuals.
-func (m Linear) SquaredError(theta []float64, rows data.Rows) float64 {
+func (m *Linear) SquaredError(theta []float64, rows data.Rows) float64 {
 	var sum float64
 	if m.Features == 2 && !m.Intercept {
 		x, y := rows.X, rows.Y
@@ -128,6 +128,7 @@ func (m *Linear) judge(out, y float64) (loss float64, wrong bool) {
 // of its loss times its features, so that clipping needs two products and no vector.
 type linearLearner struct {
 	Linear
+	n       int // parameters
 	sum     stepSum[float64]
 	scratch []float64 // slopes, norms and factors of a batch
 	slopes  []float64
@@ -141,32 +142,29 @@ type linearLearner struct {
 }
 
 // fits says whether a client's rows are of as many features as the model has.
-func (l *linearLearner) fits(theta []float64, c *data.Client) error {
-	if len(c.X) != len(c.Y)*l.Features || len(theta) != l.Parameters() {
-		return l.unfit(theta, c)
-	}
-	return nil
+func (l *linearLearner) fits(theta []float64, c *data.Client) bool {
+	return len(c.X) == len(c.Y)*l.Features && len(theta) == l.n
 }
 
 func (l *linearLearner) unfit(theta []float64, c *data.Client) error {
 	return fmt.Errorf("%d values in %d rows and %d parameters for a linear model of %d features and %d parameters",
-		len(c.X), len(c.Y), len(theta), l.Features, l.Parameters())
+		len(c.X), len(c.Y), len(theta), l.Features, l.n)
 }
 
 func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
-	if err := l.fits(theta, c); err != nil {
-		return 0, err
+	if !l.fits(theta, c) {
+		return 0, l.unfit(theta, c)
 	}
-	if l.Linear.Loss.ofClasses() {
-		loss, _, err := l.Judge(theta, c)
-		return loss, err
+	if !l.Linear.Loss.ofClasses() {
+		return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
 	}
-	return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
+	loss, _, err := l.Judge(theta, c)
+	return loss, err
 }
 
 func (l *linearLearner) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
-	if err := l.fits(theta, c); err != nil {
-		return 0, 0, err
+	if !l.fits(theta, c) {
+		return 0, 0, l.unfit(theta, c)
 	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
@@ -180,8 +178,8 @@ func (l *linearLearner) Judge(theta []float64, c *data.Client) (loss float64, wr
 }
 
 func (l *linearLearner) Losses(dst, theta []float64, c *data.Client) error {
-	if err := l.fits(theta, c); err != nil {
-		return err
+	if !l.fits(theta, c) {
+		return l.unfit(theta, c)
 	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
@@ -191,8 +189,8 @@ func (l *linearLearner) Losses(dst, theta []float64, c *data.Client) error {
 }
 
 func (l *linearLearner) Outputs(dst, theta []float64, c *data.Client) ([]float64, int, error) {
-	if err := l.fits(theta, c); err != nil {
-		return dst, 1, err
+	if !l.fits(theta, c) {
+		return dst, 1, l.unfit(theta, c)
 	}
 	l.rows = c.Rows
 	for i := range c.Y {

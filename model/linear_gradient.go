@@ -13,8 +13,8 @@ func (l *linearLearner) check(dst, theta []float64, c *data.Client, batch []int,
 	if err := s.check(len(theta), l.Linear.Loss); err != nil {
 		return err
 	}
-	if err := l.fits(theta, c); err != nil {
-		return fmt.Errorf("step: %w", err)
+	if !l.fits(theta, c) {
+		return fmt.Errorf("step: %w", l.unfit(theta, c))
 	}
 	if len(dst) != len(theta) {
 		return fmt.Errorf("step: room for %d values of %d", len(dst), len(theta))
@@ -71,7 +71,7 @@ func (l *linearLearner) Gradient(dst, theta []float64, c *data.Client, batch []i
 // squares sets dst to the gradient of the squared error or its root on the rows that
 // order names (all rows, in turn, if it is nil): they are added up before they are
 // scaled, for the root's scale is known only then.
-func (l *linearLearner) squares(dst, theta []float64, rows data.Rows, order []int) {
+func (m Linear) squares(dst, theta []float64, rows data.Rows, order []int) {
 	clear(dst)
 	n := len(order)
 	if order == nil {
@@ -81,23 +81,13 @@ func (l *linearLearner) squares(dst, theta []float64, rows data.Rows, order []in
 		return
 	}
 	var squares float64
-	for k := range n {
-		i := k
-		if order != nil {
-			i = order[k]
-		}
-		r := l.residual(theta, rows, i)
-		squares += r * r
-		x := rows.X[i*l.Features : (i+1)*l.Features]
-		for j, v := range x {
-			dst[j] += r * v
-		}
-		if l.Intercept {
-			dst[l.Features] += r
-		}
+	if m.Features == 2 && !m.Intercept && order == nil {
+		squares = twoSquares(dst, theta, rows)
+	} else {
+		squares = m.addSquares(dst, theta, rows, order, n)
 	}
 	scale := 2 / float64(n)
-	if l.Linear.Loss == RMSE {
+	if m.Loss == RMSE {
 		// d sqrt(S/n) = X'r / sqrt(n*S); at a perfect fit the gradient is taken as 0.
 		scale = 0
 		if squares > 0 {
@@ -107,6 +97,43 @@ func (l *linearLearner) squares(dst, theta []float64, rows data.Rows, order []in
 	for j := range dst {
 		dst[j] *= scale
 	}
+}
+
+// addSquares adds the rows' residuals times their features to dst, and returns the sum
+// of their squares.
+func (m Linear) addSquares(dst, theta []float64, rows data.Rows, order []int, n int) (squares float64) {
+	for k := range n {
+		i := k
+		if order != nil {
+			i = order[k]
+		}
+		r := m.residual(theta, rows, i)
+		squares += r * r
+		for j, v := range rows.X[i*m.Features : (i+1)*m.Features] {
+			dst[j] += r * v
+		}
+		if m.Intercept {
+			dst[m.Features] += r
+		}
+	}
+	return squares
+}
+
+// twoSquares is the same for all rows of two features, in the same order of sums.
+func twoSquares(dst, theta []float64, rows data.Rows) (squares float64) {
+	x, a, b := rows.X, theta[0], theta[1]
+	var first, second float64
+	for i, y := range rows.Y {
+		if 2*i+1 >= len(x) {
+			break
+		}
+		r := a*x[2*i] - y + b*x[2*i+1]
+		squares += r * r
+		first += r * x[2*i]
+		second += r * x[2*i+1]
+	}
+	dst[0], dst[1] = first, second
+	return squares
 }
 
 // plain sets dst to the mean gradient.

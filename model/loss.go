@@ -15,8 +15,9 @@ const (
 	SquaredError     Loss = iota // mean of squares: the synthetic study's nearest setting
 	HalfSquaredError             // half of it: paper 002's regressions
 	RMSE                         // the root of the mean: equation 14 of paper 000
-	CrossEntropy                 // of classes: logistic regression, softmax
-	Hinge                        // of 2 classes: the linear SVM's
+	// Of classes:
+	CrossEntropy // logistic regression, softmax
+	Hinge        // of 2 classes: the linear SVM's
 )
 
 var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge"}
@@ -33,7 +34,7 @@ func ParseLoss(name string) (Loss, error) {
 }
 
 // ofClasses says that the loss has no meaning for values.
-func (l Loss) ofClasses() bool { return l == CrossEntropy || l == Hinge }
+func (l Loss) ofClasses() bool { return l >= CrossEntropy }
 
 // Objective is a loss of one example: from the network's output and the target it
 // gives the loss, and the gradient with respect to the output in d.

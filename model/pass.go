@@ -164,19 +164,23 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 		return nil, false, nil
 	}
 	p.left--
+	if p.whole {
+		return nil, true, nil
+	}
+	batch, err = p.draw()
+	return batch, true, err
+}
+
+func (p *Pass) draw() ([]int, error) {
 	switch {
-	case p.whole:
-		return nil, true, nil
 	case p.Paid != nil && p.Blank:
-		return nil, true, p.Paid.Blank()
+		return nil, p.Paid.Blank()
 	case p.Paid != nil:
-		batch, err = p.Paid.Batch(p.examples)
-		return batch, true, err
+		return p.Paid.Batch(p.examples)
 	case p.Sampler != nil && p.Blank:
-		return nil, true, nil
+		return nil, nil
 	case p.Sampler != nil:
-		batch, err = p.Sampler.Batch(p.examples)
-		return batch, true, err
+		return p.Sampler.Batch(p.examples)
 	}
 	least := 1
 	if p.Drop {
@@ -188,7 +192,7 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 	}
 	from := p.at
 	p.at = min(from+p.Batch, p.examples)
-	return p.order[from:p.at], true, nil
+	return p.order[from:p.at], nil
 }
 
 // schedule is how the step size changes over the rounds.
