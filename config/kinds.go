@@ -64,6 +64,3 @@ func registered(registry string) []string {
 	}
 	return nil
 }
-
-// OfSilos says whether the data's clients always hold out part of their own examples.
-func (d Data) OfSilos() bool { return dataKinds[d.Kind].OwnTest }

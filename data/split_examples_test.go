@@ -27,7 +27,7 @@ func TestEveryKindCanHoldOutOwnExamples(t *testing.T) {
 	const share = 0.3
 	for _, kind := range config.DataKinds() {
 		d := config.Default(kind, "", "paper").Data
-		if d.OfSilos() {
+		if kinds[kind].OwnTest {
 			continue // tests of their own
 		}
 		d.Samples, d.Set = 25, "mnist"

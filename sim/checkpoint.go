@@ -36,10 +36,10 @@ type checkpoint struct {
 func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error) {
 	c := checkpoint{
 		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds,
-		State: *s.state, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
+		State: *s.rounds.State, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
-	for i := range s.participants {
-		p := &s.participants[i]
+	for i := range s.rounds.Participants {
+		p := &s.rounds.Participants[i]
 		c.Accounts, c.Switch, c.Kept = append(c.Accounts, p.Account), append(c.Switch, p.Switch), append(c.Kept, p.Kept)
 	}
 	var body bytes.Buffer
@@ -67,22 +67,22 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	if c.ConfigSHA256 != configHash || c.Seed != s.run.Seed {
 		return 0, fmt.Errorf("%s belongs to another run file: %s was changed after the run began", d.File(CheckpointFile), d.File(RunFile))
 	}
-	k := len(s.participants)
+	k := len(s.rounds.Participants)
 	fit := len(c.Accounts) == k && len(c.Switch) == k && len(c.Kept) == k && len(c.Progress.Cluster) == k &&
-		len(c.State.Hypotheses) == len(s.state.Hypotheses) && len(c.State.Memory) == len(s.state.Memory) &&
+		len(c.State.Hypotheses) == len(s.rounds.State.Hypotheses) && len(c.State.Memory) == len(s.rounds.State.Memory) &&
 		len(c.Progress.Best) == len(s.progress.Best)
 	for i := range c.Kept {
-		fit = fit && len(c.Kept[i].Personal) == len(s.participants[i].Personal)
+		fit = fit && len(c.Kept[i].Personal) == len(s.rounds.Participants[i].Personal)
 	}
 	if !fit {
 		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))
 	}
-	s.state, s.sampler.State, s.progress = &c.State, c.Sampler, c.Progress
+	s.rounds.State, s.sampler.State, s.progress = &c.State, c.Sampler, c.Progress
 	size := s.record.size
 	s.record = c.Record
 	s.record.size = size
-	for i := range s.participants {
-		p := &s.participants[i]
+	for i := range s.rounds.Participants {
+		p := &s.rounds.Participants[i]
 		p.Account, p.Switch, p.Kept = c.Accounts[i], c.Switch[i], c.Kept[i]
 	}
 	return c.Seconds, nil

@@ -14,7 +14,7 @@ import (
 // Result is the finished run; the caller adds names and places.
 func (s *Simulation) Result() (Result, error) {
 	if s.progress.Stopped == "" {
-		return Result{}, fmt.Errorf("the run has not ended: round %d", s.state.Round)
+		return Result{}, fmt.Errorf("the run has not ended: round %d", s.rounds.State.Round)
 	}
 	metrics, err := s.metrics()
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *Simulation) Result() (Result, error) {
 	res := Result{
 		Summary: Summary{
 			Name: s.run.Name, Dataset: s.run.Data.Kind, Algorithm: a.Kind, Mode: a.Mode, Judge: s.run.Judge.By, Seed: s.run.Seed,
-			Rounds: s.state.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
-			Clients: len(s.participants), Hypotheses: s.algorithm.Outline().Models, Parameters: s.parameters,
+			Rounds: s.rounds.State.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
+			Clients: len(s.rounds.Participants), Hypotheses: s.rounds.Algorithm.Outline().Models, Parameters: s.parameters,
 			Metrics: metrics, Data: s.federation.Report, Kernel: model.Kernel(),
 		},
 		History: s.record.history(s),
@@ -46,7 +46,7 @@ func (s *Simulation) metrics() (m Metrics, err error) {
 	if err != nil {
 		return m, err
 	}
-	s.each(jobs, s.judge.score)
+	s.rounds.Each(jobs, s.judge.score)
 	if err := s.judge.close(&last); err != nil {
 		return m, err
 	}
@@ -73,16 +73,16 @@ func (s *Simulation) metrics() (m Metrics, err error) {
 // account writes what participants spent, and every one's line where they have targets
 // or figures of their own.
 func (s *Simulation) account(res *Result) (err error) {
-	k := len(s.participants)
+	k := len(s.rounds.Participants)
 	spends, proved := make([]account.Guarantee, k), make([]*account.Guarantee, k)
-	s.pool.Each(k, func(_, i int) {
-		spends[i], proved[i], s.errs[i] = s.algorithm.Spend(&s.participants[i])
+	s.rounds.pool.Each(k, func(_, i int) {
+		spends[i], proved[i], s.rounds.errs[i] = s.rounds.Algorithm.Spend(&s.rounds.Participants[i])
 	})
-	if err := s.firstError(k); err != nil {
+	if err := s.rounds.firstError(k); err != nil {
 		return err
 	}
 	if s.spent != nil {
-		res.Privacy = s.algorithm.StateUpdates(s.participants)
+		res.Privacy = s.rounds.Algorithm.StateUpdates(s.rounds.Participants)
 		s.addBudgets(res)
 	} else if res.Privacy, err = fl.StateSpends(s.run, spends, proved, s.federation.NotCovered); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Simulation) account(res *Result) (err error) {
 	if s.spent != nil && s.run.Judge.By != "own" {
 		return nil
 	}
-	for i := range s.participants {
+	for i := range s.rounds.Participants {
 		res.Participants = append(res.Participants, s.line(i, spends[i], proved[i]))
 	}
 	return nil
@@ -105,14 +105,14 @@ func (s *Simulation) addBudgets(res *Result) {
 	}
 	res.Privacy.Declined, res.Privacy.DeclinedRequests = len(res.History.Declined), s.progress.Requests
 	res.History.Clusters = s.clusterBudgets()
-	for i := range s.participants {
-		res.History.Budgets = append(res.History.Budgets, event.Number(s.participants[i].Account.Epsilon()))
+	for i := range s.rounds.Participants {
+		res.History.Budgets = append(res.History.Budgets, event.Number(s.rounds.Participants[i].Account.Epsilon()))
 	}
 }
 
 // line is one participant's.
 func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guarantee) Line {
-	p := &s.participants[i]
+	p := &s.rounds.Participants[i]
 	plan := &p.Plan
 	line := Line{
 		Name: p.Name, Examples: plan.Examples,
@@ -126,7 +126,7 @@ func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guaran
 	if proved != nil {
 		line.Proved = numberIf(true, proved.Epsilon)
 	}
-	if s.algorithm.Outline().Models > 1 {
+	if s.rounds.Algorithm.Outline().Models > 1 {
 		cluster := p.Cluster
 		line.Cluster = &cluster
 	}
@@ -192,10 +192,10 @@ func (s *Simulation) worstDistance(hypotheses []float64) *event.Number {
 }
 
 func (s *Simulation) clusterBudgets() []ClusterBudget {
-	members := make([][]float64, s.algorithm.Outline().Models)
+	members := make([][]float64, s.rounds.Algorithm.Outline().Models)
 	for i, j := range s.progress.Cluster {
 		if j >= 0 {
-			members[j] = append(members[j], s.participants[i].Account.Epsilon())
+			members[j] = append(members[j], s.rounds.Participants[i].Account.Epsilon())
 		}
 	}
 	out := make([]ClusterBudget, len(members))

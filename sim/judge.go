@@ -29,13 +29,13 @@ type judge interface {
 
 func newJudge(s *Simulation) judge {
 	if s.run.Judge.By == "own" {
-		j := &ownJudge{s: s, losses: make([]float64, len(s.participants)), wrong: make([]int, len(s.participants))}
-		for range s.workers {
+		j := &ownJudge{s: s, losses: make([]float64, len(s.rounds.Participants)), wrong: make([]int, len(s.rounds.Participants))}
+		for range s.rounds.workers {
 			j.models = append(j.models, make([]float64, s.parameters))
 		}
 		return j
 	}
-	j := &clientJudge{s: s, losses: make([]float64, max(len(s.participants), len(s.federation.Validation))), faults: make([]error, len(s.workers))}
+	j := &clientJudge{s: s, losses: make([]float64, max(len(s.rounds.Participants), len(s.federation.Validation))), faults: make([]error, len(s.rounds.workers))}
 	if v := s.run.Algorithm.Stop.ValidationClients; v > 0 && v < len(s.federation.Validation) {
 		j.sampler = fl.NewSampler(s.run.Seed, "validation sampling", len(s.federation.Validation), v, false)
 	}
@@ -57,7 +57,7 @@ type clientJudge struct {
 func (j *clientJudge) open(hypotheses []float64) (int, error) {
 	j.models, j.asked, j.jobs = hypotheses, nil, len(j.s.federation.Validation)
 	if j.sampler != nil {
-		j.asked = j.sampler.Sample(j.s.state.Round)
+		j.asked = j.sampler.Sample(j.s.rounds.State.Round)
 		j.jobs = len(j.asked)
 	}
 	return j.jobs, nil
@@ -102,14 +102,14 @@ const trainPictures = 20
 
 func (j *clientJudge) trained() (float64, error) {
 	s := j.s
-	s.each(len(s.participants), func(worker, i int) {
-		c := s.participants[i].Data
+	s.rounds.Each(len(s.rounds.Participants), func(worker, i int) {
+		c := s.rounds.Participants[i].Data
 		if c.Images != nil && len(c.Index) > trainPictures {
 			c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:trainPictures]}}
 		}
 		j.losses[i], _ = j.best(worker, c)
 	})
-	return mean(j.losses[:len(s.participants)]), errors.Join(j.faults...)
+	return mean(j.losses[:len(s.rounds.Participants)]), errors.Join(j.faults...)
 }
 
 // ownJudge has every participant's model of now on its own held-out examples.
@@ -125,25 +125,25 @@ type ownJudge struct {
 func (j *ownJudge) open([]float64) (int, error) {
 	s := j.s
 	var err error
-	if j.sent, err = s.algorithm.Broadcast(s.state); err != nil {
+	if j.sent, err = s.rounds.Algorithm.Broadcast(s.rounds.State); err != nil {
 		return 0, err
 	}
-	for i := len(j.held); i < len(s.participants); i++ { // nobody scales otherwise once it has been asked
-		j.held = append(j.held, s.participants[i].Standardised(s.federation.Train[i].Held))
+	for i := len(j.held); i < len(s.rounds.Participants); i++ { // nobody scales otherwise once it has been asked
+		j.held = append(j.held, s.rounds.Participants[i].Standardised(s.federation.Train[i].Held))
 	}
-	return len(s.participants), nil
+	return len(s.rounds.Participants), nil
 }
 
 func (j *ownJudge) all() {}
 
 func (j *ownJudge) adopted(worker, i int) []float64 {
 	theta := j.models[worker]
-	j.s.algorithm.Adopt(theta, j.sent, &j.s.participants[i], j.s.learners[worker])
+	j.s.rounds.Algorithm.Adopt(theta, j.sent, &j.s.rounds.Participants[i], j.s.learners[worker])
 	return theta
 }
 
 func (j *ownJudge) score(worker, i int) {
-	j.losses[i], j.wrong[i], j.s.errs[i] = j.s.learners[worker].Judge(j.adopted(worker, i), j.held[i])
+	j.losses[i], j.wrong[i], j.s.rounds.errs[i] = j.s.learners[worker].Judge(j.adopted(worker, i), j.held[i])
 }
 
 func (j *ownJudge) close(p *progress) error {
@@ -161,7 +161,7 @@ func (j *ownJudge) close(p *progress) error {
 	if l, shared, ok := j.lambda(); ok {
 		p.Lambda, p.Shared = l, shared
 	}
-	return j.s.firstError(len(j.s.participants))
+	return j.s.rounds.firstError(len(j.s.rounds.Participants))
 }
 
 func (j *ownJudge) judged(worker, i int) ([]float64, *data.Client, error) {
@@ -170,10 +170,10 @@ func (j *ownJudge) judged(worker, i int) ([]float64, *data.Client, error) {
 
 func (j *ownJudge) trained() (float64, error) {
 	s := j.s
-	losses := make([]float64, len(s.participants))
-	s.pool.Each(len(losses), func(worker, i int) {
-		p := &s.participants[i]
-		losses[i], _, s.errs[i] = s.learners[worker].Judge(j.adopted(worker, i), p.Standardised(&s.federation.Train[i]))
+	losses := make([]float64, len(s.rounds.Participants))
+	s.rounds.pool.Each(len(losses), func(worker, i int) {
+		p := &s.rounds.Participants[i]
+		losses[i], _, s.rounds.errs[i] = s.learners[worker].Judge(j.adopted(worker, i), p.Standardised(&s.federation.Train[i]))
 	})
 	sum, total := 0.0, 0.0
 	for i, l := range losses {
@@ -181,7 +181,7 @@ func (j *ownJudge) trained() (float64, error) {
 		sum += n * l
 		total += n
 	}
-	return sum / total, s.firstError(len(losses))
+	return sum / total, s.rounds.firstError(len(losses))
 }
 
 // regularised is a method whose server sets a lambda.
@@ -192,18 +192,18 @@ type regularised interface {
 // lambda is the median over participants, and the mean share of what they share with
 // all, where the server sets it.
 func (j *ownJudge) lambda() (median, shared float64, ok bool) {
-	m, ok := j.s.algorithm.Method().(regularised)
+	m, ok := j.s.rounds.Algorithm.Method().(regularised)
 	if !ok {
 		return 0, 0, false
 	}
 	var all []float64
-	for i := range j.s.participants {
-		l, part, ok := m.Lambda(&j.sent, &j.s.participants[i])
+	for i := range j.s.rounds.Participants {
+		l, part, ok := m.Lambda(&j.sent, &j.s.rounds.Participants[i])
 		if !ok {
 			return 0, 0, false
 		}
 		all = append(all, l)
-		shared += part / float64(len(j.s.participants))
+		shared += part / float64(len(j.s.rounds.Participants))
 	}
 	median, _ = fl.MedianAndMax(all)
 	return median, shared, true
@@ -211,6 +211,6 @@ func (j *ownJudge) lambda() (median, shared float64, ok bool) {
 
 // lambdaSet says whether the server sets a lambda.
 func (s *Simulation) lambdaSet() bool {
-	_, ok := s.algorithm.Method().(regularised)
+	_, ok := s.rounds.Algorithm.Method().(regularised)
 	return ok && math.IsNaN(s.run.Algorithm.Lambda.Value())
 }

@@ -58,10 +58,10 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 			r.count(spent.releases, spent.epsilon)
 		}
 	}
-	round := s.state.Round // already the next one: counted from 1
+	round := s.rounds.State.Round // already the next one: counted from 1
 	r.keepReleases(round, releases, outcome)
 	if r.due(round) {
-		r.median, r.most = r.medianAndMax(len(s.participants))
+		r.median, r.most = r.medianAndMax(len(s.rounds.Participants))
 	}
 }
 
@@ -69,13 +69,13 @@ func (r *recorder) due(round int) bool { return (round-1)%r.Stride == 0 }
 
 // add keeps the round that was tallied, if it is due or the last one.
 func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
-	round := s.state.Round
+	round := s.rounds.State.Round
 	switch {
 	case r.due(round):
 	case s.progress.Stopped == "":
 		return
 	default:
-		r.median, r.most = r.medianAndMax(len(s.participants))
+		r.median, r.most = r.medianAndMax(len(s.rounds.Participants))
 	}
 	r.Rounds = append(r.Rounds, round)
 	r.Loss = append(r.Loss, s.progress.Loss)
@@ -86,7 +86,7 @@ func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) 
 	r.Declined = append(r.Declined, releases.Declined)
 	r.Relocated = append(r.Relocated, outcome.Relocated)
 	for j := range r.K {
-		at := firstTwo(s.state.Hypotheses[j*r.N : (j+1)*r.N])
+		at := firstTwo(s.rounds.State.Hypotheses[j*r.N : (j+1)*r.N])
 		r.Hypotheses = append(r.Hypotheses, at[:]...)
 	}
 	if len(r.Rounds) >= maxRecords {

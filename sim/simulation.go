@@ -3,45 +3,29 @@ package sim
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
 
 // Simulation is one federation in memory.
 type Simulation struct {
-	run          config.Run
-	federation   *data.Federation
-	parameters   int
-	examples     int             // of a client, on average
-	learners     []model.Learner // one a worker
-	workers      []fl.Worker
-	algorithm    *fl.Algorithm
-	sampler      *fl.Sampler
-	participants []fl.Participant
-	pool         *pool.Pool
-	judge        judge
-
-	state    *fl.State
-	progress progress
-	record   recorder
-
-	round     fl.Round
-	broadcast fl.Broadcast
-	releases  fl.Releases
-	outcome   fl.Outcome
-	errs      []error // by client, looked at if one failed
-	failed    atomic.Bool
-	spent     []spending // by client, as of its last release; nil where epsilon is not added up
-	// Method values are made once: a closure a round would be garbage a round.
-	respondOne, tallyOrJudgeOne func(worker, i int)
+	run        config.Run
+	federation *data.Federation
+	parameters int
+	learners   []model.Learner // one a worker
+	rounds     *Rounds
+	sampler    *fl.Sampler
+	judge      judge
+	progress   progress
+	record     recorder
+	spent      []spending // by client, as of its last release; nil where epsilon is not added up
+	// A method value is made once: a closure a round would be garbage a round.
+	tallyOrJudgeOne func(worker, i int)
 }
 
 // spending is a client's account in short. Its worker writes it, so that counting does
@@ -96,24 +80,25 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	workers := run.Run.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	a, k := run.Algorithm, len(federation.Train)
+	participants := make([]fl.Participant, k)
+	for i := range participants {
+		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
+	}
 	s := &Simulation{
-		run: run, federation: federation, parameters: m.Parameters(), algorithm: algorithm,
-		sampler:      fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
-		participants: make([]fl.Participant, k),
-		pool:         pool.New(workers),
-		workers:      make([]fl.Worker, workers),
-		state:        algorithm.Start(),
-		errs:         make([]error, k),
+		run: run, federation: federation, parameters: m.Parameters(),
+		sampler: fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
+	}
+	if s.rounds, err = NewRounds(algorithm, participants, run.Run.Workers); err != nil {
+		return nil, err
 	}
 	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
 		s.spent = make([]spending, k)
+		s.rounds.after = func(p *fl.Participant) {
+			s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
+		}
 	}
-	for range workers {
+	for range s.rounds.workers {
 		learner, err := m.Learner()
 		if err != nil {
 			s.Close()
@@ -121,23 +106,13 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		}
 		s.learners = append(s.learners, learner)
 	}
-	for i := range s.participants {
-		s.examples += federation.Train[i].Len()
-		s.participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
-	}
-	s.examples = max(1, s.examples/k)
-	s.pool.Each(k, func(_, i int) { s.errs[i] = algorithm.Prepare(&s.participants[i]) })
-	if err := s.firstError(k); err != nil {
-		s.Close()
-		return nil, err
-	}
 	s.judge = newJudge(s)
 	s.progress = progress{
-		Loss: math.Inf(1), BestLoss: math.Inf(1), Best: slices.Clone(s.state.Hypotheses),
+		Loss: math.Inf(1), BestLoss: math.Inf(1), Best: slices.Clone(s.rounds.State.Hypotheses),
 		Declined: make([]bool, k), Cluster: slices.Repeat([]int{-1}, k),
 	}
-	s.record = newRecorder(len(s.state.Hypotheses)/s.parameters, s.parameters, k, s.state.Hypotheses)
-	s.respondOne, s.tallyOrJudgeOne = s.respond, s.tallyOrJudge
+	s.record = newRecorder(len(s.rounds.State.Hypotheses)/s.parameters, s.parameters, k, s.rounds.State.Hypotheses)
+	s.tallyOrJudgeOne = s.tallyOrJudge
 	return s, nil
 }
 
@@ -169,96 +144,42 @@ func (s *Simulation) Run() config.Run { return s.run }
 func (s *Simulation) Federation() *data.Federation { return s.federation }
 
 // Close ends the simulation's goroutines.
-func (s *Simulation) Close() { s.pool.Close() }
-
-// each does a job for so many clients; a few cheap ones are less work than waking
-// a goroutine.
-func (s *Simulation) each(clients int, job func(worker, i int)) {
-	if clients*len(s.state.Hypotheses)*s.examples < 10_000 {
-		s.pool.Serial(clients, job)
-		return
-	}
-	s.pool.Each(clients, job)
-}
+func (s *Simulation) Close() { s.rounds.Close() }
 
 // Step makes one round. When the run has ended it does nothing and returns false.
 func (s *Simulation) Step() (bool, error) {
 	if s.progress.Stopped != "" {
 		return false, nil
 	}
-	if err := s.round.Open(s.state.Round, s.sampler.Sample(s.state.Round), s.algorithm.ReleaseLength()); err != nil {
+	clients := s.sampler.Sample(s.rounds.State.Round)
+	if err := s.rounds.Make(clients); err != nil {
 		return false, err
 	}
-	var err error
-	if s.broadcast, err = s.algorithm.Broadcast(s.state); err != nil {
-		return false, err
-	}
-	n := len(s.round.Clients())
-	s.each(n, s.respondOne)
-	if s.failed.Swap(false) {
-		return false, s.firstError(n)
-	}
-	s.noteDeclined()
-	if s.releases, err = s.round.Close(); err != nil {
-		return false, err
-	}
-	if s.outcome = s.algorithm.Aggregate(s.state, s.releases); s.outcome.Err != nil {
-		return false, s.outcome.Err
-	}
-	judged := s.state.Round%s.run.Algorithm.Stop.Every == 0 || s.state.Round >= s.run.Algorithm.Rounds
+	s.noteDeclined(clients)
+	judged := s.rounds.State.Round%s.run.Algorithm.Stop.Every == 0 || s.rounds.State.Round >= s.run.Algorithm.Rounds
 	if judged {
-		jobs, err := s.judge.open(s.state.Hypotheses)
+		jobs, err := s.judge.open(s.rounds.State.Hypotheses)
 		if err != nil {
 			return false, err
 		}
-		s.each(jobs+1, s.tallyOrJudgeOne)
+		s.rounds.Each(jobs+1, s.tallyOrJudgeOne)
 		if err := s.judge.close(&s.progress); err != nil {
 			return false, err
 		}
 	} else {
 		s.tally()
 	}
-	s.settle(len(s.releases.Clients), judged)
-	s.record.add(s, s.releases, s.outcome)
+	s.settle(len(s.rounds.Releases.Clients), judged)
+	s.record.add(s, s.rounds.Releases, s.rounds.Outcome)
 	return s.progress.Stopped == "", nil
 }
 
-func (s *Simulation) respond(worker, i int) {
-	p := &s.participants[s.round.Clients()[i]]
-	released, err := fl.RespondOpenly(s.algorithm, &s.workers[worker], s.broadcast, p, s.round.Slot(i))
-	switch {
-	case err != nil:
-	case released:
-		if s.spent != nil {
-			s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
-		}
-		err = s.round.Released(i)
-	default:
-		err = s.round.Declined(i)
-	}
-	if err != nil {
-		s.errs[i] = err
-		s.failed.Store(true)
-	}
-}
-
-// firstError is the lowest client's, whichever worker met one first.
-func (s *Simulation) firstError(clients int) (first error) {
-	for i, err := range s.errs[:clients] {
-		if first == nil {
-			first = err
-		}
-		s.errs[i] = nil
-	}
-	return first
-}
-
-func (s *Simulation) noteDeclined() {
-	if s.run.Privacy.Ceiling == nil {
+func (s *Simulation) noteDeclined(clients []int) {
+	if s.rounds.Releases.Declined == 0 {
 		return
 	}
-	for i, c := range s.round.Clients() {
-		if s.round.HasDeclined(i) {
+	for i, c := range clients {
+		if s.rounds.hasDeclined(i) {
 			s.progress.Declined[c] = true
 			s.progress.Requests++
 		}
@@ -267,10 +188,10 @@ func (s *Simulation) noteDeclined() {
 
 // tally notes where the round's releases fell and what they cost.
 func (s *Simulation) tally() {
-	for i, j := range s.outcome.Assigned {
-		s.progress.Cluster[s.releases.Clients[i]] = j
+	for i, j := range s.rounds.Outcome.Assigned {
+		s.progress.Cluster[s.rounds.Releases.Clients[i]] = j
 	}
-	s.record.tally(s, s.releases, s.outcome)
+	s.record.tally(s, s.rounds.Releases, s.rounds.Outcome)
 }
 
 // tallyOrJudge is the tally as the first job, and then the judge's: neither needs
@@ -298,8 +219,8 @@ func (s *Simulation) settle(released int, judged bool) {
 	switch {
 	case !judged:
 	case p.Loss < p.BestLoss:
-		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.state.Round, 0
-		copy(p.Best, s.state.Hypotheses)
+		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.rounds.State.Round, 0
+		copy(p.Best, s.rounds.State.Hypotheses)
 	default:
 		p.Stalled++
 	}
@@ -308,7 +229,7 @@ func (s *Simulation) settle(released int, judged bool) {
 		p.Stopped = StoppedBudget
 	case stop.Patience > 0 && p.Stalled >= stop.Patience:
 		p.Stopped = StoppedPatience
-	case s.state.Round >= s.run.Algorithm.Rounds:
+	case s.rounds.State.Round >= s.run.Algorithm.Rounds:
 		p.Stopped = StoppedRounds
 	}
 }
@@ -321,7 +242,7 @@ func (s *Simulation) anyoneLeft() bool {
 	}
 	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
 	for i, declined := range s.progress.Declined {
-		if !declined && s.participants[i].Account.Allows(next, *s.run.Privacy.Ceiling) {
+		if !declined && s.rounds.Participants[i].Account.Allows(next, *s.run.Privacy.Ceiling) {
 			return true
 		}
 	}
@@ -331,23 +252,23 @@ func (s *Simulation) anyoneLeft() bool {
 // Round is the number of rounds made, and the judge's last figure: the share of wrong
 // answers of own examples' classes, the loss otherwise.
 func (s *Simulation) Round() (made int, figure float64) {
-	if s.run.Judge.By == "own" && s.federation.Shape().Classes > 0 && s.state.Round > 0 {
-		return s.state.Round, s.progress.Error
+	if s.run.Judge.By == "own" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
+		return s.rounds.State.Round, s.progress.Error
 	}
-	return s.state.Round, s.progress.Loss
+	return s.rounds.State.Round, s.progress.Loss
 }
 
 // Returned are the hypotheses that the run returns, one after another.
 func (s *Simulation) Returned() []float64 {
 	if s.run.Algorithm.Stop.Return == "last" {
-		return s.state.Hypotheses
+		return s.rounds.State.Hypotheses
 	}
 	return s.progress.Best
 }
 
 // ownModels says that every participant's own model is part of what the run returns.
 func (s *Simulation) ownModels() bool {
-	return s.run.Judge.By == "own" || s.algorithm.Outline().Personal
+	return s.run.Judge.By == "own" || s.rounds.Algorithm.Outline().Personal
 }
 
 // tensors are the returned models in index order: the server's; every participant's
@@ -364,17 +285,17 @@ func (s *Simulation) tensors() ([]model.Tensor[float64], error) {
 	if !s.ownModels() {
 		return out, nil
 	}
-	b, err := s.algorithm.Broadcast(s.state)
+	b, err := s.rounds.Algorithm.Broadcast(s.rounds.State)
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.participants {
+	for i := range s.rounds.Participants {
 		own := make([]float64, s.parameters)
-		s.algorithm.Adopt(own, b, &s.participants[i], s.learners[0])
+		s.rounds.Algorithm.Adopt(own, b, &s.rounds.Participants[i], s.learners[0])
 		add(own, "client", i, "")
 	}
-	for i := range s.participants {
-		if centre, scale, ok := s.participants[i].Moments(); ok {
+	for i := range s.rounds.Participants {
+		if centre, scale, ok := s.rounds.Participants[i].Moments(); ok {
 			add(centre, "client", i, ".centre")
 			add(scale, "client", i, ".scale")
 		}

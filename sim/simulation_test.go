@@ -269,8 +269,8 @@ func TestFirstErrorIsTheLowestClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := 300; i < len(s.participants); i++ {
-			s.participants[i].Purse = failing(i)
+		for i := 300; i < len(s.rounds.Participants); i++ {
+			s.rounds.Participants[i].Purse = failing(i)
 		}
 		_, err = s.Step()
 		if err == nil || !strings.HasSuffix(err.Error(), ": client 300 is ill") {

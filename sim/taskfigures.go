@@ -12,7 +12,7 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 		return nil
 	}
 	wrong, sizes, errs := make([]int, jobs), make([]int, jobs), make([]error, jobs)
-	s.each(jobs, func(worker, i int) {
+	s.rounds.Each(jobs, func(worker, i int) {
 		theta, held, err := s.judge.judged(worker, i)
 		if err == nil {
 			_, wrong[i], err = s.learners[worker].Judge(theta, held)

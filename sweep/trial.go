@@ -46,7 +46,7 @@ type trial struct {
 
 // bench is what one goroutine needs to make trials.
 type bench struct {
-	worker  *fl.Worker
+	worker  fl.Worker
 	learner model.Learner
 	losses  []float64
 	out     []float64
@@ -58,7 +58,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 	run := p.Points[point].Run
 	run.Seed = seed
 	run.Privacy.Epsilon, run.Privacy.NoiseMultiplier, run.Privacy.Silos = 0, silo.Plan.Noise, nil
-	algorithm, err := fl.New(run, m, len(pivot.silos))
+	algorithm, err := fl.New(run, m, len(pivot.Participants))
 	if err != nil {
 		return trial{}, err
 	}
@@ -72,7 +72,7 @@ func (b *bench) attempt(p *Plan, pivot *pivot, m model.Model, silo *fl.Participa
 	for _, sent := range pivot.sent[:len(pivot.sent)-1] {
 		// A trial whose training leaves the finite numbers is not reported: that would
 		// tell of the examples. It competes with the public model instead.
-		if _, err := fl.RespondOpenly(algorithm, b.worker, sent, &one, b.out); err != nil {
+		if _, err := fl.RespondOpenly(algorithm, &b.worker, sent, &one, b.out); err != nil {
 			finite = false
 			break
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
@@ -56,8 +55,6 @@ type tuner struct {
 	federation *data.Federation
 	model      model.Model
 	pivot      pivot
-	workers    *pool.Pool
-	memory     []fl.Worker
 	benches    []bench
 	costs      []account.Guarantee
 	proved     []*account.Guarantee
@@ -70,17 +67,17 @@ func (p *Plan) Tune(ctx context.Context, o Options) (Tuned, error) {
 	if err != nil {
 		return Tuned{}, err
 	}
-	defer t.workers.Close()
-	total := len(t.pivot.silos)
+	defer t.pivot.Close()
+	total := len(t.pivot.Participants)
 	if err := t.price(); err != nil {
 		return Tuned{}, err
 	}
-	if err := t.pivot.train(ctx, t.workers, t.memory, p.Base.Algorithm.Rounds); err != nil {
+	if err := t.pivot.train(ctx, p.Base.Algorithm.Rounds); err != nil {
 		return Tuned{}, stopped(err)
 	}
 	errs := make([]error, total)
 	// A bar by silos, in their order: one by trials would tell how many there are.
-	t.workers.Each(total, func(worker, i int) {
+	t.pivot.Each(total, func(worker, i int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
 			errs[i] = t.tune(&t.benches[worker], i)
 		}
@@ -109,21 +106,24 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 		return nil, err
 	}
 	t := &tuner{plan: p, federation: federation, model: m}
-	if t.pivot.algorithm, err = fl.New(p.Base, m, len(federation.Train)); err != nil {
+	algorithm, err := fl.New(p.Base, m, len(federation.Train))
+	if err != nil {
 		return nil, err
 	}
-	t.workers = pool.New(o.workers())
-	t.memory, t.benches = make([]fl.Worker, o.workers()), make([]bench, o.workers())
+	t.benches = make([]bench, o.workers())
 	for i := range t.benches {
-		learner, err := m.Learner()
-		if err != nil {
-			t.workers.Close()
+		if t.benches[i].learner, err = m.Learner(); err != nil {
 			return nil, err
 		}
-		t.benches[i] = bench{worker: &t.memory[i], learner: learner}
 	}
 	k := len(federation.Train)
-	t.pivot.silos = make([]fl.Participant, k)
+	silos := make([]fl.Participant, k)
+	for i := range silos {
+		silos[i] = fl.Participant{ID: i, Name: federation.Train[i].Name, Data: &federation.Train[i], Uncovered: federation.NotCovered}
+	}
+	if t.pivot.Rounds, err = sim.NewRounds(algorithm, silos, o.workers()); err != nil {
+		return nil, err
+	}
 	t.costs, t.proved, t.won = make([]account.Guarantee, k), make([]*account.Guarantee, k), make([]*trial, k)
 	return t, nil
 }
@@ -131,15 +131,11 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 // price finds every silo's noise before anything is drawn.
 func (t *tuner) price() error {
 	a := t.plan.Base.Algorithm
-	errs := make([]error, len(t.pivot.silos))
-	t.workers.Each(len(errs), func(worker, i int) {
-		silo := &t.pivot.silos[i]
-		*silo = fl.Participant{ID: i, Name: t.federation.Train[i].Name, Data: &t.federation.Train[i], Uncovered: t.federation.NotCovered}
-		if errs[i] = t.pivot.algorithm.Prepare(silo); errs[i] != nil {
-			return
-		}
+	errs := make([]error, len(t.pivot.Participants))
+	t.pivot.Each(len(errs), func(worker, i int) {
+		silo := &t.pivot.Participants[i]
 		bill := price{
-			algorithm: t.pivot.algorithm, silo: silo, worker: &t.memory[worker], rounds: int64(a.Rounds), epochs: int64(a.Local.Epochs),
+			algorithm: t.pivot.Algorithm, silo: silo, worker: &t.benches[worker].worker, rounds: int64(a.Rounds), epochs: int64(a.Local.Epochs),
 			score: t.plan.Tuning.Score.event(), trials: t.plan.Trials,
 		}
 		silo.Plan.Noise, t.costs[i], t.proved[i], errs[i] = bill.settle()
@@ -152,7 +148,7 @@ func (t *tuner) tune(b *bench, i int) error {
 	src := t.plan.chance(i)
 	for range t.plan.Trials.Count(rng.Float64(src)) {
 		point := int(src.Uint64() % uint64(len(t.plan.Points))) // at most 1e5 points: the bias is below 1e-14
-		one, err := b.attempt(t.plan, &t.pivot, t.model, &t.pivot.silos[i], point, src.Uint64())
+		one, err := b.attempt(t.plan, &t.pivot, t.model, &t.pivot.Participants[i], point, src.Uint64())
 		if err != nil {
 			return err
 		}
@@ -175,10 +171,10 @@ func (t *tuner) result() (Tuned, error) {
 	}
 	theta := make([]float64, t.model.Parameters())
 	var total float64
-	for i := range t.pivot.silos {
-		silo := &t.pivot.silos[i]
+	for i := range t.pivot.Participants {
+		silo := &t.pivot.Participants[i]
 		average := t.pivot.end().Hypotheses[:len(theta)]
-		t.pivot.algorithm.Adopt(theta, t.pivot.end(), silo, nil)
+		t.pivot.Algorithm.Adopt(theta, t.pivot.end(), silo, nil)
 		ofPivot, err := t.judge(theta, i)
 		if err != nil {
 			return Tuned{}, err

@@ -60,11 +60,11 @@ func TestTheBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tn.workers.Close()
+	defer tn.pivot.Close()
 	if err := tn.price(); err != nil {
 		t.Fatal(err)
 	}
-	silo := tn.pivot.silos[0]
+	silo := tn.pivot.Participants[0]
 	noise := silo.Plan.Noise
 	// About 40 of 50 pupils train, in batches of 10: the same steps in each of 12 rounds.
 	pupils := int64(silo.Data.Len())
@@ -169,7 +169,7 @@ func TestScore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tn.workers.Close()
+	defer tn.pivot.Close()
 	silo := &fl.Participant{ID: 0, Data: &tn.federation.Train[0]}
 	theta := make([]float64, tn.model.Parameters())
 	losses := make([]float64, silo.Data.Len())
@@ -222,17 +222,17 @@ func TestTrialsFollowThePivot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tn.workers.Close()
+	defer tn.pivot.Close()
 	if err := tn.price(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tn.pivot.train(context.Background(), tn.workers, tn.memory, p.Base.Algorithm.Rounds); err != nil {
+	if err := tn.pivot.train(context.Background(), p.Base.Algorithm.Rounds); err != nil {
 		t.Fatal(err)
 	}
 	own := make([]float64, tn.model.Parameters())
-	tn.pivot.algorithm.Adopt(own, tn.pivot.end(), &tn.pivot.silos[2], nil)
+	tn.pivot.Algorithm.Adopt(own, tn.pivot.end(), &tn.pivot.Participants[2], nil)
 	for point, same := range []bool{true, false} {
-		got, err := tn.benches[0].attempt(p, &tn.pivot, tn.model, &tn.pivot.silos[2], point, p.Base.Seed)
+		got, err := tn.benches[0].attempt(p, &tn.pivot, tn.model, &tn.pivot.Participants[2], point, p.Base.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ var Linear = model.Linear{Features: Features, Intercept: true, Loss: model.HalfS
 func New(t testing.TB, run config.Run, participants int) *fl.Algorithm {
 	t.Helper()
 	var m model.Model = Linear
-	if !run.Data.OfSilos() {
+	if kind, err := data.KindOf(run.Data); err == nil && !kind.OwnTest {
 		shape, _ := data.ShapeOf(run.Data)
 		var err error
 		if m, err = model.Of(run, shape); err != nil {
