@@ -130,7 +130,7 @@ type Stop struct {
 // Judge says what the models are judged by. Figures are known in simulation only: a
 // real federation would have to pay for them.
 type Judge struct {
-	By string `yaml:"by" jsonschema:"enum=clients,enum=own" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples"`
+	By string `yaml:"by" jsonschema:"enum=clients,enum=own,enum=test" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples; test: the server's model on all held-out examples together"`
 }
 
 // Privacy says what a release may reveal.

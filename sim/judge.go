@@ -35,6 +35,9 @@ func newJudge(s *Simulation) judge {
 		}
 		return j
 	}
+	if s.run.Judge.By == "test" {
+		return newTestJudge(s)
+	}
 	j := &clientJudge{s: s, losses: make([]float64, max(len(s.rounds.Participants), len(s.federation.Validation))), faults: make([]error, len(s.rounds.workers))}
 	if v := s.run.Algorithm.Stop.ValidationClients; v > 0 && v < len(s.federation.Validation) {
 		j.sampler = fl.NewSampler(s.run.Seed, "validation sampling", len(s.federation.Validation), v, false)

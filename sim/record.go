@@ -169,7 +169,7 @@ func everySecond[T any](v []T, width int) []T {
 
 func (r *recorder) history(s *Simulation) History {
 	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(r.Start, r.N)}
-	classes, lambda := s.federation.Shape().Classes > 0 && s.run.Judge.By == "own", s.lambdaSet()
+	classes, lambda := s.federation.Shape().Classes > 0 && s.run.Judge.By != "clients", s.lambdaSet()
 	for i, round := range r.Rounds {
 		rec := RoundRecord{
 			Round: round, Loss: event.Number(r.Loss[i]),

@@ -126,6 +126,7 @@ func fits(run config.Run, f *data.Federation) error {
 			held += f.Train[i].Held.Len()
 		}
 	}
+	c.Require(run.Judge.By != "test" || held+len(f.Validation) > 0, "judge.by", "is test, but nobody holds out examples; set data.test_share")
 	c.Require(run.Judge.By != "own" || held > 0, "judge.by", "is own, but nobody holds out examples; set data.test_share, or judge by clients")
 	for i, own := range run.Privacy.Silos {
 		c.Require(slices.Contains(names, own.Name), fmt.Sprintf("privacy.silos.%d.name", i),
@@ -252,7 +253,7 @@ func (s *Simulation) anyoneLeft() bool {
 // Round is the number of rounds made, and the judge's last figure: the share of wrong
 // answers of own examples' classes, the loss otherwise.
 func (s *Simulation) Round() (made int, figure float64) {
-	if s.run.Judge.By == "own" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
+	if s.run.Judge.By != "clients" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
 		return s.rounds.State.Round, s.progress.Error
 	}
 	return s.rounds.State.Round, s.progress.Loss

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/coterie-fl/coterie/data"
+)
+
+// testJudge has the server's model on all examples that anybody holds out, as one test
+// set: of several models, the one that fits it best. It is the judge for one model that
+// is to serve everybody.
+type testJudge struct {
+	s      *Simulation
+	held   []*data.Client
+	models []float64
+	best   int       // model of the last judgement
+	losses []float64 // by model, then by part
+	wrong  []int
+	errs   []error // by part
+}
+
+func newTestJudge(s *Simulation) *testJudge {
+	j := &testJudge{s: s}
+	for i := range s.federation.Validation {
+		j.held = append(j.held, &s.federation.Validation[i])
+	}
+	for i := range s.federation.Train {
+		if held := s.federation.Train[i].Held; held != nil && held.Len() > 0 {
+			j.held = append(j.held, held)
+		}
+	}
+	k := len(s.rounds.State.Hypotheses) / s.parameters
+	j.losses, j.wrong, j.errs = make([]float64, k*len(j.held)), make([]int, k*len(j.held)), make([]error, len(j.held))
+	return j
+}
+
+func (j *testJudge) open(hypotheses []float64) (int, error) {
+	j.models = hypotheses
+	return len(j.held), nil
+}
+
+func (j *testJudge) all() {}
+
+func (j *testJudge) score(worker, i int) {
+	n, parts := j.s.parameters, len(j.held)
+	for at := 0; (at+1)*n <= len(j.models) && j.errs[i] == nil; at++ {
+		j.losses[at*parts+i], j.wrong[at*parts+i], j.errs[i] = j.s.learners[worker].Judge(j.models[at*n:(at+1)*n], j.held[i])
+	}
+}
+
+func (j *testJudge) close(p *progress) error {
+	parts := len(j.held)
+	for at := range len(j.losses) / parts {
+		var loss, wrong, total float64
+		for i, held := range j.held {
+			n := float64(held.Len())
+			loss += n * j.losses[at*parts+i]
+			wrong += float64(j.wrong[at*parts+i])
+			total += n
+		}
+		if at == 0 || loss/total < p.Loss {
+			p.Loss, p.Error, j.best = loss/total, wrong/total, at
+		}
+	}
+	err := errors.Join(j.errs...)
+	clear(j.errs)
+	return err
+}
+
+func (j *testJudge) judged(_, i int) ([]float64, *data.Client, error) {
+	n := j.s.parameters
+	return j.models[j.best*n : (j.best+1)*n], j.held[i], nil
+}
+
+func (j *testJudge) trained() (float64, error) {
+	s, n := j.s, j.s.parameters
+	losses, errs := make([]float64, len(s.rounds.Participants)), make([]error, len(s.rounds.Participants))
+	s.rounds.Each(len(losses), func(worker, i int) {
+		losses[i], _, errs[i] = s.learners[worker].Judge(j.models[j.best*n:(j.best+1)*n], s.rounds.Participants[i].Data)
+	})
+	var sum, total float64
+	for i, l := range losses {
+		size := float64(s.rounds.Participants[i].Data.Len())
+		sum, total = sum+size*l, total+size
+	}
+	return sum / total, errors.Join(errs...)
+}
