@@ -35,7 +35,8 @@ func toDouble[F Float](dst []float64, src []F) {
 
 // keptChunkValues is how many activations a chunk of pictures may have where their own
 // gradients are kept until they are clipped: with these, a quarter of what an engine
-// allows fills a core's cache.
+// allows fills a core's cache. But a chunk that has fewer activations than the network
+// has parameters spends its time on reading and writing their sum.
 const keptChunkValues = chunkValues / 4
 
 // Learner has a network of its own: layers keep what they derive from the
@@ -55,7 +56,7 @@ func (m *network[F]) Learner() (Learner, error) {
 	}
 	l.chunk = l.engine.chunk
 	l.kept = l.chunk
-	for values := net.values(); m.pictures && l.kept > 4 && l.kept*values > keptChunkValues; {
+	for values := net.values(); m.pictures && l.kept > 4 && l.kept*values > max(keptChunkValues, 2*m.Parameters()-1); {
 		l.kept /= 2
 	}
 	for i := range l.grey {
