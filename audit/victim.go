@@ -49,12 +49,6 @@ func NewVictim(n Network, loss string, step float64, seed uint64) (*Victim, erro
 	return v, nil
 }
 
-// Network is what the client trains.
-func (v *Victim) Network() Network { return v.network }
-
-// Parameters is the length of what it sends.
-func (v *Victim) Parameters() int { return len(v.theta) }
-
 // Sanitiser is Algorithm 2 of the papers on a victim's update: the radius is the
 // update's own length, so the claim is heuristic.
 type Sanitiser struct {

@@ -117,8 +117,8 @@ func TestReleaseNamesItsEvents(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if n != v.Parameters() {
-		t.Errorf("the events cover %d of %d parameters", n, v.Parameters())
+	if n != len(v.theta) {
+		t.Errorf("the events cover %d of %d parameters", n, len(v.theta))
 	}
 }
 

@@ -112,12 +112,6 @@ type WriterOptions struct {
 	InkLow bool
 }
 
-// DefaultWriterOptions are those of paper 000, appendix B.3: a tenth held out,
-// rotation by a fair coin.
-func DefaultWriterOptions(seed uint64) WriterOptions {
-	return WriterOptions{Seed: seed, HeldOut: 0.1, Rotated: 0.5}
-}
-
 // Federation makes every writer a client. Rotation and polarity are applied once,
 // to a copy of the pictures; w stays as it is.
 func (w *WriterImages) Federation(o WriterOptions) (*Federation, error) {

@@ -60,15 +60,6 @@ func leafFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// ReadLEAF reads one of LEAF's FEMNIST files. The name is for errors.
-func ReadLEAF(name string, r io.Reader) (*WriterImages, error) {
-	l := newLEAF()
-	if err := l.read(name, r); err != nil {
-		return nil, err
-	}
-	return l.finish(name)
-}
-
 // leaf gathers LEAF files.
 type leaf struct {
 	images  Images

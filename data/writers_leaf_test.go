@@ -3,6 +3,7 @@ package data
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,15 @@ func leafFile(users, samples, data string) string {
 	return fmt.Sprintf(`{"users": %s, "num_samples": %s, "user_data": %s}`, users, samples, data)
 }
 
+// readLEAF reads one file.
+func readLEAF(name string, r io.Reader) (*WriterImages, error) {
+	l := newLEAF()
+	if err := l.read(name, r); err != nil {
+		return nil, err
+	}
+	return l.finish(name)
+}
+
 func TestReadLEAF(t *testing.T) {
 	a := `{"x": [` + leafPicture("0.0", "0.5019607843137255") + `, ` + leafPicture("1", "0") + `], "y": [61, 0]}`
 	b := `{"y": [10], "x": [` + leafPicture("0.25") + `]}`
@@ -32,7 +42,7 @@ func TestReadLEAF(t *testing.T) {
 		"another":      `{"user_data": {"f0_2": ` + b + `, "f0_1": ` + a + `}, "hierarchies": [null, {"a": [1]}], "num_samples": [2,1], "users": ["f0_1","f0_2"]}`,
 	}
 	for name, body := range files {
-		w, err := ReadLEAF("l.json", strings.NewReader(body))
+		w, err := readLEAF("l.json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -61,7 +71,7 @@ func TestReadLEAF(t *testing.T) {
 // LEAF's split by sample leaves users in user_data that have nothing.
 func TestLEAFUsersWithoutPictures(t *testing.T) {
 	one := `{"x": [` + leafPicture() + `], "y": [3]}`
-	w, err := ReadLEAF("l.json", strings.NewReader(leafFile(`["a", "c"]`, `[1, 0]`,
+	w, err := readLEAF("l.json", strings.NewReader(leafFile(`["a", "c"]`, `[1, 0]`,
 		`{"b": {"x": [], "y": []}, "a": `+one+`, "c": {"x": [], "y": []}}`)))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +87,7 @@ func TestReadLEAFRefuses(t *testing.T) {
 		return leafFile(`["a"]`, `[1]`, `{"a": {"x": `+x+`, "y": `+y+`}}`)
 	}
 	good := leafFile(`["a"]`, `[1]`, `{"a": `+one+`}`)
-	if _, err := ReadLEAF("l.json", strings.NewReader(good)); err != nil {
+	if _, err := readLEAF("l.json", strings.NewReader(good)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, body, what string }{
@@ -123,11 +133,11 @@ func TestReadLEAFRefuses(t *testing.T) {
 		{"open hierarchies", `{"hierarchies": [{"a": 1`, "EOF"},
 		{"two objects", good + good, "after the end"},
 	} {
-		_, err := ReadLEAF("l.json", strings.NewReader(c.body))
+		_, err := readLEAF("l.json", strings.NewReader(c.body))
 		wantError(t, c.name, err, "l.json", c.what)
 	}
 	// A fault inside names the user.
-	_, err := ReadLEAF("l.json", strings.NewReader(with("["+leafPicture("7")+"]", "[1]")))
+	_, err := readLEAF("l.json", strings.NewReader(with("["+leafPicture("7")+"]", "[1]")))
 	wantError(t, "a fault", err, `user "a"`, "byte")
 }
 
@@ -157,7 +167,7 @@ func TestLEAFHierarchies(t *testing.T) {
 	one := `{"x": [` + leafPicture() + `], "y": [3]}`
 	for _, h := range []string{"null", "3", `"a]}"`, "[]", "{}", `[[1, {"b": "\\\"]"}], null]`, " [ ] ", `{"a": {"b": [1, 2]}}`} {
 		body := `{"hierarchies": ` + h + `, "users": ["a"], "num_samples": [1], "user_data": {"a": ` + one + `}}`
-		if _, err := ReadLEAF("l.json", strings.NewReader(body)); err != nil {
+		if _, err := readLEAF("l.json", strings.NewReader(body)); err != nil {
 			t.Errorf("%s: %v", h, err)
 		}
 	}
@@ -181,7 +191,7 @@ func BenchmarkReadLEAF(b *testing.B) {
 	b.Run("scanner", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		for b.Loop() {
-			if _, err := ReadLEAF("l.json", strings.NewReader(body)); err != nil {
+			if _, err := readLEAF("l.json", strings.NewReader(body)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -207,7 +217,7 @@ func FuzzReadLEAF(f *testing.F) {
 	f.Add(leafFile(`["a"]`, `[1]`, `{"a": `+one+`}`))
 	f.Add(leafFile(`["a"]`, `[0]`, `{"a": {"x": [[]], "y": []}}`))
 	f.Fuzz(func(t *testing.T, body string) {
-		w, err := ReadLEAF("l.json", strings.NewReader(body))
+		w, err := readLEAF("l.json", strings.NewReader(body))
 		if err == nil && (len(w.Images.Pixels) != 784*w.Images.Len() || len(w.Writers) == 0) {
 			t.Fatalf("%d pixels, %d pictures, %d writers", len(w.Images.Pixels), w.Images.Len(), len(w.Writers))
 		}

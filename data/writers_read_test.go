@@ -200,7 +200,7 @@ func TestRealUNIPEN(t *testing.T) {
 		slices.Min(classes) != 689 || slices.Max(classes) != 5642 {
 		t.Errorf("writers of %d to %d pictures, %d of 50 and more; %d digits, %d upper, %d lower", sizes[0], sizes[243], big, digits, upper, lower)
 	}
-	f, err := w.Federation(DefaultWriterOptions(1))
+	f, err := w.Federation(WriterOptions{Seed: 1, HeldOut: 0.1, Rotated: 0.5})
 	if err != nil || len(f.Train) != 219 || len(f.Validation) != 25 {
 		t.Error(len(f.Train), len(f.Validation), err)
 	}

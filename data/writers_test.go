@@ -76,7 +76,7 @@ func TestRotateLeft(t *testing.T) {
 func TestWriterFederation(t *testing.T) {
 	w := madeUpWriters(t, 20)
 	before := bytes.Clone(w.Images.Pixels)
-	o := DefaultWriterOptions(5)
+	o := WriterOptions{Seed: 5, HeldOut: 0.1, Rotated: 0.5}
 	o.Exact, o.InkLow = true, true
 	f, err := w.Federation(o)
 	if err != nil {

@@ -59,13 +59,3 @@ func TanhGrad[F Float](dst, y, dy []F) {
 		tanhGrad(dst[lo:hi], y[lo:hi], dy[lo:hi])
 	}
 }
-
-// GeluGrad writes dy times the derivative of Gelu at its input x.
-func GeluGrad[F Float](dst, x, dy []F) {
-	checkLength("GeluGrad", len(x), len(dst))
-	checkLength("GeluGrad", len(dy), len(dst))
-	for lo := 0; lo < len(dst); lo += functionChunk {
-		hi := min(lo+functionChunk, len(dst))
-		geluGrad(dst[lo:hi], x[lo:hi], dy[lo:hi])
-	}
-}

@@ -124,20 +124,10 @@ func axpyF32(n uintptr, alpha float32, x *float32, y *float32)
 //go:noescape
 func scaleF32(n uintptr, alpha float32, dst *float32, x *float32)
 
-// addF32 writes x+y.
-//
-//go:noescape
-func addF32(n uintptr, dst *float32, x *float32, y *float32)
-
 // subF32 writes x-y.
 //
 //go:noescape
 func subF32(n uintptr, dst *float32, x *float32, y *float32)
-
-// mulF32 writes x*y.
-//
-//go:noescape
-func mulF32(n uintptr, dst *float32, x *float32, y *float32)
 
 // maximumF32 writes the larger of x and y, or a NaN of either.
 //
@@ -189,11 +179,6 @@ func sigmoidGradF32(n uintptr, dst *float32, y *float32, dy *float32)
 //go:noescape
 func tanhGradF32(n uintptr, dst *float32, y *float32, dy *float32)
 
-// sumF32 adds up x.
-//
-//go:noescape
-func sumF32(n uintptr, x *float32) float64
-
 // squaredNormF32 adds up x*x.
 //
 //go:noescape
@@ -208,11 +193,6 @@ func dotF32(n uintptr, x *float32, y *float32) float64
 //
 //go:noescape
 func squaredDistanceF32(n uintptr, x *float32, y *float32) float64
-
-// largestF32 is the largest value; NaNs are passed over.
-//
-//go:noescape
-func largestF32(n uintptr, x *float32) float32
 
 // addToRows4F32 adds bias to every row.
 //
@@ -244,16 +224,6 @@ func addToRowsRelu1F32(rows uintptr, x *float32, stride uintptr, bias *float32, 
 //go:noescape
 func sumRows1F32(rows uintptr, x *float32, stride uintptr, dst *float32, tail uintptr)
 
-// expF32 writes exp(x).
-//
-//go:noescape
-func expF32(n uintptr, dst *float32, x *float32)
-
-// logF32 writes log(x).
-//
-//go:noescape
-func logF32(n uintptr, dst *float32, x *float32)
-
 // tanhF32 writes tanh(x).
 //
 //go:noescape
@@ -263,26 +233,6 @@ func tanhF32(n uintptr, dst *float32, x *float32)
 //
 //go:noescape
 func sigmoidF32(n uintptr, dst *float32, x *float32)
-
-// geluF32 writes x*sigmoid(2u).
-//
-//go:noescape
-func geluF32(n uintptr, dst *float32, x *float32)
-
-// geluGradF32 writes dy times the derivative of gelu at x.
-//
-//go:noescape
-func geluGradF32(n uintptr, dst *float32, x *float32, dy *float32)
-
-// expMinusF32 writes exp(x-shift).
-//
-//go:noescape
-func expMinusF32(n uintptr, shift float32, dst *float32, x *float32)
-
-// normalsF32 writes blocks of 16 normal values.
-//
-//go:noescape
-func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)
 
 // fmaPeakF64 runs twelve independent vector FMAs a round.
 //
@@ -394,20 +344,10 @@ func axpyF64(n uintptr, alpha float64, x *float64, y *float64)
 //go:noescape
 func scaleF64(n uintptr, alpha float64, dst *float64, x *float64)
 
-// addF64 writes x+y.
-//
-//go:noescape
-func addF64(n uintptr, dst *float64, x *float64, y *float64)
-
 // subF64 writes x-y.
 //
 //go:noescape
 func subF64(n uintptr, dst *float64, x *float64, y *float64)
-
-// mulF64 writes x*y.
-//
-//go:noescape
-func mulF64(n uintptr, dst *float64, x *float64, y *float64)
 
 // maximumF64 writes the larger of x and y, or a NaN of either.
 //
@@ -459,11 +399,6 @@ func sigmoidGradF64(n uintptr, dst *float64, y *float64, dy *float64)
 //go:noescape
 func tanhGradF64(n uintptr, dst *float64, y *float64, dy *float64)
 
-// sumF64 adds up x.
-//
-//go:noescape
-func sumF64(n uintptr, x *float64) float64
-
 // squaredNormF64 adds up x*x.
 //
 //go:noescape
@@ -478,11 +413,6 @@ func dotF64(n uintptr, x *float64, y *float64) float64
 //
 //go:noescape
 func squaredDistanceF64(n uintptr, x *float64, y *float64) float64
-
-// largestF64 is the largest value; NaNs are passed over.
-//
-//go:noescape
-func largestF64(n uintptr, x *float64) float64
 
 // addToRows4F64 adds bias to every row.
 //
@@ -514,16 +444,6 @@ func addToRowsRelu1F64(rows uintptr, x *float64, stride uintptr, bias *float64, 
 //go:noescape
 func sumRows1F64(rows uintptr, x *float64, stride uintptr, dst *float64, tail uintptr)
 
-// expF64 writes exp(x).
-//
-//go:noescape
-func expF64(n uintptr, dst *float64, x *float64)
-
-// logF64 writes log(x).
-//
-//go:noescape
-func logF64(n uintptr, dst *float64, x *float64)
-
 // tanhF64 writes tanh(x).
 //
 //go:noescape
@@ -534,22 +454,7 @@ func tanhF64(n uintptr, dst *float64, x *float64)
 //go:noescape
 func sigmoidF64(n uintptr, dst *float64, x *float64)
 
-// geluF64 writes x*sigmoid(2u).
+// normalsF32 writes blocks of 16 normal values.
 //
 //go:noescape
-func geluF64(n uintptr, dst *float64, x *float64)
-
-// geluGradF64 writes dy times the derivative of gelu at x.
-//
-//go:noescape
-func geluGradF64(n uintptr, dst *float64, x *float64, dy *float64)
-
-// expMinusF64 writes exp(x-shift).
-//
-//go:noescape
-func expMinusF64(n uintptr, shift float64, dst *float64, x *float64)
-
-// normalsF64 writes blocks of 8 normal values.
-//
-//go:noescape
-func normalsF64(blocks uintptr, sigma float64, dst *float64, words *uint64)
+func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)

@@ -3184,9 +3184,9 @@ done8:
 	VZEROUPPER
 	RET
 
-// func addF32(n uintptr, dst *float32, x *float32, y *float32)
+// func subF32(n uintptr, dst *float32, x *float32, y *float32)
 // Requires: AVX, CMOV
-TEXT ·addF32(SB), NOSPLIT, $0-32
+TEXT ·subF32(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
@@ -3197,19 +3197,19 @@ TEXT ·addF32(SB), NOSPLIT, $0-32
 main9:
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y1
-	VADDPS  Y1, Y0, Y0
+	VSUBPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)
 	VMOVUPS 32(DX), Y0
 	VMOVUPS 32(BX), Y1
-	VADDPS  Y1, Y0, Y0
+	VSUBPS  Y1, Y0, Y0
 	VMOVUPS Y0, 32(CX)
 	VMOVUPS 64(DX), Y0
 	VMOVUPS 64(BX), Y1
-	VADDPS  Y1, Y0, Y0
+	VSUBPS  Y1, Y0, Y0
 	VMOVUPS Y0, 64(CX)
 	VMOVUPS 96(DX), Y0
 	VMOVUPS 96(BX), Y1
-	VADDPS  Y1, Y0, Y0
+	VSUBPS  Y1, Y0, Y0
 	VMOVUPS Y0, 96(CX)
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
@@ -3232,7 +3232,7 @@ restLoop11:
 	VMOVDQU    32(DI), Y0
 	VMASKMOVPS (DX), Y0, Y1
 	VMASKMOVPS (BX), Y0, Y2
-	VADDPS     Y2, Y1, Y1
+	VSUBPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
@@ -3244,126 +3244,6 @@ done12:
 	VZEROUPPER
 	RET
 
-// func subF32(n uintptr, dst *float32, x *float32, y *float32)
-// Requires: AVX, CMOV
-TEXT ·subF32(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000020, AX
-	JL   rest14
-
-main13:
-	VMOVUPS (DX), Y0
-	VMOVUPS (BX), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, (CX)
-	VMOVUPS 32(DX), Y0
-	VMOVUPS 32(BX), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)
-	VMOVUPS 64(DX), Y0
-	VMOVUPS 64(BX), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)
-	VMOVUPS 96(DX), Y0
-	VMOVUPS 96(BX), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000020, AX
-	JGE     main13
-
-rest14:
-	ADDQ $0x00000020, AX
-	JZ   done16
-
-restLoop15:
-	MOVQ       AX, SI
-	MOVQ       $0x00000008, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x02, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPS (DX), Y0, Y1
-	VMASKMOVPS (BX), Y0, Y2
-	VSUBPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000008, AX
-	JG         restLoop15
-
-done16:
-	VZEROUPPER
-	RET
-
-// func mulF32(n uintptr, dst *float32, x *float32, y *float32)
-// Requires: AVX, CMOV
-TEXT ·mulF32(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000020, AX
-	JL   rest18
-
-main17:
-	VMOVUPS (DX), Y0
-	VMOVUPS (BX), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (CX)
-	VMOVUPS 32(DX), Y0
-	VMOVUPS 32(BX), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)
-	VMOVUPS 64(DX), Y0
-	VMOVUPS 64(BX), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)
-	VMOVUPS 96(DX), Y0
-	VMOVUPS 96(BX), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000020, AX
-	JGE     main17
-
-rest18:
-	ADDQ $0x00000020, AX
-	JZ   done20
-
-restLoop19:
-	MOVQ       AX, SI
-	MOVQ       $0x00000008, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x02, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPS (DX), Y0, Y1
-	VMASKMOVPS (BX), Y0, Y2
-	VMULPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000008, AX
-	JG         restLoop19
-
-done20:
-	VZEROUPPER
-	RET
-
 // func maximumF32(n uintptr, dst *float32, x *float32, y *float32)
 // Requires: AVX, CMOV
 TEXT ·maximumF32(SB), NOSPLIT, $0-32
@@ -3372,9 +3252,9 @@ TEXT ·maximumF32(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ y+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest22
+	JL   rest14
 
-main21:
+main13:
 	VMOVUPS   (DX), Y0
 	VMOVUPS   (BX), Y1
 	VCMPPS    $0x03, Y0, Y0, Y2
@@ -3391,13 +3271,13 @@ main21:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, AX
-	JGE       main21
+	JGE       main13
 
-rest22:
+rest14:
 	ADDQ $0x00000010, AX
-	JZ   done24
+	JZ   done16
 
-restLoop23:
+restLoop15:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3416,9 +3296,9 @@ restLoop23:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop23
+	JG         restLoop15
 
-done24:
+done16:
 	VZEROUPPER
 	RET
 
@@ -3431,9 +3311,9 @@ TEXT ·maxPoolGradF32(SB), NOSPLIT, $0-40
 	MOVQ x+24(FP), BX
 	MOVQ dx+32(FP), SI
 	SUBQ $0x00000010, AX
-	JL   rest26
+	JL   rest18
 
-main25:
+main17:
 	VMOVUPS (CX), Y0
 	VMOVUPS (BX), Y1
 	VMOVUPS (SI), Y2
@@ -3459,13 +3339,13 @@ main25:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000010, AX
-	JGE     main25
+	JGE     main17
 
-rest26:
+rest18:
 	ADDQ $0x00000010, AX
-	JZ   done28
+	JZ   done20
 
-restLoop27:
+restLoop19:
 	MOVQ       AX, DI
 	MOVQ       $0x00000008, R8
 	CMPQ       DI, R8
@@ -3489,9 +3369,9 @@ restLoop27:
 	ADDQ       $0x20, BX
 	ADDQ       $0x20, SI
 	SUBQ       $0x00000008, AX
-	JG         restLoop27
+	JG         restLoop19
 
-done28:
+done20:
 	VZEROUPPER
 	RET
 
@@ -3505,9 +3385,9 @@ TEXT ·maximum4F32(SB), NOSPLIT, $0-48
 	MOVQ c+32(FP), SI
 	MOVQ d+40(FP), DI
 	SUBQ $0x00000008, AX
-	JL   rest30
+	JL   rest22
 
-main29:
+main21:
 	VMOVUPS   (DX), Y0
 	VMOVUPS   (BX), Y1
 	VCMPPS    $0x03, Y0, Y0, Y2
@@ -3528,13 +3408,13 @@ main29:
 	ADDQ      $0x00000020, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000008, AX
-	JGE       main29
+	JGE       main21
 
-rest30:
+rest22:
 	ADDQ $0x00000008, AX
-	JZ   done32
+	JZ   done24
 
-restLoop31:
+restLoop23:
 	MOVQ       AX, R8
 	MOVQ       $0x00000008, R9
 	CMPQ       R8, R9
@@ -3563,9 +3443,9 @@ restLoop31:
 	ADDQ       $0x20, SI
 	ADDQ       $0x20, DI
 	SUBQ       $0x00000008, AX
-	JG         restLoop31
+	JG         restLoop23
 
-done32:
+done24:
 	VZEROUPPER
 	RET
 
@@ -3580,9 +3460,9 @@ TEXT ·maxPoolGradPairF32(SB), NOSPLIT, $0-56
 	MOVQ da+40(FP), DI
 	MOVQ db+48(FP), R8
 	SUBQ $0x00000008, AX
-	JL   rest34
+	JL   rest26
 
-main33:
+main25:
 	VMOVUPS (CX), Y0
 	VMOVUPS (DX), Y1
 	VMOVUPS (BX), Y2
@@ -3603,13 +3483,13 @@ main33:
 	ADDQ    $0x00000020, DI
 	ADDQ    $0x00000020, R8
 	SUBQ    $0x00000008, AX
-	JGE     main33
+	JGE     main25
 
-rest34:
+rest26:
 	ADDQ $0x00000008, AX
-	JZ   done36
+	JZ   done28
 
-restLoop35:
+restLoop27:
 	MOVQ       AX, R9
 	MOVQ       $0x00000008, R10
 	CMPQ       R9, R10
@@ -3638,9 +3518,9 @@ restLoop35:
 	ADDQ       $0x20, DI
 	ADDQ       $0x20, R8
 	SUBQ       $0x00000008, AX
-	JG         restLoop35
+	JG         restLoop27
 
-done36:
+done28:
 	VZEROUPPER
 	RET
 
@@ -3651,9 +3531,9 @@ TEXT ·reluF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000020, AX
-	JL   rest38
+	JL   rest30
 
-main37:
+main29:
 	VMOVUPS (DX), Y0
 	VXORPS  Y1, Y1, Y1
 	VMAXPS  Y0, Y1, Y0
@@ -3673,13 +3553,13 @@ main37:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000020, AX
-	JGE     main37
+	JGE     main29
 
-rest38:
+rest30:
 	ADDQ $0x00000020, AX
-	JZ   done40
+	JZ   done32
 
-restLoop39:
+restLoop31:
 	MOVQ       AX, BX
 	MOVQ       $0x00000008, SI
 	CMPQ       BX, SI
@@ -3695,9 +3575,9 @@ restLoop39:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000008, AX
-	JG         restLoop39
+	JG         restLoop31
 
-done40:
+done32:
 	VZEROUPPER
 	RET
 
@@ -3709,9 +3589,9 @@ TEXT ·reluGradF32(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000020, AX
-	JL   rest42
+	JL   rest34
 
-main41:
+main33:
 	VMOVUPS (DX), Y0
 	VXORPS  Y1, Y1, Y1
 	VCMPPS  $0x0e, Y1, Y0, Y0
@@ -3740,13 +3620,13 @@ main41:
 	ADDQ    $0x00000080, DX
 	ADDQ    $0x00000080, BX
 	SUBQ    $0x00000020, AX
-	JGE     main41
+	JGE     main33
 
-rest42:
+rest34:
 	ADDQ $0x00000020, AX
-	JZ   done44
+	JZ   done36
 
-restLoop43:
+restLoop35:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3765,9 +3645,9 @@ restLoop43:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop43
+	JG         restLoop35
 
-done44:
+done36:
 	VZEROUPPER
 	RET
 
@@ -3779,9 +3659,9 @@ TEXT ·leakyReluF32(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000020, AX
-	JL           rest46
+	JL           rest38
 
-main45:
+main37:
 	VMOVUPS   (DX), Y1
 	VXORPS    Y2, Y2, Y2
 	VCMPPS    $0x0e, Y2, Y1, Y2
@@ -3809,13 +3689,13 @@ main45:
 	ADDQ      $0x00000080, CX
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, AX
-	JGE       main45
+	JGE       main37
 
-rest46:
+rest38:
 	ADDQ $0x00000020, AX
-	JZ   done48
+	JZ   done40
 
-restLoop47:
+restLoop39:
 	MOVQ       AX, BX
 	MOVQ       $0x00000008, SI
 	CMPQ       BX, SI
@@ -3833,9 +3713,9 @@ restLoop47:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000008, AX
-	JG         restLoop47
+	JG         restLoop39
 
-done48:
+done40:
 	VZEROUPPER
 	RET
 
@@ -3848,9 +3728,9 @@ TEXT ·leakyReluGradF32(SB), NOSPLIT, $0-40
 	MOVQ         x+24(FP), DX
 	MOVQ         dy+32(FP), BX
 	SUBQ         $0x00000020, AX
-	JL           rest50
+	JL           rest42
 
-main49:
+main41:
 	VMOVUPS   (DX), Y1
 	VMOVUPS   (BX), Y2
 	VXORPS    Y3, Y3, Y3
@@ -3883,13 +3763,13 @@ main49:
 	ADDQ      $0x00000080, DX
 	ADDQ      $0x00000080, BX
 	SUBQ      $0x00000020, AX
-	JGE       main49
+	JGE       main41
 
-rest50:
+rest42:
 	ADDQ $0x00000020, AX
-	JZ   done52
+	JZ   done44
 
-restLoop51:
+restLoop43:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3909,9 +3789,9 @@ restLoop51:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop51
+	JG         restLoop43
 
-done52:
+done44:
 	VZEROUPPER
 	RET
 
@@ -3923,9 +3803,9 @@ TEXT ·sigmoidGradF32(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest54
+	JL   rest46
 
-main53:
+main45:
 	VMOVUPS (DX), Y0
 	VMOVUPS cF32_3f800000<>+0(SB), Y1
 	VSUBPS  Y0, Y1, Y1
@@ -3944,13 +3824,13 @@ main53:
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, AX
-	JGE     main53
+	JGE     main45
 
-rest54:
+rest46:
 	ADDQ $0x00000010, AX
-	JZ   done56
+	JZ   done48
 
-restLoop55:
+restLoop47:
 	MOVQ       AX, SI
 	MOVQ       $0x00000008, DI
 	CMPQ       SI, DI
@@ -3970,9 +3850,9 @@ restLoop55:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000008, AX
-	JG         restLoop55
+	JG         restLoop47
 
-done56:
+done48:
 	VZEROUPPER
 	RET
 
@@ -3994,9 +3874,9 @@ TEXT ·tanhGradF32(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest58
+	JL   rest50
 
-main57:
+main49:
 	VMOVUPS      (DX), Y0
 	VMOVUPS      cF32_3f800000<>+0(SB), Y1
 	VFNMADD231PS Y0, Y0, Y1
@@ -4013,13 +3893,13 @@ main57:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, AX
-	JGE          main57
+	JGE          main49
 
-rest58:
+rest50:
 	ADDQ $0x00000010, AX
-	JZ   done60
+	JZ   done52
 
-restLoop59:
+restLoop51:
 	MOVQ         AX, SI
 	MOVQ         $0x00000008, DI
 	CMPQ         SI, DI
@@ -4038,70 +3918,10 @@ restLoop59:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000008, AX
-	JG           restLoop59
+	JG           restLoop51
 
-done60:
+done52:
 	VZEROUPPER
-	RET
-
-// func sumF32(n uintptr, x *float32) float64
-// Requires: AVX, CMOV, SSE2
-TEXT ·sumF32(SB), NOSPLIT, $0-24
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	SUBQ   $0x00000010, AX
-	JL     rest62
-
-main61:
-	VCVTPS2PD (CX), Y4
-	VCVTPS2PD 16(CX), Y5
-	VADDPD    Y4, Y0, Y0
-	VADDPD    Y5, Y1, Y1
-	VCVTPS2PD 32(CX), Y4
-	VCVTPS2PD 48(CX), Y5
-	VADDPD    Y4, Y2, Y2
-	VADDPD    Y5, Y3, Y3
-	ADDQ      $0x00000040, CX
-	SUBQ      $0x00000010, AX
-	JGE       main61
-
-rest62:
-	ADDQ $0x00000010, AX
-	JZ   done64
-
-restLoop63:
-	MOVQ         AX, DX
-	MOVQ         $0x00000008, BX
-	CMPQ         DX, BX
-	CMOVQGT      BX, DX
-	LEAQ         masks<>+0(SB), BX
-	SHLQ         $0x02, DX
-	SUBQ         DX, BX
-	VMOVDQU      32(BX), Y4
-	VMASKMOVPS   (CX), Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VCVTPS2PD    X4, Y4
-	VCVTPS2PD    X5, Y5
-	VADDPD       Y4, Y0, Y0
-	VADDPD       Y5, Y1, Y1
-	ADDQ         $0x20, CX
-	SUBQ         $0x00000008, AX
-	JG           restLoop63
-
-done64:
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y3, Y1, Y1
-	VADDPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X1, X0, X0
-	VPERMILPD    $0x01, X0, X1
-	VADDPD       X1, X0, X0
-	VZEROUPPER
-	MOVSD        X0, ret+16(FP)
 	RET
 
 // func squaredNormF32(n uintptr, x *float32) float64
@@ -4114,9 +3934,9 @@ TEXT ·squaredNormF32(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest66
+	JL     rest54
 
-main65:
+main53:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VFMADD231PD Y4, Y4, Y0
@@ -4127,13 +3947,13 @@ main65:
 	VFMADD231PD Y5, Y5, Y3
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000010, AX
-	JGE         main65
+	JGE         main53
 
-rest66:
+rest54:
 	ADDQ $0x00000010, AX
-	JZ   done68
+	JZ   done56
 
-restLoop67:
+restLoop55:
 	MOVQ         AX, DX
 	MOVQ         $0x00000008, BX
 	CMPQ         DX, BX
@@ -4150,9 +3970,9 @@ restLoop67:
 	VFMADD231PD  Y5, Y5, Y1
 	ADDQ         $0x20, CX
 	SUBQ         $0x00000008, AX
-	JG           restLoop67
+	JG           restLoop55
 
-done68:
+done56:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4175,9 +3995,9 @@ TEXT ·dotF32(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest70
+	JL     rest58
 
-main69:
+main57:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VCVTPS2PD   (DX), Y6
@@ -4193,13 +4013,13 @@ main69:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000010, AX
-	JGE         main69
+	JGE         main57
 
-rest70:
+rest58:
 	ADDQ $0x00000010, AX
-	JZ   done72
+	JZ   done60
 
-restLoop71:
+restLoop59:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4221,9 +4041,9 @@ restLoop71:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop71
+	JG           restLoop59
 
-done72:
+done60:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4246,9 +4066,9 @@ TEXT ·squaredDistanceF32(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest74
+	JL     rest62
 
-main73:
+main61:
 	VCVTPS2PD   (CX), Y4
 	VCVTPS2PD   16(CX), Y5
 	VCVTPS2PD   (DX), Y6
@@ -4268,13 +4088,13 @@ main73:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000010, AX
-	JGE         main73
+	JGE         main61
 
-rest74:
+rest62:
 	ADDQ $0x00000010, AX
-	JZ   done76
+	JZ   done64
 
-restLoop75:
+restLoop63:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4298,9 +4118,9 @@ restLoop75:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop75
+	JG           restLoop63
 
-done76:
+done64:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4311,68 +4131,6 @@ done76:
 	VZEROUPPER
 	MOVSD        X0, ret+24(FP)
 	RET
-
-// func largestF32(n uintptr, x *float32) float32
-// Requires: AVX, CMOV, SSE
-TEXT ·largestF32(SB), NOSPLIT, $0-20
-	MOVQ    n+0(FP), AX
-	MOVQ    x+8(FP), CX
-	VMOVUPS cF32_ff800000<>+0(SB), Y0
-	VMOVUPS cF32_ff800000<>+0(SB), Y1
-	SUBQ    $0x00000010, AX
-	JL      rest78
-
-main77:
-	VMOVUPS (CX), Y2
-	VMAXPS  Y0, Y2, Y0
-	VMOVUPS 32(CX), Y2
-	VMAXPS  Y1, Y2, Y1
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000010, AX
-	JGE     main77
-
-rest78:
-	ADDQ $0x00000010, AX
-	JZ   done80
-
-restLoop79:
-	MOVQ       AX, DX
-	MOVQ       $0x00000008, BX
-	CMPQ       DX, BX
-	CMOVQGT    BX, DX
-	LEAQ       masks<>+0(SB), BX
-	SHLQ       $0x02, DX
-	SUBQ       DX, BX
-	VMOVDQU    32(BX), Y2
-	VMASKMOVPS (CX), Y2, Y3
-	VMOVUPS    cF32_ff800000<>+0(SB), Y4
-	VBLENDVPS  Y2, Y3, Y4, Y3
-	VMAXPS     Y0, Y3, Y0
-	ADDQ       $0x20, CX
-	SUBQ       $0x00000008, AX
-	JG         restLoop79
-
-done80:
-	VMAXPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VMAXPS       X1, X0, X0
-	VPERMILPS    $0xb1, X0, X1
-	VMAXPS       X1, X0, X0
-	VPERMILPS    $0x4e, X0, X1
-	VMAXPS       X1, X0, X0
-	VZEROUPPER
-	MOVSS        X0, ret+16(FP)
-	RET
-
-DATA cF32_ff800000<>+0(SB)/4, $0xff800000
-DATA cF32_ff800000<>+4(SB)/4, $0xff800000
-DATA cF32_ff800000<>+8(SB)/4, $0xff800000
-DATA cF32_ff800000<>+12(SB)/4, $0xff800000
-DATA cF32_ff800000<>+16(SB)/4, $0xff800000
-DATA cF32_ff800000<>+20(SB)/4, $0xff800000
-DATA cF32_ff800000<>+24(SB)/4, $0xff800000
-DATA cF32_ff800000<>+28(SB)/4, $0xff800000
-GLOBL cF32_ff800000<>(SB), RODATA|NOPTR, $32
 
 // func addToRows4F32(rows uintptr, x *float32, stride uintptr, bias *float32)
 // Requires: AVX
@@ -4558,80 +4316,78 @@ loop:
 	VZEROUPPER
 	RET
 
-// func expF32(n uintptr, dst *float32, x *float32)
+// func tanhF32(n uintptr, dst *float32, x *float32)
 // Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·expF32(SB), NOSPLIT, $0-24
+TEXT ·tanhF32(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest82
+	JL   rest66
 
-main81:
+main65:
 	VMOVUPS      (DX), Y0
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      cF32_42b20000<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y1, Y0
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y1, Y0
-	VMOVUPS      cF32_39500d01<>+0(SB), Y2
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y2
-	VMULPS       cF32_3f000000<>+0(SB), Y1, Y0
-	VROUNDPS     $0x09, Y0, Y0
-	VSUBPS       Y0, Y1, Y1
-	VADDPS       cF32_4b40007f<>+0(SB), Y0, Y0
+	VANDPS       cF32_80000000<>+0(SB), Y0, Y1
+	VXORPS       Y1, Y0, Y0
+	VMOVUPS      cF32_41200000<>+0(SB), Y2
+	VMINPS       Y0, Y2, Y0
+	VADDPS       Y0, Y0, Y0
+	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y0
+	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y0
+	VMOVUPS      cF32_39500d01<>+0(SB), Y3
+	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y3
+	VMULPS       Y0, Y3, Y3
+	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y0
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VADDPS       cF32_4b40007f<>+0(SB), Y1, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y0
+	VSUBPS       cF32_3f800000<>+0(SB), Y0, Y2
+	VFMADD231PS  Y0, Y3, Y2
+	VADDPS       cF32_40000000<>+0(SB), Y2, Y0
+	VDIVPS       Y0, Y2, Y0
+	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)
 	VMOVUPS      32(DX), Y0
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      cF32_42b20000<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y1, Y0
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y1, Y0
-	VMOVUPS      cF32_39500d01<>+0(SB), Y2
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y2
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y2
-	VMULPS       cF32_3f000000<>+0(SB), Y1, Y0
-	VROUNDPS     $0x09, Y0, Y0
-	VSUBPS       Y0, Y1, Y1
-	VADDPS       cF32_4b40007f<>+0(SB), Y0, Y0
+	VANDPS       cF32_80000000<>+0(SB), Y0, Y1
+	VXORPS       Y1, Y0, Y0
+	VMOVUPS      cF32_41200000<>+0(SB), Y2
+	VMINPS       Y0, Y2, Y0
+	VADDPS       Y0, Y0, Y0
+	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y0
+	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y0
+	VMOVUPS      cF32_39500d01<>+0(SB), Y3
+	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y3
+	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y3
+	VMULPS       Y0, Y3, Y3
+	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y0
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VADDPS       cF32_4b40007f<>+0(SB), Y1, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y0
+	VSUBPS       cF32_3f800000<>+0(SB), Y0, Y2
+	VFMADD231PS  Y0, Y3, Y2
+	VADDPS       cF32_40000000<>+0(SB), Y2, Y0
+	VDIVPS       Y0, Y2, Y0
+	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, 32(CX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main81
+	JGE          main65
 
-rest82:
+rest66:
 	ADDQ $0x00000010, AX
-	JZ   done84
+	JZ   done68
 
-restLoop83:
+restLoop67:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -4641,60 +4397,59 @@ restLoop83:
 	SUBQ         BX, SI
 	VMOVDQU      32(SI), Y0
 	VMASKMOVPS   (DX), Y0, Y1
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      cF32_42b20000<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y1
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y1
-	VMOVUPS      cF32_39500d01<>+0(SB), Y3
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VMULPS       cF32_3f000000<>+0(SB), Y2, Y1
-	VROUNDPS     $0x09, Y1, Y1
-	VSUBPS       Y1, Y2, Y2
-	VADDPS       cF32_4b40007f<>+0(SB), Y1, Y1
+	VANDPS       cF32_80000000<>+0(SB), Y1, Y2
+	VXORPS       Y2, Y1, Y1
+	VMOVUPS      cF32_41200000<>+0(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VADDPS       Y1, Y1, Y1
+	VMULPS       cF32_3fb8aa3b<>+0(SB), Y1, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS cF32_3f317218<>+0(SB), Y3, Y1
+	VFNMADD231PS cF32_b102e308<>+0(SB), Y3, Y1
+	VMOVUPS      cF32_39500d01<>+0(SB), Y4
+	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y1, Y4
+	VFMADD213PS  cF32_3c088889<>+0(SB), Y1, Y4
+	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y1, Y4
+	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y1, Y4
+	VFMADD213PS  cF32_3f000000<>+0(SB), Y1, Y4
+	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y4
+	VMULPS       Y1, Y4, Y4
+	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y1
+	VSUBPS       cF32_3f800000<>+0(SB), Y1, Y3
+	VFMADD231PS  Y1, Y4, Y3
+	VADDPS       cF32_40000000<>+0(SB), Y3, Y1
+	VDIVPS       Y1, Y3, Y1
+	VORPS        Y2, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (CX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop83
+	JG           restLoop67
 
-done84:
+done68:
 	VZEROUPPER
 	RET
 
-DATA cF32_c2d20000<>+0(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+4(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+8(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+12(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+16(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+20(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+24(SB)/4, $0xc2d20000
-DATA cF32_c2d20000<>+28(SB)/4, $0xc2d20000
-GLOBL cF32_c2d20000<>(SB), RODATA|NOPTR, $32
+DATA cF32_80000000<>+0(SB)/4, $0x80000000
+DATA cF32_80000000<>+4(SB)/4, $0x80000000
+DATA cF32_80000000<>+8(SB)/4, $0x80000000
+DATA cF32_80000000<>+12(SB)/4, $0x80000000
+DATA cF32_80000000<>+16(SB)/4, $0x80000000
+DATA cF32_80000000<>+20(SB)/4, $0x80000000
+DATA cF32_80000000<>+24(SB)/4, $0x80000000
+DATA cF32_80000000<>+28(SB)/4, $0x80000000
+GLOBL cF32_80000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF32_42b20000<>+0(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+4(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+8(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+12(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+16(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+20(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+24(SB)/4, $0x42b20000
-DATA cF32_42b20000<>+28(SB)/4, $0x42b20000
-GLOBL cF32_42b20000<>(SB), RODATA|NOPTR, $32
+DATA cF32_41200000<>+0(SB)/4, $0x41200000
+DATA cF32_41200000<>+4(SB)/4, $0x41200000
+DATA cF32_41200000<>+8(SB)/4, $0x41200000
+DATA cF32_41200000<>+12(SB)/4, $0x41200000
+DATA cF32_41200000<>+16(SB)/4, $0x41200000
+DATA cF32_41200000<>+20(SB)/4, $0x41200000
+DATA cF32_41200000<>+24(SB)/4, $0x41200000
+DATA cF32_41200000<>+28(SB)/4, $0x41200000
+GLOBL cF32_41200000<>(SB), RODATA|NOPTR, $32
 
 DATA cF32_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA cF32_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -4796,242 +4551,6 @@ DATA cF32_4b40007f<>+24(SB)/4, $0x4b40007f
 DATA cF32_4b40007f<>+28(SB)/4, $0x4b40007f
 GLOBL cF32_4b40007f<>(SB), RODATA|NOPTR, $32
 
-// func logF32(n uintptr, dst *float32, x *float32)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·logF32(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000010, AX
-	JL   rest86
-
-main85:
-	VMOVUPS     (DX), Y0
-	VMOVUPS     Y0, Y1
-	VCMPPS      $0x01, cF32_00800000<>+0(SB), Y0, Y2
-	VMULPS      cF32_4b800000<>+0(SB), Y0, Y3
-	VBLENDVPS   Y2, Y3, Y0, Y0
-	VANDPS      cF32_41851592<>+0(SB), Y2, Y2
-	VPSRLD      $0x17, Y0, Y3
-	VORPS       cF32_4b000000<>+0(SB), Y3, Y3
-	VSUBPS      cF32_4b00007f<>+0(SB), Y3, Y3
-	VANDPS      cF32_007fffff<>+0(SB), Y0, Y0
-	VORPS       cF32_3f800000<>+0(SB), Y0, Y0
-	VCMPPS      $0x0e, cF32_3fb504f3<>+0(SB), Y0, Y4
-	VMULPS      cF32_3f000000<>+0(SB), Y0, Y5
-	VANDPS      Y4, Y5, Y5
-	VSUBPS      Y5, Y0, Y0
-	VANDPS      cF32_3f800000<>+0(SB), Y4, Y4
-	VADDPS      Y4, Y3, Y3
-	VSUBPS      cF32_3f800000<>+0(SB), Y0, Y0
-	VADDPS      cF32_40000000<>+0(SB), Y0, Y4
-	VDIVPS      Y4, Y0, Y4
-	VMULPS      Y4, Y4, Y5
-	VMULPS      cF32_3f000000<>+0(SB), Y0, Y6
-	VMULPS      Y0, Y6, Y6
-	VMOVUPS     cF32_3e3a2e8c<>+0(SB), Y7
-	VFMADD213PS cF32_3e638e39<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3e924925<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3ecccccd<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3f2aaaab<>+0(SB), Y5, Y7
-	VFMADD213PS Y6, Y5, Y7
-	VMULPS      Y4, Y7, Y7
-	VFMADD231PS cF32_b102e308<>+0(SB), Y3, Y7
-	VSUBPS      Y7, Y6, Y6
-	VSUBPS      Y6, Y0, Y0
-	VFMADD231PS cF32_3f317218<>+0(SB), Y3, Y0
-	VSUBPS      Y2, Y0, Y0
-	VCMPPS      $0x05, cF32_7f800000<>+0(SB), Y1, Y2
-	VBLENDVPS   Y2, Y1, Y0, Y0
-	VXORPS      Y3, Y3, Y3
-	VCMPPS      $0x00, Y3, Y1, Y2
-	VBLENDVPS   Y2, cF32_ff800000<>+0(SB), Y0, Y0
-	VCMPPS      $0x01, Y3, Y1, Y2
-	VBLENDVPS   Y2, cF32_7fc00000<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (CX)
-	VMOVUPS     32(DX), Y0
-	VMOVUPS     Y0, Y1
-	VCMPPS      $0x01, cF32_00800000<>+0(SB), Y0, Y2
-	VMULPS      cF32_4b800000<>+0(SB), Y0, Y3
-	VBLENDVPS   Y2, Y3, Y0, Y0
-	VANDPS      cF32_41851592<>+0(SB), Y2, Y2
-	VPSRLD      $0x17, Y0, Y3
-	VORPS       cF32_4b000000<>+0(SB), Y3, Y3
-	VSUBPS      cF32_4b00007f<>+0(SB), Y3, Y3
-	VANDPS      cF32_007fffff<>+0(SB), Y0, Y0
-	VORPS       cF32_3f800000<>+0(SB), Y0, Y0
-	VCMPPS      $0x0e, cF32_3fb504f3<>+0(SB), Y0, Y4
-	VMULPS      cF32_3f000000<>+0(SB), Y0, Y5
-	VANDPS      Y4, Y5, Y5
-	VSUBPS      Y5, Y0, Y0
-	VANDPS      cF32_3f800000<>+0(SB), Y4, Y4
-	VADDPS      Y4, Y3, Y3
-	VSUBPS      cF32_3f800000<>+0(SB), Y0, Y0
-	VADDPS      cF32_40000000<>+0(SB), Y0, Y4
-	VDIVPS      Y4, Y0, Y4
-	VMULPS      Y4, Y4, Y5
-	VMULPS      cF32_3f000000<>+0(SB), Y0, Y6
-	VMULPS      Y0, Y6, Y6
-	VMOVUPS     cF32_3e3a2e8c<>+0(SB), Y7
-	VFMADD213PS cF32_3e638e39<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3e924925<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3ecccccd<>+0(SB), Y5, Y7
-	VFMADD213PS cF32_3f2aaaab<>+0(SB), Y5, Y7
-	VFMADD213PS Y6, Y5, Y7
-	VMULPS      Y4, Y7, Y7
-	VFMADD231PS cF32_b102e308<>+0(SB), Y3, Y7
-	VSUBPS      Y7, Y6, Y6
-	VSUBPS      Y6, Y0, Y0
-	VFMADD231PS cF32_3f317218<>+0(SB), Y3, Y0
-	VSUBPS      Y2, Y0, Y0
-	VCMPPS      $0x05, cF32_7f800000<>+0(SB), Y1, Y2
-	VBLENDVPS   Y2, Y1, Y0, Y0
-	VXORPS      Y3, Y3, Y3
-	VCMPPS      $0x00, Y3, Y1, Y2
-	VBLENDVPS   Y2, cF32_ff800000<>+0(SB), Y0, Y0
-	VCMPPS      $0x01, Y3, Y1, Y2
-	VBLENDVPS   Y2, cF32_7fc00000<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, 32(CX)
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, DX
-	SUBQ        $0x00000010, AX
-	JGE         main85
-
-rest86:
-	ADDQ $0x00000010, AX
-	JZ   done88
-
-restLoop87:
-	MOVQ        AX, BX
-	MOVQ        $0x00000008, SI
-	CMPQ        BX, SI
-	CMOVQGT     SI, BX
-	LEAQ        masks<>+0(SB), SI
-	SHLQ        $0x02, BX
-	SUBQ        BX, SI
-	VMOVDQU     32(SI), Y0
-	VMASKMOVPS  (DX), Y0, Y1
-	VMOVUPS     Y1, Y2
-	VCMPPS      $0x01, cF32_00800000<>+0(SB), Y1, Y3
-	VMULPS      cF32_4b800000<>+0(SB), Y1, Y4
-	VBLENDVPS   Y3, Y4, Y1, Y1
-	VANDPS      cF32_41851592<>+0(SB), Y3, Y3
-	VPSRLD      $0x17, Y1, Y4
-	VORPS       cF32_4b000000<>+0(SB), Y4, Y4
-	VSUBPS      cF32_4b00007f<>+0(SB), Y4, Y4
-	VANDPS      cF32_007fffff<>+0(SB), Y1, Y1
-	VORPS       cF32_3f800000<>+0(SB), Y1, Y1
-	VCMPPS      $0x0e, cF32_3fb504f3<>+0(SB), Y1, Y5
-	VMULPS      cF32_3f000000<>+0(SB), Y1, Y6
-	VANDPS      Y5, Y6, Y6
-	VSUBPS      Y6, Y1, Y1
-	VANDPS      cF32_3f800000<>+0(SB), Y5, Y5
-	VADDPS      Y5, Y4, Y4
-	VSUBPS      cF32_3f800000<>+0(SB), Y1, Y1
-	VADDPS      cF32_40000000<>+0(SB), Y1, Y5
-	VDIVPS      Y5, Y1, Y5
-	VMULPS      Y5, Y5, Y6
-	VMULPS      cF32_3f000000<>+0(SB), Y1, Y7
-	VMULPS      Y1, Y7, Y7
-	VMOVUPS     cF32_3e3a2e8c<>+0(SB), Y8
-	VFMADD213PS cF32_3e638e39<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3e924925<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3ecccccd<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3f2aaaab<>+0(SB), Y6, Y8
-	VFMADD213PS Y7, Y6, Y8
-	VMULPS      Y5, Y8, Y8
-	VFMADD231PS cF32_b102e308<>+0(SB), Y4, Y8
-	VSUBPS      Y8, Y7, Y7
-	VSUBPS      Y7, Y1, Y1
-	VFMADD231PS cF32_3f317218<>+0(SB), Y4, Y1
-	VSUBPS      Y3, Y1, Y1
-	VCMPPS      $0x05, cF32_7f800000<>+0(SB), Y2, Y3
-	VBLENDVPS   Y3, Y2, Y1, Y1
-	VXORPS      Y4, Y4, Y4
-	VCMPPS      $0x00, Y4, Y2, Y3
-	VBLENDVPS   Y3, cF32_ff800000<>+0(SB), Y1, Y1
-	VCMPPS      $0x01, Y4, Y2, Y3
-	VBLENDVPS   Y3, cF32_7fc00000<>+0(SB), Y1, Y1
-	VMASKMOVPS  Y1, Y0, (CX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
-	SUBQ        $0x00000008, AX
-	JG          restLoop87
-
-done88:
-	VZEROUPPER
-	RET
-
-DATA cF32_00800000<>+0(SB)/4, $0x00800000
-DATA cF32_00800000<>+4(SB)/4, $0x00800000
-DATA cF32_00800000<>+8(SB)/4, $0x00800000
-DATA cF32_00800000<>+12(SB)/4, $0x00800000
-DATA cF32_00800000<>+16(SB)/4, $0x00800000
-DATA cF32_00800000<>+20(SB)/4, $0x00800000
-DATA cF32_00800000<>+24(SB)/4, $0x00800000
-DATA cF32_00800000<>+28(SB)/4, $0x00800000
-GLOBL cF32_00800000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_4b800000<>+0(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+4(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+8(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+12(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+16(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+20(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+24(SB)/4, $0x4b800000
-DATA cF32_4b800000<>+28(SB)/4, $0x4b800000
-GLOBL cF32_4b800000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_41851592<>+0(SB)/4, $0x41851592
-DATA cF32_41851592<>+4(SB)/4, $0x41851592
-DATA cF32_41851592<>+8(SB)/4, $0x41851592
-DATA cF32_41851592<>+12(SB)/4, $0x41851592
-DATA cF32_41851592<>+16(SB)/4, $0x41851592
-DATA cF32_41851592<>+20(SB)/4, $0x41851592
-DATA cF32_41851592<>+24(SB)/4, $0x41851592
-DATA cF32_41851592<>+28(SB)/4, $0x41851592
-GLOBL cF32_41851592<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_4b000000<>+0(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+4(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+8(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+12(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+16(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+20(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+24(SB)/4, $0x4b000000
-DATA cF32_4b000000<>+28(SB)/4, $0x4b000000
-GLOBL cF32_4b000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_4b00007f<>+0(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+4(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+8(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+12(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+16(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+20(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+24(SB)/4, $0x4b00007f
-DATA cF32_4b00007f<>+28(SB)/4, $0x4b00007f
-GLOBL cF32_4b00007f<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_007fffff<>+0(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+4(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+8(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+12(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+16(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+20(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+24(SB)/4, $0x007fffff
-DATA cF32_007fffff<>+28(SB)/4, $0x007fffff
-GLOBL cF32_007fffff<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3fb504f3<>+0(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+4(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+8(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+12(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+16(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+20(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+24(SB)/4, $0x3fb504f3
-DATA cF32_3fb504f3<>+28(SB)/4, $0x3fb504f3
-GLOBL cF32_3fb504f3<>(SB), RODATA|NOPTR, $32
-
 DATA cF32_40000000<>+0(SB)/4, $0x40000000
 DATA cF32_40000000<>+4(SB)/4, $0x40000000
 DATA cF32_40000000<>+8(SB)/4, $0x40000000
@@ -5042,211 +4561,6 @@ DATA cF32_40000000<>+24(SB)/4, $0x40000000
 DATA cF32_40000000<>+28(SB)/4, $0x40000000
 GLOBL cF32_40000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF32_3e3a2e8c<>+0(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+4(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+8(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+12(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+16(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+20(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+24(SB)/4, $0x3e3a2e8c
-DATA cF32_3e3a2e8c<>+28(SB)/4, $0x3e3a2e8c
-GLOBL cF32_3e3a2e8c<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3e638e39<>+0(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+4(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+8(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+12(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+16(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+20(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+24(SB)/4, $0x3e638e39
-DATA cF32_3e638e39<>+28(SB)/4, $0x3e638e39
-GLOBL cF32_3e638e39<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3e924925<>+0(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+4(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+8(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+12(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+16(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+20(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+24(SB)/4, $0x3e924925
-DATA cF32_3e924925<>+28(SB)/4, $0x3e924925
-GLOBL cF32_3e924925<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3ecccccd<>+0(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+4(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+8(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+12(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+16(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+20(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+24(SB)/4, $0x3ecccccd
-DATA cF32_3ecccccd<>+28(SB)/4, $0x3ecccccd
-GLOBL cF32_3ecccccd<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3f2aaaab<>+0(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+4(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+8(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+12(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+16(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+20(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+24(SB)/4, $0x3f2aaaab
-DATA cF32_3f2aaaab<>+28(SB)/4, $0x3f2aaaab
-GLOBL cF32_3f2aaaab<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_7f800000<>+0(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+4(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+8(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+12(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+16(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+20(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+24(SB)/4, $0x7f800000
-DATA cF32_7f800000<>+28(SB)/4, $0x7f800000
-GLOBL cF32_7f800000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_7fc00000<>+0(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+4(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+8(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+12(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+16(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+20(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+24(SB)/4, $0x7fc00000
-DATA cF32_7fc00000<>+28(SB)/4, $0x7fc00000
-GLOBL cF32_7fc00000<>(SB), RODATA|NOPTR, $32
-
-// func tanhF32(n uintptr, dst *float32, x *float32)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·tanhF32(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000010, AX
-	JL   rest90
-
-main89:
-	VMOVUPS      (DX), Y0
-	VANDPS       cF32_80000000<>+0(SB), Y0, Y1
-	VXORPS       Y1, Y0, Y0
-	VMOVUPS      cF32_41200000<>+0(SB), Y2
-	VMINPS       Y0, Y2, Y0
-	VADDPS       Y0, Y0, Y0
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y0
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y0
-	VMOVUPS      cF32_39500d01<>+0(SB), Y3
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y3
-	VMULPS       Y0, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VSUBPS       cF32_3f800000<>+0(SB), Y0, Y2
-	VFMADD231PS  Y0, Y3, Y2
-	VADDPS       cF32_40000000<>+0(SB), Y2, Y0
-	VDIVPS       Y0, Y2, Y0
-	VORPS        Y1, Y0, Y0
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      32(DX), Y0
-	VANDPS       cF32_80000000<>+0(SB), Y0, Y1
-	VXORPS       Y1, Y0, Y0
-	VMOVUPS      cF32_41200000<>+0(SB), Y2
-	VMINPS       Y0, Y2, Y0
-	VADDPS       Y0, Y0, Y0
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y0, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y0
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y0
-	VMOVUPS      cF32_39500d01<>+0(SB), Y3
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y0, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y0, Y3
-	VMULPS       Y0, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VSUBPS       cF32_3f800000<>+0(SB), Y0, Y2
-	VFMADD231PS  Y0, Y3, Y2
-	VADDPS       cF32_40000000<>+0(SB), Y2, Y0
-	VDIVPS       Y0, Y2, Y0
-	VORPS        Y1, Y0, Y0
-	VMOVUPS      Y0, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, AX
-	JGE          main89
-
-rest90:
-	ADDQ $0x00000010, AX
-	JZ   done92
-
-restLoop91:
-	MOVQ         AX, BX
-	MOVQ         $0x00000008, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x02, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y0
-	VMASKMOVPS   (DX), Y0, Y1
-	VANDPS       cF32_80000000<>+0(SB), Y1, Y2
-	VXORPS       Y2, Y1, Y1
-	VMOVUPS      cF32_41200000<>+0(SB), Y3
-	VMINPS       Y1, Y3, Y1
-	VADDPS       Y1, Y1, Y1
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y1, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y3, Y1
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y3, Y1
-	VMOVUPS      cF32_39500d01<>+0(SB), Y4
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y1, Y4
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y1, Y4
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y1, Y4
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y1, Y4
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y1, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y4
-	VMULPS       Y1, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VSUBPS       cF32_3f800000<>+0(SB), Y1, Y3
-	VFMADD231PS  Y1, Y4, Y3
-	VADDPS       cF32_40000000<>+0(SB), Y3, Y1
-	VDIVPS       Y1, Y3, Y1
-	VORPS        Y2, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000008, AX
-	JG           restLoop91
-
-done92:
-	VZEROUPPER
-	RET
-
-DATA cF32_80000000<>+0(SB)/4, $0x80000000
-DATA cF32_80000000<>+4(SB)/4, $0x80000000
-DATA cF32_80000000<>+8(SB)/4, $0x80000000
-DATA cF32_80000000<>+12(SB)/4, $0x80000000
-DATA cF32_80000000<>+16(SB)/4, $0x80000000
-DATA cF32_80000000<>+20(SB)/4, $0x80000000
-DATA cF32_80000000<>+24(SB)/4, $0x80000000
-DATA cF32_80000000<>+28(SB)/4, $0x80000000
-GLOBL cF32_80000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_41200000<>+0(SB)/4, $0x41200000
-DATA cF32_41200000<>+4(SB)/4, $0x41200000
-DATA cF32_41200000<>+8(SB)/4, $0x41200000
-DATA cF32_41200000<>+12(SB)/4, $0x41200000
-DATA cF32_41200000<>+16(SB)/4, $0x41200000
-DATA cF32_41200000<>+20(SB)/4, $0x41200000
-DATA cF32_41200000<>+24(SB)/4, $0x41200000
-DATA cF32_41200000<>+28(SB)/4, $0x41200000
-GLOBL cF32_41200000<>(SB), RODATA|NOPTR, $32
-
 // func sigmoidF32(n uintptr, dst *float32, x *float32)
 // Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·sigmoidF32(SB), NOSPLIT, $0-24
@@ -5254,9 +4568,9 @@ TEXT ·sigmoidF32(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest94
+	JL   rest70
 
-main93:
+main69:
 	VMOVUPS      (DX), Y0
 	VORPS        cF32_80000000<>+0(SB), Y0, Y1
 	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
@@ -5326,13 +4640,13 @@ main93:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, AX
-	JGE          main93
+	JGE          main69
 
-rest94:
+rest70:
 	ADDQ $0x00000010, AX
-	JZ   done96
+	JZ   done72
 
-restLoop95:
+restLoop71:
 	MOVQ         AX, BX
 	MOVQ         $0x00000008, SI
 	CMPQ         BX, SI
@@ -5377,690 +4691,31 @@ restLoop95:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000008, AX
-	JG           restLoop95
+	JG           restLoop71
 
-done96:
+done72:
 	VZEROUPPER
 	RET
 
-// func geluF32(n uintptr, dst *float32, x *float32)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·geluF32(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000010, AX
-	JL   rest98
+DATA cF32_c2d20000<>+0(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+4(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+8(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+12(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+16(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+20(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+24(SB)/4, $0xc2d20000
+DATA cF32_c2d20000<>+28(SB)/4, $0xc2d20000
+GLOBL cF32_c2d20000<>(SB), RODATA|NOPTR, $32
 
-main97:
-	VMOVUPS      (DX), Y0
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y2
-	VMOVUPS      cF32_3d922279<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VORPS        cF32_80000000<>+0(SB), Y1, Y2
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      cF32_42b20000<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y3, Y2
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y3, Y2
-	VMOVUPS      cF32_39500d01<>+0(SB), Y4
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VMULPS       cF32_3f000000<>+0(SB), Y3, Y2
-	VROUNDPS     $0x09, Y2, Y2
-	VSUBPS       Y2, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y2
-	VADDPS       cF32_3f800000<>+0(SB), Y2, Y3
-	VMOVUPS      cF32_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y1, Y2, Y4, Y4
-	VDIVPS       Y3, Y4, Y4
-	VMULPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      32(DX), Y0
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y2
-	VMOVUPS      cF32_3d922279<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VORPS        cF32_80000000<>+0(SB), Y1, Y2
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      cF32_42b20000<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y3, Y2
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y3, Y2
-	VMOVUPS      cF32_39500d01<>+0(SB), Y4
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VMULPS       cF32_3f000000<>+0(SB), Y3, Y2
-	VROUNDPS     $0x09, Y2, Y2
-	VSUBPS       Y2, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y2
-	VADDPS       cF32_3f800000<>+0(SB), Y2, Y3
-	VMOVUPS      cF32_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y1, Y2, Y4, Y4
-	VDIVPS       Y3, Y4, Y4
-	VMULPS       Y4, Y0, Y0
-	VMOVUPS      Y0, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, AX
-	JGE          main97
-
-rest98:
-	ADDQ $0x00000010, AX
-	JZ   done100
-
-restLoop99:
-	MOVQ         AX, BX
-	MOVQ         $0x00000008, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x02, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y0
-	VMASKMOVPS   (DX), Y0, Y1
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      cF32_3d922279<>+0(SB), Y2
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y3, Y2
-	VMULPS       Y1, Y2, Y2
-	VORPS        cF32_80000000<>+0(SB), Y2, Y3
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      cF32_42b20000<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y4, Y3
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y4, Y3
-	VMOVUPS      cF32_39500d01<>+0(SB), Y5
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VMULPS       cF32_3f000000<>+0(SB), Y4, Y3
-	VROUNDPS     $0x09, Y3, Y3
-	VSUBPS       Y3, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VADDPS       cF32_4b40007f<>+0(SB), Y4, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y3
-	VADDPS       cF32_3f800000<>+0(SB), Y3, Y4
-	VMOVUPS      cF32_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y2, Y3, Y5, Y5
-	VDIVPS       Y4, Y5, Y5
-	VMULPS       Y5, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000008, AX
-	JG           restLoop99
-
-done100:
-	VZEROUPPER
-	RET
-
-DATA cF32_c1f00000<>+0(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+4(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+8(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+12(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+16(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+20(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+24(SB)/4, $0xc1f00000
-DATA cF32_c1f00000<>+28(SB)/4, $0xc1f00000
-GLOBL cF32_c1f00000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3d922279<>+0(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+4(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+8(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+12(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+16(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+20(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+24(SB)/4, $0x3d922279
-DATA cF32_3d922279<>+28(SB)/4, $0x3d922279
-GLOBL cF32_3d922279<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3fcc422a<>+0(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+4(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+8(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+12(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+16(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+20(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+24(SB)/4, $0x3fcc422a
-DATA cF32_3fcc422a<>+28(SB)/4, $0x3fcc422a
-GLOBL cF32_3fcc422a<>(SB), RODATA|NOPTR, $32
-
-// func geluGradF32(n uintptr, dst *float32, x *float32, dy *float32)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·geluGradF32(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ dy+24(FP), BX
-	SUBQ $0x00000010, AX
-	JL   rest102
-
-main101:
-	VMOVUPS      (DX), Y0
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      cF32_41f00000<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y2
-	VMOVUPS      cF32_3d922279<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VORPS        cF32_80000000<>+0(SB), Y1, Y3
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      cF32_42b20000<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y4, Y3
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y4, Y3
-	VMOVUPS      cF32_39500d01<>+0(SB), Y5
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VMULPS       cF32_3f000000<>+0(SB), Y4, Y3
-	VROUNDPS     $0x09, Y3, Y3
-	VSUBPS       Y3, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VADDPS       cF32_4b40007f<>+0(SB), Y4, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y3
-	VADDPS       cF32_3f800000<>+0(SB), Y3, Y4
-	VMOVUPS      cF32_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y1, Y3, Y5, Y5
-	VDIVPS       Y4, Y5, Y5
-	VMOVUPS      cF32_3e5b33b6<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y4, Y4, Y4
-	VDIVPS       Y4, Y3, Y3
-	VFMADD231PS  Y1, Y3, Y5
-	VMOVUPS      (BX), Y0
-	VMULPS       Y0, Y5, Y5
-	VMOVUPS      Y5, (CX)
-	VMOVUPS      32(DX), Y0
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      cF32_41f00000<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y2
-	VMOVUPS      cF32_3d922279<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VORPS        cF32_80000000<>+0(SB), Y1, Y3
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      cF32_42b20000<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y4, Y3
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y4, Y3
-	VMOVUPS      cF32_39500d01<>+0(SB), Y5
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y3, Y5
-	VMULPS       cF32_3f000000<>+0(SB), Y4, Y3
-	VROUNDPS     $0x09, Y3, Y3
-	VSUBPS       Y3, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VADDPS       cF32_4b40007f<>+0(SB), Y4, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y3
-	VADDPS       cF32_3f800000<>+0(SB), Y3, Y4
-	VMOVUPS      cF32_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y1, Y3, Y5, Y5
-	VDIVPS       Y4, Y5, Y5
-	VMOVUPS      cF32_3e5b33b6<>+0(SB), Y1
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y2, Y1
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y4, Y4, Y4
-	VDIVPS       Y4, Y3, Y3
-	VFMADD231PS  Y1, Y3, Y5
-	VMOVUPS      32(BX), Y0
-	VMULPS       Y0, Y5, Y5
-	VMOVUPS      Y5, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, AX
-	JGE          main101
-
-rest102:
-	ADDQ $0x00000010, AX
-	JZ   done104
-
-restLoop103:
-	MOVQ         AX, SI
-	MOVQ         $0x00000008, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	LEAQ         masks<>+0(SB), DI
-	SHLQ         $0x02, SI
-	SUBQ         SI, DI
-	VMOVDQU      32(DI), Y0
-	VMASKMOVPS   (DX), Y0, Y1
-	VMOVUPS      cF32_c1f00000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      cF32_41f00000<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      cF32_3d922279<>+0(SB), Y2
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y3, Y2
-	VMULPS       Y1, Y2, Y2
-	VORPS        cF32_80000000<>+0(SB), Y2, Y4
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMOVUPS      cF32_42b20000<>+0(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y4, Y5
-	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y5, Y4
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y5, Y4
-	VMOVUPS      cF32_39500d01<>+0(SB), Y6
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y4, Y6
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y4, Y6
-	VMULPS       cF32_3f000000<>+0(SB), Y5, Y4
-	VROUNDPS     $0x09, Y4, Y4
-	VSUBPS       Y4, Y5, Y5
-	VADDPS       cF32_4b40007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y6, Y6
-	VADDPS       cF32_4b40007f<>+0(SB), Y5, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y6, Y4
-	VADDPS       cF32_3f800000<>+0(SB), Y4, Y5
-	VMOVUPS      cF32_3f800000<>+0(SB), Y6
-	VBLENDVPS    Y2, Y4, Y6, Y6
-	VDIVPS       Y5, Y6, Y6
-	VMOVUPS      cF32_3e5b33b6<>+0(SB), Y2
-	VFMADD213PS  cF32_3fcc422a<>+0(SB), Y3, Y2
-	VMULPS       Y1, Y2, Y2
-	VMULPS       Y5, Y5, Y5
-	VDIVPS       Y5, Y4, Y4
-	VFMADD231PS  Y2, Y4, Y6
-	VMASKMOVPS   (BX), Y0, Y1
-	VMULPS       Y1, Y6, Y6
-	VMASKMOVPS   Y6, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	ADDQ         $0x20, BX
-	SUBQ         $0x00000008, AX
-	JG           restLoop103
-
-done104:
-	VZEROUPPER
-	RET
-
-DATA cF32_41f00000<>+0(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+4(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+8(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+12(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+16(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+20(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+24(SB)/4, $0x41f00000
-DATA cF32_41f00000<>+28(SB)/4, $0x41f00000
-GLOBL cF32_41f00000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3e5b33b6<>+0(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+4(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+8(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+12(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+16(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+20(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+24(SB)/4, $0x3e5b33b6
-DATA cF32_3e5b33b6<>+28(SB)/4, $0x3e5b33b6
-GLOBL cF32_3e5b33b6<>(SB), RODATA|NOPTR, $32
-
-// func expMinusF32(n uintptr, shift float32, dst *float32, x *float32)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·expMinusF32(SB), NOSPLIT, $0-32
-	MOVQ         n+0(FP), AX
-	VBROADCASTSS shift+8(FP), Y0
-	MOVQ         dst+16(FP), CX
-	MOVQ         x+24(FP), DX
-	SUBQ         $0x00000010, AX
-	JL           rest106
-
-main105:
-	VMOVUPS      (DX), Y1
-	VSUBPS       Y0, Y1, Y1
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      cF32_42b20000<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y1
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y1
-	VMOVUPS      cF32_39500d01<>+0(SB), Y3
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VMULPS       cF32_3f000000<>+0(SB), Y2, Y1
-	VROUNDPS     $0x09, Y1, Y1
-	VSUBPS       Y1, Y2, Y2
-	VADDPS       cF32_4b40007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y1
-	VMOVUPS      Y1, (CX)
-	VMOVUPS      32(DX), Y1
-	VSUBPS       Y0, Y1, Y1
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      cF32_42b20000<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y2, Y1
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y2, Y1
-	VMOVUPS      cF32_39500d01<>+0(SB), Y3
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y1, Y3
-	VMULPS       cF32_3f000000<>+0(SB), Y2, Y1
-	VROUNDPS     $0x09, Y1, Y1
-	VSUBPS       Y1, Y2, Y2
-	VADDPS       cF32_4b40007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y1
-	VMOVUPS      Y1, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, AX
-	JGE          main105
-
-rest106:
-	ADDQ $0x00000010, AX
-	JZ   done108
-
-restLoop107:
-	MOVQ         AX, BX
-	MOVQ         $0x00000008, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x02, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y1
-	VMASKMOVPS   (DX), Y1, Y2
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      cF32_c2d20000<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      cF32_42b20000<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       cF32_3fb8aa3b<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS cF32_3f317218<>+0(SB), Y3, Y2
-	VFNMADD231PS cF32_b102e308<>+0(SB), Y3, Y2
-	VMOVUPS      cF32_39500d01<>+0(SB), Y4
-	VFMADD213PS  cF32_3ab60b61<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3c088889<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3d2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3e2aaaab<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f000000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VFMADD213PS  cF32_3f800000<>+0(SB), Y2, Y4
-	VMULPS       cF32_3f000000<>+0(SB), Y3, Y2
-	VROUNDPS     $0x09, Y2, Y2
-	VSUBPS       Y2, Y3, Y3
-	VADDPS       cF32_4b40007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       cF32_4b40007f<>+0(SB), Y3, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y2
-	VMASKMOVPS   Y2, Y1, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000008, AX
-	JG           restLoop107
-
-done108:
-	VZEROUPPER
-	RET
-
-// func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·normalsF32(SB), NOSPLIT, $0-32
-	MOVQ         blocks+0(FP), AX
-	VBROADCASTSS sigma+8(FP), Y0
-	MOVQ         dst+16(FP), CX
-	MOVQ         words+24(FP), DX
-
-loop:
-	VMOVUPS     (DX), Y1
-	VMOVUPS     32(DX), Y2
-	VPSRLD      $0x01, Y1, Y1
-	VCVTDQ2PS   Y1, Y1
-	VADDPS      cF32_3f000000<>+0(SB), Y1, Y1
-	VMULPS      cF32_30000000<>+0(SB), Y1, Y1
-	VPSRAD      $0x08, Y2, Y3
-	VCVTDQ2PS   Y3, Y3
-	VADDPS      cF32_3f000000<>+0(SB), Y3, Y3
-	VMULPS      cF32_33c90fdb<>+0(SB), Y3, Y3
-	VPSRLD      $0x17, Y1, Y4
-	VORPS       cF32_4b000000<>+0(SB), Y4, Y4
-	VSUBPS      cF32_4b00007f<>+0(SB), Y4, Y4
-	VANDPS      cF32_007fffff<>+0(SB), Y1, Y1
-	VORPS       cF32_3f800000<>+0(SB), Y1, Y1
-	VCMPPS      $0x0e, cF32_3fb504f3<>+0(SB), Y1, Y5
-	VMULPS      cF32_3f000000<>+0(SB), Y1, Y6
-	VANDPS      Y5, Y6, Y6
-	VSUBPS      Y6, Y1, Y1
-	VANDPS      cF32_3f800000<>+0(SB), Y5, Y5
-	VADDPS      Y5, Y4, Y4
-	VSUBPS      cF32_3f800000<>+0(SB), Y1, Y1
-	VADDPS      cF32_40000000<>+0(SB), Y1, Y5
-	VDIVPS      Y5, Y1, Y5
-	VMULPS      Y5, Y5, Y6
-	VMULPS      cF32_3f000000<>+0(SB), Y1, Y7
-	VMULPS      Y1, Y7, Y7
-	VMOVUPS     cF32_3e3a2e8c<>+0(SB), Y8
-	VFMADD213PS cF32_3e638e39<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3e924925<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3ecccccd<>+0(SB), Y6, Y8
-	VFMADD213PS cF32_3f2aaaab<>+0(SB), Y6, Y8
-	VFMADD213PS Y7, Y6, Y8
-	VMULPS      Y5, Y8, Y8
-	VFMADD231PS cF32_b102e308<>+0(SB), Y4, Y8
-	VSUBPS      Y8, Y7, Y7
-	VSUBPS      Y7, Y1, Y1
-	VFMADD231PS cF32_3f317218<>+0(SB), Y4, Y1
-	VMULPS      cF32_c0000000<>+0(SB), Y1, Y1
-	VSQRTPS     Y1, Y1
-	VMULPS      Y0, Y1, Y1
-	VMULPS      Y3, Y3, Y4
-	VMOVUPS     cF32_3638ef1d<>+0(SB), Y5
-	VFMADD213PS cF32_b9500d01<>+0(SB), Y4, Y5
-	VFMADD213PS cF32_3c088889<>+0(SB), Y4, Y5
-	VFMADD213PS cF32_be2aaaab<>+0(SB), Y4, Y5
-	VFMADD213PS cF32_3f800000<>+0(SB), Y4, Y5
-	VMULPS      Y3, Y5, Y5
-	VMOVUPS     cF32_37d00d01<>+0(SB), Y3
-	VFMADD213PS cF32_bab60b61<>+0(SB), Y4, Y3
-	VFMADD213PS cF32_3d2aaaab<>+0(SB), Y4, Y3
-	VFMADD213PS cF32_bf000000<>+0(SB), Y4, Y3
-	VFMADD213PS cF32_3f800000<>+0(SB), Y4, Y3
-	VPSLLD      $0x1f, Y2, Y4
-	VPSLLD      $0x1e, Y2, Y2
-	VANDPS      cF32_80000000<>+0(SB), Y2, Y2
-	VXORPS      Y2, Y1, Y1
-	VBLENDVPS   Y4, Y5, Y3, Y2
-	VBLENDVPS   Y4, Y3, Y5, Y3
-	VMULPS      Y1, Y2, Y2
-	VMULPS      Y1, Y3, Y3
-	VMOVUPS     Y2, (CX)
-	VMOVUPS     Y3, 32(CX)
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, DX
-	DECQ        AX
-	JNZ         loop
-	VZEROUPPER
-	RET
-
-DATA cF32_30000000<>+0(SB)/4, $0x30000000
-DATA cF32_30000000<>+4(SB)/4, $0x30000000
-DATA cF32_30000000<>+8(SB)/4, $0x30000000
-DATA cF32_30000000<>+12(SB)/4, $0x30000000
-DATA cF32_30000000<>+16(SB)/4, $0x30000000
-DATA cF32_30000000<>+20(SB)/4, $0x30000000
-DATA cF32_30000000<>+24(SB)/4, $0x30000000
-DATA cF32_30000000<>+28(SB)/4, $0x30000000
-GLOBL cF32_30000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_33c90fdb<>+0(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+4(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+8(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+12(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+16(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+20(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+24(SB)/4, $0x33c90fdb
-DATA cF32_33c90fdb<>+28(SB)/4, $0x33c90fdb
-GLOBL cF32_33c90fdb<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_c0000000<>+0(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+4(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+8(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+12(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+16(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+20(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+24(SB)/4, $0xc0000000
-DATA cF32_c0000000<>+28(SB)/4, $0xc0000000
-GLOBL cF32_c0000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_3638ef1d<>+0(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+4(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+8(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+12(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+16(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+20(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+24(SB)/4, $0x3638ef1d
-DATA cF32_3638ef1d<>+28(SB)/4, $0x3638ef1d
-GLOBL cF32_3638ef1d<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_b9500d01<>+0(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+4(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+8(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+12(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+16(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+20(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+24(SB)/4, $0xb9500d01
-DATA cF32_b9500d01<>+28(SB)/4, $0xb9500d01
-GLOBL cF32_b9500d01<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_be2aaaab<>+0(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+4(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+8(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+12(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+16(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+20(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+24(SB)/4, $0xbe2aaaab
-DATA cF32_be2aaaab<>+28(SB)/4, $0xbe2aaaab
-GLOBL cF32_be2aaaab<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_37d00d01<>+0(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+4(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+8(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+12(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+16(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+20(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+24(SB)/4, $0x37d00d01
-DATA cF32_37d00d01<>+28(SB)/4, $0x37d00d01
-GLOBL cF32_37d00d01<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_bab60b61<>+0(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+4(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+8(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+12(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+16(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+20(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+24(SB)/4, $0xbab60b61
-DATA cF32_bab60b61<>+28(SB)/4, $0xbab60b61
-GLOBL cF32_bab60b61<>(SB), RODATA|NOPTR, $32
-
-DATA cF32_bf000000<>+0(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+4(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+8(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+12(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+16(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+20(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+24(SB)/4, $0xbf000000
-DATA cF32_bf000000<>+28(SB)/4, $0xbf000000
-GLOBL cF32_bf000000<>(SB), RODATA|NOPTR, $32
+DATA cF32_42b20000<>+0(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+4(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+8(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+12(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+16(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+20(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+24(SB)/4, $0x42b20000
+DATA cF32_42b20000<>+28(SB)/4, $0x42b20000
+GLOBL cF32_42b20000<>(SB), RODATA|NOPTR, $32
 
 // func fmaPeakF64(rounds uintptr)
 // Requires: AVX, FMA3
@@ -9077,9 +7732,9 @@ TEXT ·axpyF64(SB), NOSPLIT, $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest110
+	JL           rest74
 
-main109:
+main73:
 	VMOVUPD     (DX), Y1
 	VMOVUPD     (CX), Y2
 	VFMADD231PD Y2, Y0, Y1
@@ -9099,13 +7754,13 @@ main109:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main109
+	JGE         main73
 
-rest110:
+rest74:
 	ADDQ $0x00000010, AX
-	JZ   done112
+	JZ   done76
 
-restLoop111:
+restLoop75:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -9121,9 +7776,9 @@ restLoop111:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop111
+	JG          restLoop75
 
-done112:
+done76:
 	VZEROUPPER
 	RET
 
@@ -9135,9 +7790,9 @@ TEXT ·scaleF64(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest114
+	JL           rest78
 
-main113:
+main77:
 	VMOVUPD (DX), Y1
 	VMULPD  Y0, Y1, Y1
 	VMOVUPD Y1, (CX)
@@ -9153,13 +7808,13 @@ main113:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000010, AX
-	JGE     main113
+	JGE     main77
 
-rest114:
+rest78:
 	ADDQ $0x00000010, AX
-	JZ   done116
+	JZ   done80
 
-restLoop115:
+restLoop79:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9174,69 +7829,9 @@ restLoop115:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop115
+	JG         restLoop79
 
-done116:
-	VZEROUPPER
-	RET
-
-// func addF64(n uintptr, dst *float64, x *float64, y *float64)
-// Requires: AVX, CMOV
-TEXT ·addF64(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000010, AX
-	JL   rest118
-
-main117:
-	VMOVUPD (DX), Y0
-	VMOVUPD (BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, (CX)
-	VMOVUPD 32(DX), Y0
-	VMOVUPD 32(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD 64(DX), Y0
-	VMOVUPD 64(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD 96(DX), Y0
-	VMOVUPD 96(BX), Y1
-	VADDPD  Y1, Y0, Y0
-	VMOVUPD Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000010, AX
-	JGE     main117
-
-rest118:
-	ADDQ $0x00000010, AX
-	JZ   done120
-
-restLoop119:
-	MOVQ       AX, SI
-	MOVQ       $0x00000004, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x03, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPD (DX), Y0, Y1
-	VMASKMOVPD (BX), Y0, Y2
-	VADDPD     Y2, Y1, Y1
-	VMASKMOVPD Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000004, AX
-	JG         restLoop119
-
-done120:
+done80:
 	VZEROUPPER
 	RET
 
@@ -9248,9 +7843,9 @@ TEXT ·subF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ y+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest122
+	JL   rest82
 
-main121:
+main81:
 	VMOVUPD (DX), Y0
 	VMOVUPD (BX), Y1
 	VSUBPD  Y1, Y0, Y0
@@ -9271,13 +7866,13 @@ main121:
 	ADDQ    $0x00000080, DX
 	ADDQ    $0x00000080, BX
 	SUBQ    $0x00000010, AX
-	JGE     main121
+	JGE     main81
 
-rest122:
+rest82:
 	ADDQ $0x00000010, AX
-	JZ   done124
+	JZ   done84
 
-restLoop123:
+restLoop83:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9294,69 +7889,9 @@ restLoop123:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop123
+	JG         restLoop83
 
-done124:
-	VZEROUPPER
-	RET
-
-// func mulF64(n uintptr, dst *float64, x *float64, y *float64)
-// Requires: AVX, CMOV
-TEXT ·mulF64(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ y+24(FP), BX
-	SUBQ $0x00000010, AX
-	JL   rest126
-
-main125:
-	VMOVUPD (DX), Y0
-	VMOVUPD (BX), Y1
-	VMULPD  Y1, Y0, Y0
-	VMOVUPD Y0, (CX)
-	VMOVUPD 32(DX), Y0
-	VMOVUPD 32(BX), Y1
-	VMULPD  Y1, Y0, Y0
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD 64(DX), Y0
-	VMOVUPD 64(BX), Y1
-	VMULPD  Y1, Y0, Y0
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD 96(DX), Y0
-	VMOVUPD 96(BX), Y1
-	VMULPD  Y1, Y0, Y0
-	VMOVUPD Y0, 96(CX)
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000010, AX
-	JGE     main125
-
-rest126:
-	ADDQ $0x00000010, AX
-	JZ   done128
-
-restLoop127:
-	MOVQ       AX, SI
-	MOVQ       $0x00000004, DI
-	CMPQ       SI, DI
-	CMOVQGT    DI, SI
-	LEAQ       masks<>+0(SB), DI
-	SHLQ       $0x03, SI
-	SUBQ       SI, DI
-	VMOVDQU    32(DI), Y0
-	VMASKMOVPD (DX), Y0, Y1
-	VMASKMOVPD (BX), Y0, Y2
-	VMULPD     Y2, Y1, Y1
-	VMASKMOVPD Y1, Y0, (CX)
-	ADDQ       $0x20, CX
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, BX
-	SUBQ       $0x00000004, AX
-	JG         restLoop127
-
-done128:
+done84:
 	VZEROUPPER
 	RET
 
@@ -9368,9 +7903,9 @@ TEXT ·maximumF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ y+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest130
+	JL   rest86
 
-main129:
+main85:
 	VMOVUPD   (DX), Y0
 	VMOVUPD   (BX), Y1
 	VCMPPD    $0x03, Y0, Y0, Y2
@@ -9387,13 +7922,13 @@ main129:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000008, AX
-	JGE       main129
+	JGE       main85
 
-rest130:
+rest86:
 	ADDQ $0x00000008, AX
-	JZ   done132
+	JZ   done88
 
-restLoop131:
+restLoop87:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9412,9 +7947,9 @@ restLoop131:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop131
+	JG         restLoop87
 
-done132:
+done88:
 	VZEROUPPER
 	RET
 
@@ -9427,9 +7962,9 @@ TEXT ·maxPoolGradF64(SB), NOSPLIT, $0-40
 	MOVQ x+24(FP), BX
 	MOVQ dx+32(FP), SI
 	SUBQ $0x00000008, AX
-	JL   rest134
+	JL   rest90
 
-main133:
+main89:
 	VMOVUPD (CX), Y0
 	VMOVUPD (BX), Y1
 	VMOVUPD (SI), Y2
@@ -9455,13 +7990,13 @@ main133:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000008, AX
-	JGE     main133
+	JGE     main89
 
-rest134:
+rest90:
 	ADDQ $0x00000008, AX
-	JZ   done136
+	JZ   done92
 
-restLoop135:
+restLoop91:
 	MOVQ       AX, DI
 	MOVQ       $0x00000004, R8
 	CMPQ       DI, R8
@@ -9485,9 +8020,9 @@ restLoop135:
 	ADDQ       $0x20, BX
 	ADDQ       $0x20, SI
 	SUBQ       $0x00000004, AX
-	JG         restLoop135
+	JG         restLoop91
 
-done136:
+done92:
 	VZEROUPPER
 	RET
 
@@ -9501,9 +8036,9 @@ TEXT ·maximum4F64(SB), NOSPLIT, $0-48
 	MOVQ c+32(FP), SI
 	MOVQ d+40(FP), DI
 	SUBQ $0x00000004, AX
-	JL   rest138
+	JL   rest94
 
-main137:
+main93:
 	VMOVUPD   (DX), Y0
 	VMOVUPD   (BX), Y1
 	VCMPPD    $0x03, Y0, Y0, Y2
@@ -9524,13 +8059,13 @@ main137:
 	ADDQ      $0x00000020, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000004, AX
-	JGE       main137
+	JGE       main93
 
-rest138:
+rest94:
 	ADDQ $0x00000004, AX
-	JZ   done140
+	JZ   done96
 
-restLoop139:
+restLoop95:
 	MOVQ       AX, R8
 	MOVQ       $0x00000004, R9
 	CMPQ       R8, R9
@@ -9559,9 +8094,9 @@ restLoop139:
 	ADDQ       $0x20, SI
 	ADDQ       $0x20, DI
 	SUBQ       $0x00000004, AX
-	JG         restLoop139
+	JG         restLoop95
 
-done140:
+done96:
 	VZEROUPPER
 	RET
 
@@ -9576,9 +8111,9 @@ TEXT ·maxPoolGradPairF64(SB), NOSPLIT, $0-56
 	MOVQ da+40(FP), DI
 	MOVQ db+48(FP), R8
 	SUBQ $0x00000004, AX
-	JL   rest142
+	JL   rest98
 
-main141:
+main97:
 	VMOVUPD (CX), Y0
 	VMOVUPD (DX), Y1
 	VMOVUPD (BX), Y2
@@ -9599,13 +8134,13 @@ main141:
 	ADDQ    $0x00000020, DI
 	ADDQ    $0x00000020, R8
 	SUBQ    $0x00000004, AX
-	JGE     main141
+	JGE     main97
 
-rest142:
+rest98:
 	ADDQ $0x00000004, AX
-	JZ   done144
+	JZ   done100
 
-restLoop143:
+restLoop99:
 	MOVQ       AX, R9
 	MOVQ       $0x00000004, R10
 	CMPQ       R9, R10
@@ -9634,9 +8169,9 @@ restLoop143:
 	ADDQ       $0x20, DI
 	ADDQ       $0x20, R8
 	SUBQ       $0x00000004, AX
-	JG         restLoop143
+	JG         restLoop99
 
-done144:
+done100:
 	VZEROUPPER
 	RET
 
@@ -9647,9 +8182,9 @@ TEXT ·reluF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000010, AX
-	JL   rest146
+	JL   rest102
 
-main145:
+main101:
 	VMOVUPD (DX), Y0
 	VXORPD  Y1, Y1, Y1
 	VMAXPD  Y0, Y1, Y0
@@ -9669,13 +8204,13 @@ main145:
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
 	SUBQ    $0x00000010, AX
-	JGE     main145
+	JGE     main101
 
-rest146:
+rest102:
 	ADDQ $0x00000010, AX
-	JZ   done148
+	JZ   done104
 
-restLoop147:
+restLoop103:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9691,9 +8226,9 @@ restLoop147:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop147
+	JG         restLoop103
 
-done148:
+done104:
 	VZEROUPPER
 	RET
 
@@ -9705,9 +8240,9 @@ TEXT ·reluGradF64(SB), NOSPLIT, $0-32
 	MOVQ x+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000010, AX
-	JL   rest150
+	JL   rest106
 
-main149:
+main105:
 	VMOVUPD (DX), Y0
 	VXORPD  Y1, Y1, Y1
 	VCMPPD  $0x0e, Y1, Y0, Y0
@@ -9736,13 +8271,13 @@ main149:
 	ADDQ    $0x00000080, DX
 	ADDQ    $0x00000080, BX
 	SUBQ    $0x00000010, AX
-	JGE     main149
+	JGE     main105
 
-rest150:
+rest106:
 	ADDQ $0x00000010, AX
-	JZ   done152
+	JZ   done108
 
-restLoop151:
+restLoop107:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9761,9 +8296,9 @@ restLoop151:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop151
+	JG         restLoop107
 
-done152:
+done108:
 	VZEROUPPER
 	RET
 
@@ -9775,9 +8310,9 @@ TEXT ·leakyReluF64(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         x+24(FP), DX
 	SUBQ         $0x00000010, AX
-	JL           rest154
+	JL           rest110
 
-main153:
+main109:
 	VMOVUPD   (DX), Y1
 	VXORPD    Y2, Y2, Y2
 	VCMPPD    $0x0e, Y2, Y1, Y2
@@ -9805,13 +8340,13 @@ main153:
 	ADDQ      $0x00000080, CX
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000010, AX
-	JGE       main153
+	JGE       main109
 
-rest154:
+rest110:
 	ADDQ $0x00000010, AX
-	JZ   done156
+	JZ   done112
 
-restLoop155:
+restLoop111:
 	MOVQ       AX, BX
 	MOVQ       $0x00000004, SI
 	CMPQ       BX, SI
@@ -9829,9 +8364,9 @@ restLoop155:
 	ADDQ       $0x20, CX
 	ADDQ       $0x20, DX
 	SUBQ       $0x00000004, AX
-	JG         restLoop155
+	JG         restLoop111
 
-done156:
+done112:
 	VZEROUPPER
 	RET
 
@@ -9844,9 +8379,9 @@ TEXT ·leakyReluGradF64(SB), NOSPLIT, $0-40
 	MOVQ         x+24(FP), DX
 	MOVQ         dy+32(FP), BX
 	SUBQ         $0x00000010, AX
-	JL           rest158
+	JL           rest114
 
-main157:
+main113:
 	VMOVUPD   (DX), Y1
 	VMOVUPD   (BX), Y2
 	VXORPD    Y3, Y3, Y3
@@ -9879,13 +8414,13 @@ main157:
 	ADDQ      $0x00000080, DX
 	ADDQ      $0x00000080, BX
 	SUBQ      $0x00000010, AX
-	JGE       main157
+	JGE       main113
 
-rest158:
+rest114:
 	ADDQ $0x00000010, AX
-	JZ   done160
+	JZ   done116
 
-restLoop159:
+restLoop115:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9905,9 +8440,9 @@ restLoop159:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop159
+	JG         restLoop115
 
-done160:
+done116:
 	VZEROUPPER
 	RET
 
@@ -9919,9 +8454,9 @@ TEXT ·sigmoidGradF64(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest162
+	JL   rest118
 
-main161:
+main117:
 	VMOVUPD (DX), Y0
 	VMOVUPD cF64_3ff0000000000000<>+0(SB), Y1
 	VSUBPD  Y0, Y1, Y1
@@ -9940,13 +8475,13 @@ main161:
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000008, AX
-	JGE     main161
+	JGE     main117
 
-rest162:
+rest118:
 	ADDQ $0x00000008, AX
-	JZ   done164
+	JZ   done120
 
-restLoop163:
+restLoop119:
 	MOVQ       AX, SI
 	MOVQ       $0x00000004, DI
 	CMPQ       SI, DI
@@ -9966,9 +8501,9 @@ restLoop163:
 	ADDQ       $0x20, DX
 	ADDQ       $0x20, BX
 	SUBQ       $0x00000004, AX
-	JG         restLoop163
+	JG         restLoop119
 
-done164:
+done120:
 	VZEROUPPER
 	RET
 
@@ -9986,9 +8521,9 @@ TEXT ·tanhGradF64(SB), NOSPLIT, $0-32
 	MOVQ y+16(FP), DX
 	MOVQ dy+24(FP), BX
 	SUBQ $0x00000008, AX
-	JL   rest166
+	JL   rest122
 
-main165:
+main121:
 	VMOVUPD      (DX), Y0
 	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y1
 	VFNMADD231PD Y0, Y0, Y1
@@ -10005,13 +8540,13 @@ main165:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000008, AX
-	JGE          main165
+	JGE          main121
 
-rest166:
+rest122:
 	ADDQ $0x00000008, AX
-	JZ   done168
+	JZ   done124
 
-restLoop167:
+restLoop123:
 	MOVQ         AX, SI
 	MOVQ         $0x00000004, DI
 	CMPQ         SI, DI
@@ -10030,66 +8565,10 @@ restLoop167:
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
 	SUBQ         $0x00000004, AX
-	JG           restLoop167
+	JG           restLoop123
 
-done168:
+done124:
 	VZEROUPPER
-	RET
-
-// func sumF64(n uintptr, x *float64) float64
-// Requires: AVX, CMOV, SSE2
-TEXT ·sumF64(SB), NOSPLIT, $0-24
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	SUBQ   $0x00000010, AX
-	JL     rest170
-
-main169:
-	VMOVUPD (CX), Y4
-	VADDPD  Y4, Y0, Y0
-	VMOVUPD 32(CX), Y4
-	VADDPD  Y4, Y1, Y1
-	VMOVUPD 64(CX), Y4
-	VADDPD  Y4, Y2, Y2
-	VMOVUPD 96(CX), Y4
-	VADDPD  Y4, Y3, Y3
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000010, AX
-	JGE     main169
-
-rest170:
-	ADDQ $0x00000010, AX
-	JZ   done172
-
-restLoop171:
-	MOVQ       AX, DX
-	MOVQ       $0x00000004, BX
-	CMPQ       DX, BX
-	CMOVQGT    BX, DX
-	LEAQ       masks<>+0(SB), BX
-	SHLQ       $0x03, DX
-	SUBQ       DX, BX
-	VMOVDQU    32(BX), Y4
-	VMASKMOVPD (CX), Y4, Y4
-	VADDPD     Y4, Y0, Y0
-	ADDQ       $0x20, CX
-	SUBQ       $0x00000004, AX
-	JG         restLoop171
-
-done172:
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y3, Y1, Y1
-	VADDPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X1, X0, X0
-	VPERMILPD    $0x01, X0, X1
-	VADDPD       X1, X0, X0
-	VZEROUPPER
-	MOVSD        X0, ret+16(FP)
 	RET
 
 // func squaredNormF64(n uintptr, x *float64) float64
@@ -10102,9 +8581,9 @@ TEXT ·squaredNormF64(SB), NOSPLIT, $0-24
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest174
+	JL     rest126
 
-main173:
+main125:
 	VMOVUPD     (CX), Y4
 	VFMADD231PD Y4, Y4, Y0
 	VMOVUPD     32(CX), Y4
@@ -10115,13 +8594,13 @@ main173:
 	VFMADD231PD Y4, Y4, Y3
 	ADDQ        $0x00000080, CX
 	SUBQ        $0x00000010, AX
-	JGE         main173
+	JGE         main125
 
-rest174:
+rest126:
 	ADDQ $0x00000010, AX
-	JZ   done176
+	JZ   done128
 
-restLoop175:
+restLoop127:
 	MOVQ        AX, DX
 	MOVQ        $0x00000004, BX
 	CMPQ        DX, BX
@@ -10134,9 +8613,9 @@ restLoop175:
 	VFMADD231PD Y4, Y4, Y0
 	ADDQ        $0x20, CX
 	SUBQ        $0x00000004, AX
-	JG          restLoop175
+	JG          restLoop127
 
-done176:
+done128:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -10159,9 +8638,9 @@ TEXT ·dotF64(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest178
+	JL     rest130
 
-main177:
+main129:
 	VMOVUPD     (CX), Y4
 	VMOVUPD     (DX), Y5
 	VFMADD231PD Y4, Y5, Y0
@@ -10177,13 +8656,13 @@ main177:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main177
+	JGE         main129
 
-rest178:
+rest130:
 	ADDQ $0x00000010, AX
-	JZ   done180
+	JZ   done132
 
-restLoop179:
+restLoop131:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -10198,9 +8677,9 @@ restLoop179:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop179
+	JG          restLoop131
 
-done180:
+done132:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -10223,9 +8702,9 @@ TEXT ·squaredDistanceF64(SB), NOSPLIT, $0-32
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
 	SUBQ   $0x00000010, AX
-	JL     rest182
+	JL     rest134
 
-main181:
+main133:
 	VMOVUPD     (CX), Y4
 	VMOVUPD     (DX), Y5
 	VSUBPD      Y5, Y4, Y4
@@ -10245,13 +8724,13 @@ main181:
 	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, DX
 	SUBQ        $0x00000010, AX
-	JGE         main181
+	JGE         main133
 
-rest182:
+rest134:
 	ADDQ $0x00000010, AX
-	JZ   done184
+	JZ   done136
 
-restLoop183:
+restLoop135:
 	MOVQ        AX, BX
 	MOVQ        $0x00000004, SI
 	CMPQ        BX, SI
@@ -10267,9 +8746,9 @@ restLoop183:
 	ADDQ        $0x20, CX
 	ADDQ        $0x20, DX
 	SUBQ        $0x00000004, AX
-	JG          restLoop183
+	JG          restLoop135
 
-done184:
+done136:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -10280,62 +8759,6 @@ done184:
 	VZEROUPPER
 	MOVSD        X0, ret+24(FP)
 	RET
-
-// func largestF64(n uintptr, x *float64) float64
-// Requires: AVX, CMOV, SSE2
-TEXT ·largestF64(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), AX
-	MOVQ    x+8(FP), CX
-	VMOVUPD cF64_fff0000000000000<>+0(SB), Y0
-	VMOVUPD cF64_fff0000000000000<>+0(SB), Y1
-	SUBQ    $0x00000008, AX
-	JL      rest186
-
-main185:
-	VMOVUPD (CX), Y2
-	VMAXPD  Y0, Y2, Y0
-	VMOVUPD 32(CX), Y2
-	VMAXPD  Y1, Y2, Y1
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000008, AX
-	JGE     main185
-
-rest186:
-	ADDQ $0x00000008, AX
-	JZ   done188
-
-restLoop187:
-	MOVQ       AX, DX
-	MOVQ       $0x00000004, BX
-	CMPQ       DX, BX
-	CMOVQGT    BX, DX
-	LEAQ       masks<>+0(SB), BX
-	SHLQ       $0x03, DX
-	SUBQ       DX, BX
-	VMOVDQU    32(BX), Y2
-	VMASKMOVPD (CX), Y2, Y3
-	VMOVUPD    cF64_fff0000000000000<>+0(SB), Y4
-	VBLENDVPD  Y2, Y3, Y4, Y3
-	VMAXPD     Y0, Y3, Y0
-	ADDQ       $0x20, CX
-	SUBQ       $0x00000004, AX
-	JG         restLoop187
-
-done188:
-	VMAXPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VMAXPD       X1, X0, X0
-	VPERMILPD    $0x01, X0, X1
-	VMAXPD       X1, X0, X0
-	VZEROUPPER
-	MOVSD        X0, ret+16(FP)
-	RET
-
-DATA cF64_fff0000000000000<>+0(SB)/8, $0xfff0000000000000
-DATA cF64_fff0000000000000<>+8(SB)/8, $0xfff0000000000000
-DATA cF64_fff0000000000000<>+16(SB)/8, $0xfff0000000000000
-DATA cF64_fff0000000000000<>+24(SB)/8, $0xfff0000000000000
-GLOBL cF64_fff0000000000000<>(SB), RODATA|NOPTR, $32
 
 // func addToRows4F64(rows uintptr, x *float64, stride uintptr, bias *float64)
 // Requires: AVX
@@ -10521,92 +8944,90 @@ loop:
 	VZEROUPPER
 	RET
 
-// func expF64(n uintptr, dst *float64, x *float64)
+// func tanhF64(n uintptr, dst *float64, x *float64)
 // Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·expF64(SB), NOSPLIT, $0-24
+TEXT ·tanhF64(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest190
+	JL   rest138
 
-main189:
+main137:
 	VMOVUPD      (DX), Y0
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y1
-	VROUNDPD     $0x08, Y1, Y1
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y1, Y0
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y1, Y0
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y2
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y1, Y0
-	VROUNDPD     $0x09, Y0, Y0
-	VSUBPD       Y0, Y1, Y1
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y0, Y0
+	VANDPD       cF64_8000000000000000<>+0(SB), Y0, Y1
+	VXORPD       Y1, Y0, Y0
+	VMOVUPD      cF64_4034000000000000<>+0(SB), Y2
+	VMINPD       Y0, Y2, Y0
+	VADDPD       Y0, Y0, Y0
+	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y2
+	VROUNDPD     $0x08, Y2, Y2
+	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y0
+	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y0
+	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
+	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y0
 	VPSLLQ       $0x34, Y0, Y0
-	VMULPD       Y0, Y2, Y2
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y1, Y0
-	VPSLLQ       $0x34, Y0, Y0
-	VMULPD       Y0, Y2, Y0
+	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y0, Y2
+	VFMADD231PD  Y0, Y3, Y2
+	VADDPD       cF64_4000000000000000<>+0(SB), Y2, Y0
+	VDIVPD       Y0, Y2, Y0
+	VORPD        Y1, Y0, Y0
 	VMOVUPD      Y0, (CX)
 	VMOVUPD      32(DX), Y0
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y1
-	VROUNDPD     $0x08, Y1, Y1
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y1, Y0
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y1, Y0
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y2
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y1, Y0
-	VROUNDPD     $0x09, Y0, Y0
-	VSUBPD       Y0, Y1, Y1
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y0, Y0
+	VANDPD       cF64_8000000000000000<>+0(SB), Y0, Y1
+	VXORPD       Y1, Y0, Y0
+	VMOVUPD      cF64_4034000000000000<>+0(SB), Y2
+	VMINPD       Y0, Y2, Y0
+	VADDPD       Y0, Y0, Y0
+	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y2
+	VROUNDPD     $0x08, Y2, Y2
+	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y0
+	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y0
+	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
+	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y3
+	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y0
 	VPSLLQ       $0x34, Y0, Y0
-	VMULPD       Y0, Y2, Y2
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y1, Y0
-	VPSLLQ       $0x34, Y0, Y0
-	VMULPD       Y0, Y2, Y0
+	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y0, Y2
+	VFMADD231PD  Y0, Y3, Y2
+	VADDPD       cF64_4000000000000000<>+0(SB), Y2, Y0
+	VDIVPD       Y0, Y2, Y0
+	VORPD        Y1, Y0, Y0
 	VMOVUPD      Y0, 32(CX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main189
+	JGE          main137
 
-rest190:
+rest138:
 	ADDQ $0x00000008, AX
-	JZ   done192
+	JZ   done140
 
-restLoop191:
+restLoop139:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -10616,58 +9037,57 @@ restLoop191:
 	SUBQ         BX, SI
 	VMOVDQU      32(SI), Y0
 	VMASKMOVPD   (DX), Y0, Y1
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y1, Y2
-	VROUNDPD     $0x08, Y2, Y2
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y1
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y1
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y2, Y1
-	VROUNDPD     $0x09, Y1, Y1
-	VSUBPD       Y1, Y2, Y2
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y1, Y1
+	VANDPD       cF64_8000000000000000<>+0(SB), Y1, Y2
+	VXORPD       Y2, Y1, Y1
+	VMOVUPD      cF64_4034000000000000<>+0(SB), Y3
+	VMINPD       Y1, Y3, Y1
+	VADDPD       Y1, Y1, Y1
+	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y1, Y3
+	VROUNDPD     $0x08, Y3, Y3
+	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y1
+	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y1
+	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y4
+	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y1, Y4
+	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y4
+	VMULPD       Y1, Y4, Y4
+	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y1
 	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y1
+	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y1, Y3
+	VFMADD231PD  Y1, Y4, Y3
+	VADDPD       cF64_4000000000000000<>+0(SB), Y3, Y1
+	VDIVPD       Y1, Y3, Y1
+	VORPD        Y2, Y1, Y1
 	VMASKMOVPD   Y1, Y0, (CX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop191
+	JG           restLoop139
 
-done192:
+done140:
 	VZEROUPPER
 	RET
 
-DATA cF64_c087500000000000<>+0(SB)/8, $0xc087500000000000
-DATA cF64_c087500000000000<>+8(SB)/8, $0xc087500000000000
-DATA cF64_c087500000000000<>+16(SB)/8, $0xc087500000000000
-DATA cF64_c087500000000000<>+24(SB)/8, $0xc087500000000000
-GLOBL cF64_c087500000000000<>(SB), RODATA|NOPTR, $32
+DATA cF64_8000000000000000<>+0(SB)/8, $0x8000000000000000
+DATA cF64_8000000000000000<>+8(SB)/8, $0x8000000000000000
+DATA cF64_8000000000000000<>+16(SB)/8, $0x8000000000000000
+DATA cF64_8000000000000000<>+24(SB)/8, $0x8000000000000000
+GLOBL cF64_8000000000000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_4086300000000000<>+0(SB)/8, $0x4086300000000000
-DATA cF64_4086300000000000<>+8(SB)/8, $0x4086300000000000
-DATA cF64_4086300000000000<>+16(SB)/8, $0x4086300000000000
-DATA cF64_4086300000000000<>+24(SB)/8, $0x4086300000000000
-GLOBL cF64_4086300000000000<>(SB), RODATA|NOPTR, $32
+DATA cF64_4034000000000000<>+0(SB)/8, $0x4034000000000000
+DATA cF64_4034000000000000<>+8(SB)/8, $0x4034000000000000
+DATA cF64_4034000000000000<>+16(SB)/8, $0x4034000000000000
+DATA cF64_4034000000000000<>+24(SB)/8, $0x4034000000000000
+GLOBL cF64_4034000000000000<>(SB), RODATA|NOPTR, $32
 
 DATA cF64_3ff71547652b82fe<>+0(SB)/8, $0x3ff71547652b82fe
 DATA cF64_3ff71547652b82fe<>+8(SB)/8, $0x3ff71547652b82fe
@@ -10765,460 +9185,11 @@ DATA cF64_43380000000003ff<>+16(SB)/8, $0x43380000000003ff
 DATA cF64_43380000000003ff<>+24(SB)/8, $0x43380000000003ff
 GLOBL cF64_43380000000003ff<>(SB), RODATA|NOPTR, $32
 
-// func logF64(n uintptr, dst *float64, x *float64)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·logF64(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000008, AX
-	JL   rest194
-
-main193:
-	VMOVUPD     (DX), Y0
-	VMOVUPD     Y0, Y1
-	VCMPPD      $0x01, cF64_0010000000000000<>+0(SB), Y0, Y2
-	VMULPD      cF64_4340000000000000<>+0(SB), Y0, Y3
-	VBLENDVPD   Y2, Y3, Y0, Y0
-	VANDPD      cF64_40425e4f7b2737fa<>+0(SB), Y2, Y2
-	VPSRLQ      $0x34, Y0, Y3
-	VORPD       cF64_4330000000000000<>+0(SB), Y3, Y3
-	VSUBPD      cF64_43300000000003ff<>+0(SB), Y3, Y3
-	VANDPD      cF64_000fffffffffffff<>+0(SB), Y0, Y0
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y0, Y0
-	VCMPPD      $0x0e, cF64_3ff6a09e667f3bcd<>+0(SB), Y0, Y4
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y0, Y5
-	VANDPD      Y4, Y5, Y5
-	VSUBPD      Y5, Y0, Y0
-	VANDPD      cF64_3ff0000000000000<>+0(SB), Y4, Y4
-	VADDPD      Y4, Y3, Y3
-	VSUBPD      cF64_3ff0000000000000<>+0(SB), Y0, Y0
-	VADDPD      cF64_4000000000000000<>+0(SB), Y0, Y4
-	VDIVPD      Y4, Y0, Y4
-	VMULPD      Y4, Y4, Y5
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y0, Y6
-	VMULPD      Y0, Y6, Y6
-	VMOVUPD     cF64_3fb642c8590b2164<>+0(SB), Y7
-	VFMADD213PD cF64_3fb8618618618618<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fbaf286bca1af28<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fbe1e1e1e1e1e1e<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc1111111111111<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc3b13b13b13b14<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc745d1745d1746<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fcc71c71c71c71c<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fd2492492492492<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fd999999999999a<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fe5555555555555<>+0(SB), Y5, Y7
-	VFMADD213PD Y6, Y5, Y7
-	VMULPD      Y4, Y7, Y7
-	VFMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y7
-	VSUBPD      Y7, Y6, Y6
-	VSUBPD      Y6, Y0, Y0
-	VFMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y0
-	VSUBPD      Y2, Y0, Y0
-	VCMPPD      $0x05, cF64_7ff0000000000000<>+0(SB), Y1, Y2
-	VBLENDVPD   Y2, Y1, Y0, Y0
-	VXORPD      Y3, Y3, Y3
-	VCMPPD      $0x00, Y3, Y1, Y2
-	VBLENDVPD   Y2, cF64_fff0000000000000<>+0(SB), Y0, Y0
-	VCMPPD      $0x01, Y3, Y1, Y2
-	VBLENDVPD   Y2, cF64_7ff8000000000001<>+0(SB), Y0, Y0
-	VMOVUPD     Y0, (CX)
-	VMOVUPD     32(DX), Y0
-	VMOVUPD     Y0, Y1
-	VCMPPD      $0x01, cF64_0010000000000000<>+0(SB), Y0, Y2
-	VMULPD      cF64_4340000000000000<>+0(SB), Y0, Y3
-	VBLENDVPD   Y2, Y3, Y0, Y0
-	VANDPD      cF64_40425e4f7b2737fa<>+0(SB), Y2, Y2
-	VPSRLQ      $0x34, Y0, Y3
-	VORPD       cF64_4330000000000000<>+0(SB), Y3, Y3
-	VSUBPD      cF64_43300000000003ff<>+0(SB), Y3, Y3
-	VANDPD      cF64_000fffffffffffff<>+0(SB), Y0, Y0
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y0, Y0
-	VCMPPD      $0x0e, cF64_3ff6a09e667f3bcd<>+0(SB), Y0, Y4
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y0, Y5
-	VANDPD      Y4, Y5, Y5
-	VSUBPD      Y5, Y0, Y0
-	VANDPD      cF64_3ff0000000000000<>+0(SB), Y4, Y4
-	VADDPD      Y4, Y3, Y3
-	VSUBPD      cF64_3ff0000000000000<>+0(SB), Y0, Y0
-	VADDPD      cF64_4000000000000000<>+0(SB), Y0, Y4
-	VDIVPD      Y4, Y0, Y4
-	VMULPD      Y4, Y4, Y5
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y0, Y6
-	VMULPD      Y0, Y6, Y6
-	VMOVUPD     cF64_3fb642c8590b2164<>+0(SB), Y7
-	VFMADD213PD cF64_3fb8618618618618<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fbaf286bca1af28<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fbe1e1e1e1e1e1e<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc1111111111111<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc3b13b13b13b14<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fc745d1745d1746<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fcc71c71c71c71c<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fd2492492492492<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fd999999999999a<>+0(SB), Y5, Y7
-	VFMADD213PD cF64_3fe5555555555555<>+0(SB), Y5, Y7
-	VFMADD213PD Y6, Y5, Y7
-	VMULPD      Y4, Y7, Y7
-	VFMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y7
-	VSUBPD      Y7, Y6, Y6
-	VSUBPD      Y6, Y0, Y0
-	VFMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y0
-	VSUBPD      Y2, Y0, Y0
-	VCMPPD      $0x05, cF64_7ff0000000000000<>+0(SB), Y1, Y2
-	VBLENDVPD   Y2, Y1, Y0, Y0
-	VXORPD      Y3, Y3, Y3
-	VCMPPD      $0x00, Y3, Y1, Y2
-	VBLENDVPD   Y2, cF64_fff0000000000000<>+0(SB), Y0, Y0
-	VCMPPD      $0x01, Y3, Y1, Y2
-	VBLENDVPD   Y2, cF64_7ff8000000000001<>+0(SB), Y0, Y0
-	VMOVUPD     Y0, 32(CX)
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, DX
-	SUBQ        $0x00000008, AX
-	JGE         main193
-
-rest194:
-	ADDQ $0x00000008, AX
-	JZ   done196
-
-restLoop195:
-	MOVQ        AX, BX
-	MOVQ        $0x00000004, SI
-	CMPQ        BX, SI
-	CMOVQGT     SI, BX
-	LEAQ        masks<>+0(SB), SI
-	SHLQ        $0x03, BX
-	SUBQ        BX, SI
-	VMOVDQU     32(SI), Y0
-	VMASKMOVPD  (DX), Y0, Y1
-	VMOVUPD     Y1, Y2
-	VCMPPD      $0x01, cF64_0010000000000000<>+0(SB), Y1, Y3
-	VMULPD      cF64_4340000000000000<>+0(SB), Y1, Y4
-	VBLENDVPD   Y3, Y4, Y1, Y1
-	VANDPD      cF64_40425e4f7b2737fa<>+0(SB), Y3, Y3
-	VPSRLQ      $0x34, Y1, Y4
-	VORPD       cF64_4330000000000000<>+0(SB), Y4, Y4
-	VSUBPD      cF64_43300000000003ff<>+0(SB), Y4, Y4
-	VANDPD      cF64_000fffffffffffff<>+0(SB), Y1, Y1
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y1, Y1
-	VCMPPD      $0x0e, cF64_3ff6a09e667f3bcd<>+0(SB), Y1, Y5
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y1, Y6
-	VANDPD      Y5, Y6, Y6
-	VSUBPD      Y6, Y1, Y1
-	VANDPD      cF64_3ff0000000000000<>+0(SB), Y5, Y5
-	VADDPD      Y5, Y4, Y4
-	VSUBPD      cF64_3ff0000000000000<>+0(SB), Y1, Y1
-	VADDPD      cF64_4000000000000000<>+0(SB), Y1, Y5
-	VDIVPD      Y5, Y1, Y5
-	VMULPD      Y5, Y5, Y6
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y1, Y7
-	VMULPD      Y1, Y7, Y7
-	VMOVUPD     cF64_3fb642c8590b2164<>+0(SB), Y8
-	VFMADD213PD cF64_3fb8618618618618<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fbaf286bca1af28<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fbe1e1e1e1e1e1e<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc1111111111111<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc3b13b13b13b14<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc745d1745d1746<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fcc71c71c71c71c<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fd2492492492492<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fd999999999999a<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fe5555555555555<>+0(SB), Y6, Y8
-	VFMADD213PD Y7, Y6, Y8
-	VMULPD      Y5, Y8, Y8
-	VFMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y4, Y8
-	VSUBPD      Y8, Y7, Y7
-	VSUBPD      Y7, Y1, Y1
-	VFMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y4, Y1
-	VSUBPD      Y3, Y1, Y1
-	VCMPPD      $0x05, cF64_7ff0000000000000<>+0(SB), Y2, Y3
-	VBLENDVPD   Y3, Y2, Y1, Y1
-	VXORPD      Y4, Y4, Y4
-	VCMPPD      $0x00, Y4, Y2, Y3
-	VBLENDVPD   Y3, cF64_fff0000000000000<>+0(SB), Y1, Y1
-	VCMPPD      $0x01, Y4, Y2, Y3
-	VBLENDVPD   Y3, cF64_7ff8000000000001<>+0(SB), Y1, Y1
-	VMASKMOVPD  Y1, Y0, (CX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
-	SUBQ        $0x00000004, AX
-	JG          restLoop195
-
-done196:
-	VZEROUPPER
-	RET
-
-DATA cF64_0010000000000000<>+0(SB)/8, $0x0010000000000000
-DATA cF64_0010000000000000<>+8(SB)/8, $0x0010000000000000
-DATA cF64_0010000000000000<>+16(SB)/8, $0x0010000000000000
-DATA cF64_0010000000000000<>+24(SB)/8, $0x0010000000000000
-GLOBL cF64_0010000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_4340000000000000<>+0(SB)/8, $0x4340000000000000
-DATA cF64_4340000000000000<>+8(SB)/8, $0x4340000000000000
-DATA cF64_4340000000000000<>+16(SB)/8, $0x4340000000000000
-DATA cF64_4340000000000000<>+24(SB)/8, $0x4340000000000000
-GLOBL cF64_4340000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_40425e4f7b2737fa<>+0(SB)/8, $0x40425e4f7b2737fa
-DATA cF64_40425e4f7b2737fa<>+8(SB)/8, $0x40425e4f7b2737fa
-DATA cF64_40425e4f7b2737fa<>+16(SB)/8, $0x40425e4f7b2737fa
-DATA cF64_40425e4f7b2737fa<>+24(SB)/8, $0x40425e4f7b2737fa
-GLOBL cF64_40425e4f7b2737fa<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_4330000000000000<>+0(SB)/8, $0x4330000000000000
-DATA cF64_4330000000000000<>+8(SB)/8, $0x4330000000000000
-DATA cF64_4330000000000000<>+16(SB)/8, $0x4330000000000000
-DATA cF64_4330000000000000<>+24(SB)/8, $0x4330000000000000
-GLOBL cF64_4330000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_43300000000003ff<>+0(SB)/8, $0x43300000000003ff
-DATA cF64_43300000000003ff<>+8(SB)/8, $0x43300000000003ff
-DATA cF64_43300000000003ff<>+16(SB)/8, $0x43300000000003ff
-DATA cF64_43300000000003ff<>+24(SB)/8, $0x43300000000003ff
-GLOBL cF64_43300000000003ff<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_000fffffffffffff<>+0(SB)/8, $0x000fffffffffffff
-DATA cF64_000fffffffffffff<>+8(SB)/8, $0x000fffffffffffff
-DATA cF64_000fffffffffffff<>+16(SB)/8, $0x000fffffffffffff
-DATA cF64_000fffffffffffff<>+24(SB)/8, $0x000fffffffffffff
-GLOBL cF64_000fffffffffffff<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3ff6a09e667f3bcd<>+0(SB)/8, $0x3ff6a09e667f3bcd
-DATA cF64_3ff6a09e667f3bcd<>+8(SB)/8, $0x3ff6a09e667f3bcd
-DATA cF64_3ff6a09e667f3bcd<>+16(SB)/8, $0x3ff6a09e667f3bcd
-DATA cF64_3ff6a09e667f3bcd<>+24(SB)/8, $0x3ff6a09e667f3bcd
-GLOBL cF64_3ff6a09e667f3bcd<>(SB), RODATA|NOPTR, $32
-
 DATA cF64_4000000000000000<>+0(SB)/8, $0x4000000000000000
 DATA cF64_4000000000000000<>+8(SB)/8, $0x4000000000000000
 DATA cF64_4000000000000000<>+16(SB)/8, $0x4000000000000000
 DATA cF64_4000000000000000<>+24(SB)/8, $0x4000000000000000
 GLOBL cF64_4000000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fb642c8590b2164<>+0(SB)/8, $0x3fb642c8590b2164
-DATA cF64_3fb642c8590b2164<>+8(SB)/8, $0x3fb642c8590b2164
-DATA cF64_3fb642c8590b2164<>+16(SB)/8, $0x3fb642c8590b2164
-DATA cF64_3fb642c8590b2164<>+24(SB)/8, $0x3fb642c8590b2164
-GLOBL cF64_3fb642c8590b2164<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fb8618618618618<>+0(SB)/8, $0x3fb8618618618618
-DATA cF64_3fb8618618618618<>+8(SB)/8, $0x3fb8618618618618
-DATA cF64_3fb8618618618618<>+16(SB)/8, $0x3fb8618618618618
-DATA cF64_3fb8618618618618<>+24(SB)/8, $0x3fb8618618618618
-GLOBL cF64_3fb8618618618618<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fbaf286bca1af28<>+0(SB)/8, $0x3fbaf286bca1af28
-DATA cF64_3fbaf286bca1af28<>+8(SB)/8, $0x3fbaf286bca1af28
-DATA cF64_3fbaf286bca1af28<>+16(SB)/8, $0x3fbaf286bca1af28
-DATA cF64_3fbaf286bca1af28<>+24(SB)/8, $0x3fbaf286bca1af28
-GLOBL cF64_3fbaf286bca1af28<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fbe1e1e1e1e1e1e<>+0(SB)/8, $0x3fbe1e1e1e1e1e1e
-DATA cF64_3fbe1e1e1e1e1e1e<>+8(SB)/8, $0x3fbe1e1e1e1e1e1e
-DATA cF64_3fbe1e1e1e1e1e1e<>+16(SB)/8, $0x3fbe1e1e1e1e1e1e
-DATA cF64_3fbe1e1e1e1e1e1e<>+24(SB)/8, $0x3fbe1e1e1e1e1e1e
-GLOBL cF64_3fbe1e1e1e1e1e1e<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fc1111111111111<>+0(SB)/8, $0x3fc1111111111111
-DATA cF64_3fc1111111111111<>+8(SB)/8, $0x3fc1111111111111
-DATA cF64_3fc1111111111111<>+16(SB)/8, $0x3fc1111111111111
-DATA cF64_3fc1111111111111<>+24(SB)/8, $0x3fc1111111111111
-GLOBL cF64_3fc1111111111111<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fc3b13b13b13b14<>+0(SB)/8, $0x3fc3b13b13b13b14
-DATA cF64_3fc3b13b13b13b14<>+8(SB)/8, $0x3fc3b13b13b13b14
-DATA cF64_3fc3b13b13b13b14<>+16(SB)/8, $0x3fc3b13b13b13b14
-DATA cF64_3fc3b13b13b13b14<>+24(SB)/8, $0x3fc3b13b13b13b14
-GLOBL cF64_3fc3b13b13b13b14<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fc745d1745d1746<>+0(SB)/8, $0x3fc745d1745d1746
-DATA cF64_3fc745d1745d1746<>+8(SB)/8, $0x3fc745d1745d1746
-DATA cF64_3fc745d1745d1746<>+16(SB)/8, $0x3fc745d1745d1746
-DATA cF64_3fc745d1745d1746<>+24(SB)/8, $0x3fc745d1745d1746
-GLOBL cF64_3fc745d1745d1746<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fcc71c71c71c71c<>+0(SB)/8, $0x3fcc71c71c71c71c
-DATA cF64_3fcc71c71c71c71c<>+8(SB)/8, $0x3fcc71c71c71c71c
-DATA cF64_3fcc71c71c71c71c<>+16(SB)/8, $0x3fcc71c71c71c71c
-DATA cF64_3fcc71c71c71c71c<>+24(SB)/8, $0x3fcc71c71c71c71c
-GLOBL cF64_3fcc71c71c71c71c<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fd2492492492492<>+0(SB)/8, $0x3fd2492492492492
-DATA cF64_3fd2492492492492<>+8(SB)/8, $0x3fd2492492492492
-DATA cF64_3fd2492492492492<>+16(SB)/8, $0x3fd2492492492492
-DATA cF64_3fd2492492492492<>+24(SB)/8, $0x3fd2492492492492
-GLOBL cF64_3fd2492492492492<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fd999999999999a<>+0(SB)/8, $0x3fd999999999999a
-DATA cF64_3fd999999999999a<>+8(SB)/8, $0x3fd999999999999a
-DATA cF64_3fd999999999999a<>+16(SB)/8, $0x3fd999999999999a
-DATA cF64_3fd999999999999a<>+24(SB)/8, $0x3fd999999999999a
-GLOBL cF64_3fd999999999999a<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fe5555555555555<>+0(SB)/8, $0x3fe5555555555555
-DATA cF64_3fe5555555555555<>+8(SB)/8, $0x3fe5555555555555
-DATA cF64_3fe5555555555555<>+16(SB)/8, $0x3fe5555555555555
-DATA cF64_3fe5555555555555<>+24(SB)/8, $0x3fe5555555555555
-GLOBL cF64_3fe5555555555555<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_7ff0000000000000<>+0(SB)/8, $0x7ff0000000000000
-DATA cF64_7ff0000000000000<>+8(SB)/8, $0x7ff0000000000000
-DATA cF64_7ff0000000000000<>+16(SB)/8, $0x7ff0000000000000
-DATA cF64_7ff0000000000000<>+24(SB)/8, $0x7ff0000000000000
-GLOBL cF64_7ff0000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_7ff8000000000001<>+0(SB)/8, $0x7ff8000000000001
-DATA cF64_7ff8000000000001<>+8(SB)/8, $0x7ff8000000000001
-DATA cF64_7ff8000000000001<>+16(SB)/8, $0x7ff8000000000001
-DATA cF64_7ff8000000000001<>+24(SB)/8, $0x7ff8000000000001
-GLOBL cF64_7ff8000000000001<>(SB), RODATA|NOPTR, $32
-
-// func tanhF64(n uintptr, dst *float64, x *float64)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·tanhF64(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000008, AX
-	JL   rest198
-
-main197:
-	VMOVUPD      (DX), Y0
-	VANDPD       cF64_8000000000000000<>+0(SB), Y0, Y1
-	VXORPD       Y1, Y0, Y0
-	VMOVUPD      cF64_4034000000000000<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VADDPD       Y0, Y0, Y0
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y2
-	VROUNDPD     $0x08, Y2, Y2
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y0
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y0
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y0, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y0
-	VPSLLQ       $0x34, Y0, Y0
-	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VFMADD231PD  Y0, Y3, Y2
-	VADDPD       cF64_4000000000000000<>+0(SB), Y2, Y0
-	VDIVPD       Y0, Y2, Y0
-	VORPD        Y1, Y0, Y0
-	VMOVUPD      Y0, (CX)
-	VMOVUPD      32(DX), Y0
-	VANDPD       cF64_8000000000000000<>+0(SB), Y0, Y1
-	VXORPD       Y1, Y0, Y0
-	VMOVUPD      cF64_4034000000000000<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VADDPD       Y0, Y0, Y0
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y0, Y2
-	VROUNDPD     $0x08, Y2, Y2
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y0
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y0
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y0, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y0, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y0
-	VPSLLQ       $0x34, Y0, Y0
-	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y0, Y2
-	VFMADD231PD  Y0, Y3, Y2
-	VADDPD       cF64_4000000000000000<>+0(SB), Y2, Y0
-	VDIVPD       Y0, Y2, Y0
-	VORPD        Y1, Y0, Y0
-	VMOVUPD      Y0, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000008, AX
-	JGE          main197
-
-rest198:
-	ADDQ $0x00000008, AX
-	JZ   done200
-
-restLoop199:
-	MOVQ         AX, BX
-	MOVQ         $0x00000004, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x03, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y0
-	VMASKMOVPD   (DX), Y0, Y1
-	VANDPD       cF64_8000000000000000<>+0(SB), Y1, Y2
-	VXORPD       Y2, Y1, Y1
-	VMOVUPD      cF64_4034000000000000<>+0(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VADDPD       Y1, Y1, Y1
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y1, Y3
-	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y1
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y1
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y4
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y1, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y4
-	VMULPD       Y1, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VSUBPD       cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VFMADD231PD  Y1, Y4, Y3
-	VADDPD       cF64_4000000000000000<>+0(SB), Y3, Y1
-	VDIVPD       Y1, Y3, Y1
-	VORPD        Y2, Y1, Y1
-	VMASKMOVPD   Y1, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000004, AX
-	JG           restLoop199
-
-done200:
-	VZEROUPPER
-	RET
-
-DATA cF64_8000000000000000<>+0(SB)/8, $0x8000000000000000
-DATA cF64_8000000000000000<>+8(SB)/8, $0x8000000000000000
-DATA cF64_8000000000000000<>+16(SB)/8, $0x8000000000000000
-DATA cF64_8000000000000000<>+24(SB)/8, $0x8000000000000000
-GLOBL cF64_8000000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_4034000000000000<>+0(SB)/8, $0x4034000000000000
-DATA cF64_4034000000000000<>+8(SB)/8, $0x4034000000000000
-DATA cF64_4034000000000000<>+16(SB)/8, $0x4034000000000000
-DATA cF64_4034000000000000<>+24(SB)/8, $0x4034000000000000
-GLOBL cF64_4034000000000000<>(SB), RODATA|NOPTR, $32
 
 // func sigmoidF64(n uintptr, dst *float64, x *float64)
 // Requires: AVX, AVX2, CMOV, FMA3
@@ -11227,9 +9198,9 @@ TEXT ·sigmoidF64(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), CX
 	MOVQ x+16(FP), DX
 	SUBQ $0x00000008, AX
-	JL   rest202
+	JL   rest142
 
-main201:
+main141:
 	VMOVUPD      (DX), Y0
 	VORPD        cF64_8000000000000000<>+0(SB), Y0, Y1
 	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
@@ -11311,13 +9282,13 @@ main201:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000008, AX
-	JGE          main201
+	JGE          main141
 
-rest202:
+rest142:
 	ADDQ $0x00000008, AX
-	JZ   done204
+	JZ   done144
 
-restLoop203:
+restLoop143:
 	MOVQ         AX, BX
 	MOVQ         $0x00000004, SI
 	CMPQ         BX, SI
@@ -11368,641 +9339,96 @@ restLoop203:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	SUBQ         $0x00000004, AX
-	JG           restLoop203
+	JG           restLoop143
 
-done204:
+done144:
 	VZEROUPPER
 	RET
 
-// func geluF64(n uintptr, dst *float64, x *float64)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·geluF64(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	SUBQ $0x00000008, AX
-	JL   rest206
+DATA cF64_c087500000000000<>+0(SB)/8, $0xc087500000000000
+DATA cF64_c087500000000000<>+8(SB)/8, $0xc087500000000000
+DATA cF64_c087500000000000<>+16(SB)/8, $0xc087500000000000
+DATA cF64_c087500000000000<>+24(SB)/8, $0xc087500000000000
+GLOBL cF64_c087500000000000<>(SB), RODATA|NOPTR, $32
 
-main205:
-	VMOVUPD      (DX), Y0
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VORPD        cF64_8000000000000000<>+0(SB), Y1, Y2
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y3
-	VMAXPD       Y2, Y3, Y2
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y2, Y3
-	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y2
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y2
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y4
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y3, Y2
-	VROUNDPD     $0x09, Y2, Y2
-	VSUBPD       Y2, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y2
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y2, Y3
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y4
-	VBLENDVPD    Y1, Y2, Y4, Y4
-	VDIVPD       Y3, Y4, Y4
-	VMULPD       Y4, Y0, Y0
-	VMOVUPD      Y0, (CX)
-	VMOVUPD      32(DX), Y0
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VORPD        cF64_8000000000000000<>+0(SB), Y1, Y2
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y3
-	VMAXPD       Y2, Y3, Y2
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y2, Y3
-	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y2
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y2
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y4
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y3, Y2
-	VROUNDPD     $0x09, Y2, Y2
-	VSUBPD       Y2, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y2
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y2, Y3
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y4
-	VBLENDVPD    Y1, Y2, Y4, Y4
-	VDIVPD       Y3, Y4, Y4
-	VMULPD       Y4, Y0, Y0
-	VMOVUPD      Y0, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000008, AX
-	JGE          main205
+DATA cF64_4086300000000000<>+0(SB)/8, $0x4086300000000000
+DATA cF64_4086300000000000<>+8(SB)/8, $0x4086300000000000
+DATA cF64_4086300000000000<>+16(SB)/8, $0x4086300000000000
+DATA cF64_4086300000000000<>+24(SB)/8, $0x4086300000000000
+GLOBL cF64_4086300000000000<>(SB), RODATA|NOPTR, $32
 
-rest206:
-	ADDQ $0x00000008, AX
-	JZ   done208
-
-restLoop207:
-	MOVQ         AX, BX
-	MOVQ         $0x00000004, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x03, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y0
-	VMASKMOVPD   (DX), Y0, Y1
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMULPD       Y1, Y1, Y3
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y2
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y3, Y2
-	VMULPD       Y1, Y2, Y2
-	VORPD        cF64_8000000000000000<>+0(SB), Y2, Y3
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y4
-	VMAXPD       Y3, Y4, Y3
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y3, Y4
-	VROUNDPD     $0x08, Y4, Y4
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y4, Y3
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y4, Y3
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y5
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y4, Y3
-	VROUNDPD     $0x09, Y3, Y3
-	VSUBPD       Y3, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y5
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y4, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y3
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y3, Y4
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y5
-	VBLENDVPD    Y2, Y3, Y5, Y5
-	VDIVPD       Y4, Y5, Y5
-	VMULPD       Y5, Y1, Y1
-	VMASKMOVPD   Y1, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000004, AX
-	JG           restLoop207
-
-done208:
-	VZEROUPPER
-	RET
-
-DATA cF64_c03e000000000000<>+0(SB)/8, $0xc03e000000000000
-DATA cF64_c03e000000000000<>+8(SB)/8, $0xc03e000000000000
-DATA cF64_c03e000000000000<>+16(SB)/8, $0xc03e000000000000
-DATA cF64_c03e000000000000<>+24(SB)/8, $0xc03e000000000000
-GLOBL cF64_c03e000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fb2444f2a4d8b4b<>+0(SB)/8, $0x3fb2444f2a4d8b4b
-DATA cF64_3fb2444f2a4d8b4b<>+8(SB)/8, $0x3fb2444f2a4d8b4b
-DATA cF64_3fb2444f2a4d8b4b<>+16(SB)/8, $0x3fb2444f2a4d8b4b
-DATA cF64_3fb2444f2a4d8b4b<>+24(SB)/8, $0x3fb2444f2a4d8b4b
-GLOBL cF64_3fb2444f2a4d8b4b<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3ff9884533d43651<>+0(SB)/8, $0x3ff9884533d43651
-DATA cF64_3ff9884533d43651<>+8(SB)/8, $0x3ff9884533d43651
-DATA cF64_3ff9884533d43651<>+16(SB)/8, $0x3ff9884533d43651
-DATA cF64_3ff9884533d43651<>+24(SB)/8, $0x3ff9884533d43651
-GLOBL cF64_3ff9884533d43651<>(SB), RODATA|NOPTR, $32
-
-// func geluGradF64(n uintptr, dst *float64, x *float64, dy *float64)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·geluGradF64(SB), NOSPLIT, $0-32
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ x+16(FP), DX
-	MOVQ dy+24(FP), BX
-	SUBQ $0x00000008, AX
-	JL   rest210
-
-main209:
-	VMOVUPD      (DX), Y0
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      cF64_403e000000000000<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VORPD        cF64_8000000000000000<>+0(SB), Y1, Y3
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y4
-	VMAXPD       Y3, Y4, Y3
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y3, Y4
-	VROUNDPD     $0x08, Y4, Y4
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y4, Y3
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y4, Y3
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y5
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y4, Y3
-	VROUNDPD     $0x09, Y3, Y3
-	VSUBPD       Y3, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y5
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y4, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y3
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y3, Y4
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y5
-	VBLENDVPD    Y1, Y3, Y5, Y5
-	VDIVPD       Y4, Y5, Y5
-	VMOVUPD      cF64_3fcb6676bf7450f1<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VMULPD       Y4, Y4, Y4
-	VDIVPD       Y4, Y3, Y3
-	VFMADD231PD  Y1, Y3, Y5
-	VMOVUPD      (BX), Y0
-	VMULPD       Y0, Y5, Y5
-	VMOVUPD      Y5, (CX)
-	VMOVUPD      32(DX), Y0
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      cF64_403e000000000000<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VORPD        cF64_8000000000000000<>+0(SB), Y1, Y3
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y4
-	VMAXPD       Y3, Y4, Y3
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y3, Y4
-	VROUNDPD     $0x08, Y4, Y4
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y4, Y3
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y4, Y3
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y5
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y3, Y5
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y4, Y3
-	VROUNDPD     $0x09, Y3, Y3
-	VSUBPD       Y3, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y5
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y4, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y3
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y3, Y4
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y5
-	VBLENDVPD    Y1, Y3, Y5, Y5
-	VDIVPD       Y4, Y5, Y5
-	VMOVUPD      cF64_3fcb6676bf7450f1<>+0(SB), Y1
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y2, Y1
-	VMULPD       Y0, Y1, Y1
-	VMULPD       Y4, Y4, Y4
-	VDIVPD       Y4, Y3, Y3
-	VFMADD231PD  Y1, Y3, Y5
-	VMOVUPD      32(BX), Y0
-	VMULPD       Y0, Y5, Y5
-	VMOVUPD      Y5, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000008, AX
-	JGE          main209
-
-rest210:
-	ADDQ $0x00000008, AX
-	JZ   done212
-
-restLoop211:
-	MOVQ         AX, SI
-	MOVQ         $0x00000004, DI
-	CMPQ         SI, DI
-	CMOVQGT      DI, SI
-	LEAQ         masks<>+0(SB), DI
-	SHLQ         $0x03, SI
-	SUBQ         SI, DI
-	VMOVDQU      32(DI), Y0
-	VMASKMOVPD   (DX), Y0, Y1
-	VMOVUPD      cF64_c03e000000000000<>+0(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      cF64_403e000000000000<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMULPD       Y1, Y1, Y3
-	VMOVUPD      cF64_3fb2444f2a4d8b4b<>+0(SB), Y2
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y3, Y2
-	VMULPD       Y1, Y2, Y2
-	VORPD        cF64_8000000000000000<>+0(SB), Y2, Y4
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y5
-	VMAXPD       Y4, Y5, Y4
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y5
-	VMINPD       Y4, Y5, Y4
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y4, Y5
-	VROUNDPD     $0x08, Y5, Y5
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y5, Y4
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y5, Y4
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y6
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y4, Y6
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y4, Y6
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y5, Y4
-	VROUNDPD     $0x09, Y4, Y4
-	VSUBPD       Y4, Y5, Y5
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y4, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VMULPD       Y4, Y6, Y6
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y5, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VMULPD       Y4, Y6, Y4
-	VADDPD       cF64_3ff0000000000000<>+0(SB), Y4, Y5
-	VMOVUPD      cF64_3ff0000000000000<>+0(SB), Y6
-	VBLENDVPD    Y2, Y4, Y6, Y6
-	VDIVPD       Y5, Y6, Y6
-	VMOVUPD      cF64_3fcb6676bf7450f1<>+0(SB), Y2
-	VFMADD213PD  cF64_3ff9884533d43651<>+0(SB), Y3, Y2
-	VMULPD       Y1, Y2, Y2
-	VMULPD       Y5, Y5, Y5
-	VDIVPD       Y5, Y4, Y4
-	VFMADD231PD  Y2, Y4, Y6
-	VMASKMOVPD   (BX), Y0, Y1
-	VMULPD       Y1, Y6, Y6
-	VMASKMOVPD   Y6, Y0, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	ADDQ         $0x20, BX
-	SUBQ         $0x00000004, AX
-	JG           restLoop211
-
-done212:
-	VZEROUPPER
-	RET
-
-DATA cF64_403e000000000000<>+0(SB)/8, $0x403e000000000000
-DATA cF64_403e000000000000<>+8(SB)/8, $0x403e000000000000
-DATA cF64_403e000000000000<>+16(SB)/8, $0x403e000000000000
-DATA cF64_403e000000000000<>+24(SB)/8, $0x403e000000000000
-GLOBL cF64_403e000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cF64_3fcb6676bf7450f1<>+0(SB)/8, $0x3fcb6676bf7450f1
-DATA cF64_3fcb6676bf7450f1<>+8(SB)/8, $0x3fcb6676bf7450f1
-DATA cF64_3fcb6676bf7450f1<>+16(SB)/8, $0x3fcb6676bf7450f1
-DATA cF64_3fcb6676bf7450f1<>+24(SB)/8, $0x3fcb6676bf7450f1
-GLOBL cF64_3fcb6676bf7450f1<>(SB), RODATA|NOPTR, $32
-
-// func expMinusF64(n uintptr, shift float64, dst *float64, x *float64)
-// Requires: AVX, AVX2, CMOV, FMA3
-TEXT ·expMinusF64(SB), NOSPLIT, $0-32
-	MOVQ         n+0(FP), AX
-	VBROADCASTSD shift+8(FP), Y0
-	MOVQ         dst+16(FP), CX
-	MOVQ         x+24(FP), DX
-	SUBQ         $0x00000008, AX
-	JL           rest214
-
-main213:
-	VMOVUPD      (DX), Y1
-	VSUBPD       Y0, Y1, Y1
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y1, Y2
-	VROUNDPD     $0x08, Y2, Y2
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y1
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y1
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y2, Y1
-	VROUNDPD     $0x09, Y1, Y1
-	VSUBPD       Y1, Y2, Y2
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y1
-	VMOVUPD      Y1, (CX)
-	VMOVUPD      32(DX), Y1
-	VSUBPD       Y0, Y1, Y1
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y1, Y2
-	VROUNDPD     $0x08, Y2, Y2
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y2, Y1
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y2, Y1
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y3
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y1, Y3
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y2, Y1
-	VROUNDPD     $0x09, Y1, Y1
-	VSUBPD       Y1, Y2, Y2
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y1
-	VMOVUPD      Y1, 32(CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000008, AX
-	JGE          main213
-
-rest214:
-	ADDQ $0x00000008, AX
-	JZ   done216
-
-restLoop215:
-	MOVQ         AX, BX
-	MOVQ         $0x00000004, SI
-	CMPQ         BX, SI
-	CMOVQGT      SI, BX
-	LEAQ         masks<>+0(SB), SI
-	SHLQ         $0x03, BX
-	SUBQ         BX, SI
-	VMOVDQU      32(SI), Y1
-	VMASKMOVPD   (DX), Y1, Y2
-	VSUBPD       Y0, Y2, Y2
-	VMOVUPD      cF64_c087500000000000<>+0(SB), Y3
-	VMAXPD       Y2, Y3, Y2
-	VMOVUPD      cF64_4086300000000000<>+0(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VMULPD       cF64_3ff71547652b82fe<>+0(SB), Y2, Y3
-	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y3, Y2
-	VFNMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y3, Y2
-	VMOVUPD      cF64_3de6124613a86d09<>+0(SB), Y4
-	VFMADD213PD  cF64_3e21eed8eff8d898<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e5ae64567f544e4<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3e927e4fb7789f5c<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ec71de3a556c734<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3efa01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f2a01a01a01a01a<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f56c16c16c16c17<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3f81111111111111<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fa5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fc5555555555555<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3fe0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VFMADD213PD  cF64_3ff0000000000000<>+0(SB), Y2, Y4
-	VMULPD       cF64_3fe0000000000000<>+0(SB), Y3, Y2
-	VROUNDPD     $0x09, Y2, Y2
-	VSUBPD       Y2, Y3, Y3
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       cF64_43380000000003ff<>+0(SB), Y3, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y2
-	VMASKMOVPD   Y2, Y1, (CX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, DX
-	SUBQ         $0x00000004, AX
-	JG           restLoop215
-
-done216:
-	VZEROUPPER
-	RET
-
-// func normalsF64(blocks uintptr, sigma float64, dst *float64, words *uint64)
+// func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·normalsF64(SB), NOSPLIT, $0-32
+TEXT ·normalsF32(SB), NOSPLIT, $0-32
 	MOVQ         blocks+0(FP), AX
-	VBROADCASTSD sigma+8(FP), Y0
+	VBROADCASTSS sigma+8(FP), Y0
 	MOVQ         dst+16(FP), CX
 	MOVQ         words+24(FP), DX
 
 loop:
-	VMOVUPD     (DX), Y1
-	VMOVUPD     32(DX), Y2
-	VPSRLQ      $0x0c, Y1, Y1
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y1, Y1
-	VSUBPD      cF64_3fefffffffffffff<>+0(SB), Y1, Y1
-	VPSRLQ      $0x0c, Y2, Y3
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y3, Y3
-	VSUBPD      cF64_3ff8000000000000<>+0(SB), Y3, Y3
-	VMULPD      cF64_3ff921fb54442d18<>+0(SB), Y3, Y3
-	VPSRLQ      $0x34, Y1, Y4
-	VORPD       cF64_4330000000000000<>+0(SB), Y4, Y4
-	VSUBPD      cF64_43300000000003ff<>+0(SB), Y4, Y4
-	VANDPD      cF64_000fffffffffffff<>+0(SB), Y1, Y1
-	VORPD       cF64_3ff0000000000000<>+0(SB), Y1, Y1
-	VCMPPD      $0x0e, cF64_3ff6a09e667f3bcd<>+0(SB), Y1, Y5
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y1, Y6
-	VANDPD      Y5, Y6, Y6
-	VSUBPD      Y6, Y1, Y1
-	VANDPD      cF64_3ff0000000000000<>+0(SB), Y5, Y5
-	VADDPD      Y5, Y4, Y4
-	VSUBPD      cF64_3ff0000000000000<>+0(SB), Y1, Y1
-	VADDPD      cF64_4000000000000000<>+0(SB), Y1, Y5
-	VDIVPD      Y5, Y1, Y5
-	VMULPD      Y5, Y5, Y6
-	VMULPD      cF64_3fe0000000000000<>+0(SB), Y1, Y7
-	VMULPD      Y1, Y7, Y7
-	VMOVUPD     cF64_3fb642c8590b2164<>+0(SB), Y8
-	VFMADD213PD cF64_3fb8618618618618<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fbaf286bca1af28<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fbe1e1e1e1e1e1e<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc1111111111111<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc3b13b13b13b14<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fc745d1745d1746<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fcc71c71c71c71c<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fd2492492492492<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fd999999999999a<>+0(SB), Y6, Y8
-	VFMADD213PD cF64_3fe5555555555555<>+0(SB), Y6, Y8
-	VFMADD213PD Y7, Y6, Y8
-	VMULPD      Y5, Y8, Y8
-	VFMADD231PD cF64_3c7abc9e3b39803f<>+0(SB), Y4, Y8
-	VSUBPD      Y8, Y7, Y7
-	VSUBPD      Y7, Y1, Y1
-	VFMADD231PD cF64_3fe62e42fefa39ef<>+0(SB), Y4, Y1
-	VMULPD      cF64_c000000000000000<>+0(SB), Y1, Y1
-	VSQRTPD     Y1, Y1
-	VMULPD      Y0, Y1, Y1
-	VMULPD      Y3, Y3, Y4
-	VMOVUPD     cF64_3ce952c77030ad4a<>+0(SB), Y5
-	VFMADD213PD cF64_bd6ae7f3e733b81f<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_3de6124613a86d09<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_be5ae64567f544e4<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_3ec71de3a556c734<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_bf2a01a01a01a01a<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_3f81111111111111<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_bfc5555555555555<>+0(SB), Y4, Y5
-	VFMADD213PD cF64_3ff0000000000000<>+0(SB), Y4, Y5
-	VMULPD      Y3, Y5, Y5
-	VMOVUPD     cF64_3d2ae7f3e733b81f<>+0(SB), Y3
-	VFMADD213PD cF64_bda93974a8c07c9d<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_3e21eed8eff8d898<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_be927e4fb7789f5c<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_3efa01a01a01a01a<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_bf56c16c16c16c17<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_3fa5555555555555<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_bfe0000000000000<>+0(SB), Y4, Y3
-	VFMADD213PD cF64_3ff0000000000000<>+0(SB), Y4, Y3
-	VPSLLQ      $0x3f, Y2, Y4
-	VPSLLQ      $0x3e, Y2, Y2
-	VANDPD      cF64_8000000000000000<>+0(SB), Y2, Y2
-	VXORPD      Y2, Y1, Y1
-	VBLENDVPD   Y4, Y5, Y3, Y2
-	VBLENDVPD   Y4, Y3, Y5, Y3
-	VMULPD      Y1, Y2, Y2
-	VMULPD      Y1, Y3, Y3
-	VMOVUPD     Y2, (CX)
-	VMOVUPD     Y3, 32(CX)
+	VMOVUPS     (DX), Y1
+	VMOVUPS     32(DX), Y2
+	VPSRLD      $0x01, Y1, Y1
+	VCVTDQ2PS   Y1, Y1
+	VADDPS      cF32_3f000000<>+0(SB), Y1, Y1
+	VMULPS      cF32_30000000<>+0(SB), Y1, Y1
+	VPSRAD      $0x08, Y2, Y3
+	VCVTDQ2PS   Y3, Y3
+	VADDPS      cF32_3f000000<>+0(SB), Y3, Y3
+	VMULPS      cF32_33c90fdb<>+0(SB), Y3, Y3
+	VPSRLD      $0x17, Y1, Y4
+	VORPS       cF32_4b000000<>+0(SB), Y4, Y4
+	VSUBPS      cF32_4b00007f<>+0(SB), Y4, Y4
+	VANDPS      cF32_007fffff<>+0(SB), Y1, Y1
+	VORPS       cF32_3f800000<>+0(SB), Y1, Y1
+	VCMPPS      $0x0e, cF32_3fb504f3<>+0(SB), Y1, Y5
+	VMULPS      cF32_3f000000<>+0(SB), Y1, Y6
+	VANDPS      Y5, Y6, Y6
+	VSUBPS      Y6, Y1, Y1
+	VANDPS      cF32_3f800000<>+0(SB), Y5, Y5
+	VADDPS      Y5, Y4, Y4
+	VSUBPS      cF32_3f800000<>+0(SB), Y1, Y1
+	VADDPS      cF32_40000000<>+0(SB), Y1, Y5
+	VDIVPS      Y5, Y1, Y5
+	VMULPS      Y5, Y5, Y6
+	VMULPS      cF32_3f000000<>+0(SB), Y1, Y7
+	VMULPS      Y1, Y7, Y7
+	VMOVUPS     cF32_3e3a2e8c<>+0(SB), Y8
+	VFMADD213PS cF32_3e638e39<>+0(SB), Y6, Y8
+	VFMADD213PS cF32_3e924925<>+0(SB), Y6, Y8
+	VFMADD213PS cF32_3ecccccd<>+0(SB), Y6, Y8
+	VFMADD213PS cF32_3f2aaaab<>+0(SB), Y6, Y8
+	VFMADD213PS Y7, Y6, Y8
+	VMULPS      Y5, Y8, Y8
+	VFMADD231PS cF32_b102e308<>+0(SB), Y4, Y8
+	VSUBPS      Y8, Y7, Y7
+	VSUBPS      Y7, Y1, Y1
+	VFMADD231PS cF32_3f317218<>+0(SB), Y4, Y1
+	VMULPS      cF32_c0000000<>+0(SB), Y1, Y1
+	VSQRTPS     Y1, Y1
+	VMULPS      Y0, Y1, Y1
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     cF32_3638ef1d<>+0(SB), Y5
+	VFMADD213PS cF32_b9500d01<>+0(SB), Y4, Y5
+	VFMADD213PS cF32_3c088889<>+0(SB), Y4, Y5
+	VFMADD213PS cF32_be2aaaab<>+0(SB), Y4, Y5
+	VFMADD213PS cF32_3f800000<>+0(SB), Y4, Y5
+	VMULPS      Y3, Y5, Y5
+	VMOVUPS     cF32_37d00d01<>+0(SB), Y3
+	VFMADD213PS cF32_bab60b61<>+0(SB), Y4, Y3
+	VFMADD213PS cF32_3d2aaaab<>+0(SB), Y4, Y3
+	VFMADD213PS cF32_bf000000<>+0(SB), Y4, Y3
+	VFMADD213PS cF32_3f800000<>+0(SB), Y4, Y3
+	VPSLLD      $0x1f, Y2, Y4
+	VPSLLD      $0x1e, Y2, Y2
+	VANDPS      cF32_80000000<>+0(SB), Y2, Y2
+	VXORPS      Y2, Y1, Y1
+	VBLENDVPS   Y4, Y5, Y3, Y2
+	VBLENDVPS   Y4, Y3, Y5, Y3
+	VMULPS      Y1, Y2, Y2
+	VMULPS      Y1, Y3, Y3
+	VMOVUPS     Y2, (CX)
+	VMOVUPS     Y3, 32(CX)
 	ADDQ        $0x40, CX
 	ADDQ        $0x40, DX
 	DECQ        AX
@@ -12010,86 +9436,182 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA cF64_3fefffffffffffff<>+0(SB)/8, $0x3fefffffffffffff
-DATA cF64_3fefffffffffffff<>+8(SB)/8, $0x3fefffffffffffff
-DATA cF64_3fefffffffffffff<>+16(SB)/8, $0x3fefffffffffffff
-DATA cF64_3fefffffffffffff<>+24(SB)/8, $0x3fefffffffffffff
-GLOBL cF64_3fefffffffffffff<>(SB), RODATA|NOPTR, $32
+DATA cF32_30000000<>+0(SB)/4, $0x30000000
+DATA cF32_30000000<>+4(SB)/4, $0x30000000
+DATA cF32_30000000<>+8(SB)/4, $0x30000000
+DATA cF32_30000000<>+12(SB)/4, $0x30000000
+DATA cF32_30000000<>+16(SB)/4, $0x30000000
+DATA cF32_30000000<>+20(SB)/4, $0x30000000
+DATA cF32_30000000<>+24(SB)/4, $0x30000000
+DATA cF32_30000000<>+28(SB)/4, $0x30000000
+GLOBL cF32_30000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_3ff8000000000000<>+0(SB)/8, $0x3ff8000000000000
-DATA cF64_3ff8000000000000<>+8(SB)/8, $0x3ff8000000000000
-DATA cF64_3ff8000000000000<>+16(SB)/8, $0x3ff8000000000000
-DATA cF64_3ff8000000000000<>+24(SB)/8, $0x3ff8000000000000
-GLOBL cF64_3ff8000000000000<>(SB), RODATA|NOPTR, $32
+DATA cF32_33c90fdb<>+0(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+4(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+8(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+12(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+16(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+20(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+24(SB)/4, $0x33c90fdb
+DATA cF32_33c90fdb<>+28(SB)/4, $0x33c90fdb
+GLOBL cF32_33c90fdb<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_3ff921fb54442d18<>+0(SB)/8, $0x3ff921fb54442d18
-DATA cF64_3ff921fb54442d18<>+8(SB)/8, $0x3ff921fb54442d18
-DATA cF64_3ff921fb54442d18<>+16(SB)/8, $0x3ff921fb54442d18
-DATA cF64_3ff921fb54442d18<>+24(SB)/8, $0x3ff921fb54442d18
-GLOBL cF64_3ff921fb54442d18<>(SB), RODATA|NOPTR, $32
+DATA cF32_4b000000<>+0(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+4(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+8(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+12(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+16(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+20(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+24(SB)/4, $0x4b000000
+DATA cF32_4b000000<>+28(SB)/4, $0x4b000000
+GLOBL cF32_4b000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_c000000000000000<>+0(SB)/8, $0xc000000000000000
-DATA cF64_c000000000000000<>+8(SB)/8, $0xc000000000000000
-DATA cF64_c000000000000000<>+16(SB)/8, $0xc000000000000000
-DATA cF64_c000000000000000<>+24(SB)/8, $0xc000000000000000
-GLOBL cF64_c000000000000000<>(SB), RODATA|NOPTR, $32
+DATA cF32_4b00007f<>+0(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+4(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+8(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+12(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+16(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+20(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+24(SB)/4, $0x4b00007f
+DATA cF32_4b00007f<>+28(SB)/4, $0x4b00007f
+GLOBL cF32_4b00007f<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_3ce952c77030ad4a<>+0(SB)/8, $0x3ce952c77030ad4a
-DATA cF64_3ce952c77030ad4a<>+8(SB)/8, $0x3ce952c77030ad4a
-DATA cF64_3ce952c77030ad4a<>+16(SB)/8, $0x3ce952c77030ad4a
-DATA cF64_3ce952c77030ad4a<>+24(SB)/8, $0x3ce952c77030ad4a
-GLOBL cF64_3ce952c77030ad4a<>(SB), RODATA|NOPTR, $32
+DATA cF32_007fffff<>+0(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+4(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+8(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+12(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+16(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+20(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+24(SB)/4, $0x007fffff
+DATA cF32_007fffff<>+28(SB)/4, $0x007fffff
+GLOBL cF32_007fffff<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bd6ae7f3e733b81f<>+0(SB)/8, $0xbd6ae7f3e733b81f
-DATA cF64_bd6ae7f3e733b81f<>+8(SB)/8, $0xbd6ae7f3e733b81f
-DATA cF64_bd6ae7f3e733b81f<>+16(SB)/8, $0xbd6ae7f3e733b81f
-DATA cF64_bd6ae7f3e733b81f<>+24(SB)/8, $0xbd6ae7f3e733b81f
-GLOBL cF64_bd6ae7f3e733b81f<>(SB), RODATA|NOPTR, $32
+DATA cF32_3fb504f3<>+0(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+4(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+8(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+12(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+16(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+20(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+24(SB)/4, $0x3fb504f3
+DATA cF32_3fb504f3<>+28(SB)/4, $0x3fb504f3
+GLOBL cF32_3fb504f3<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_be5ae64567f544e4<>+0(SB)/8, $0xbe5ae64567f544e4
-DATA cF64_be5ae64567f544e4<>+8(SB)/8, $0xbe5ae64567f544e4
-DATA cF64_be5ae64567f544e4<>+16(SB)/8, $0xbe5ae64567f544e4
-DATA cF64_be5ae64567f544e4<>+24(SB)/8, $0xbe5ae64567f544e4
-GLOBL cF64_be5ae64567f544e4<>(SB), RODATA|NOPTR, $32
+DATA cF32_3e3a2e8c<>+0(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+4(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+8(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+12(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+16(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+20(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+24(SB)/4, $0x3e3a2e8c
+DATA cF32_3e3a2e8c<>+28(SB)/4, $0x3e3a2e8c
+GLOBL cF32_3e3a2e8c<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bf2a01a01a01a01a<>+0(SB)/8, $0xbf2a01a01a01a01a
-DATA cF64_bf2a01a01a01a01a<>+8(SB)/8, $0xbf2a01a01a01a01a
-DATA cF64_bf2a01a01a01a01a<>+16(SB)/8, $0xbf2a01a01a01a01a
-DATA cF64_bf2a01a01a01a01a<>+24(SB)/8, $0xbf2a01a01a01a01a
-GLOBL cF64_bf2a01a01a01a01a<>(SB), RODATA|NOPTR, $32
+DATA cF32_3e638e39<>+0(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+4(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+8(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+12(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+16(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+20(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+24(SB)/4, $0x3e638e39
+DATA cF32_3e638e39<>+28(SB)/4, $0x3e638e39
+GLOBL cF32_3e638e39<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bfc5555555555555<>+0(SB)/8, $0xbfc5555555555555
-DATA cF64_bfc5555555555555<>+8(SB)/8, $0xbfc5555555555555
-DATA cF64_bfc5555555555555<>+16(SB)/8, $0xbfc5555555555555
-DATA cF64_bfc5555555555555<>+24(SB)/8, $0xbfc5555555555555
-GLOBL cF64_bfc5555555555555<>(SB), RODATA|NOPTR, $32
+DATA cF32_3e924925<>+0(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+4(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+8(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+12(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+16(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+20(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+24(SB)/4, $0x3e924925
+DATA cF32_3e924925<>+28(SB)/4, $0x3e924925
+GLOBL cF32_3e924925<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_3d2ae7f3e733b81f<>+0(SB)/8, $0x3d2ae7f3e733b81f
-DATA cF64_3d2ae7f3e733b81f<>+8(SB)/8, $0x3d2ae7f3e733b81f
-DATA cF64_3d2ae7f3e733b81f<>+16(SB)/8, $0x3d2ae7f3e733b81f
-DATA cF64_3d2ae7f3e733b81f<>+24(SB)/8, $0x3d2ae7f3e733b81f
-GLOBL cF64_3d2ae7f3e733b81f<>(SB), RODATA|NOPTR, $32
+DATA cF32_3ecccccd<>+0(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+4(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+8(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+12(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+16(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+20(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+24(SB)/4, $0x3ecccccd
+DATA cF32_3ecccccd<>+28(SB)/4, $0x3ecccccd
+GLOBL cF32_3ecccccd<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bda93974a8c07c9d<>+0(SB)/8, $0xbda93974a8c07c9d
-DATA cF64_bda93974a8c07c9d<>+8(SB)/8, $0xbda93974a8c07c9d
-DATA cF64_bda93974a8c07c9d<>+16(SB)/8, $0xbda93974a8c07c9d
-DATA cF64_bda93974a8c07c9d<>+24(SB)/8, $0xbda93974a8c07c9d
-GLOBL cF64_bda93974a8c07c9d<>(SB), RODATA|NOPTR, $32
+DATA cF32_3f2aaaab<>+0(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+4(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+8(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+12(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+16(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+20(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+24(SB)/4, $0x3f2aaaab
+DATA cF32_3f2aaaab<>+28(SB)/4, $0x3f2aaaab
+GLOBL cF32_3f2aaaab<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_be927e4fb7789f5c<>+0(SB)/8, $0xbe927e4fb7789f5c
-DATA cF64_be927e4fb7789f5c<>+8(SB)/8, $0xbe927e4fb7789f5c
-DATA cF64_be927e4fb7789f5c<>+16(SB)/8, $0xbe927e4fb7789f5c
-DATA cF64_be927e4fb7789f5c<>+24(SB)/8, $0xbe927e4fb7789f5c
-GLOBL cF64_be927e4fb7789f5c<>(SB), RODATA|NOPTR, $32
+DATA cF32_c0000000<>+0(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+4(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+8(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+12(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+16(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+20(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+24(SB)/4, $0xc0000000
+DATA cF32_c0000000<>+28(SB)/4, $0xc0000000
+GLOBL cF32_c0000000<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bf56c16c16c16c17<>+0(SB)/8, $0xbf56c16c16c16c17
-DATA cF64_bf56c16c16c16c17<>+8(SB)/8, $0xbf56c16c16c16c17
-DATA cF64_bf56c16c16c16c17<>+16(SB)/8, $0xbf56c16c16c16c17
-DATA cF64_bf56c16c16c16c17<>+24(SB)/8, $0xbf56c16c16c16c17
-GLOBL cF64_bf56c16c16c16c17<>(SB), RODATA|NOPTR, $32
+DATA cF32_3638ef1d<>+0(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+4(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+8(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+12(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+16(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+20(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+24(SB)/4, $0x3638ef1d
+DATA cF32_3638ef1d<>+28(SB)/4, $0x3638ef1d
+GLOBL cF32_3638ef1d<>(SB), RODATA|NOPTR, $32
 
-DATA cF64_bfe0000000000000<>+0(SB)/8, $0xbfe0000000000000
-DATA cF64_bfe0000000000000<>+8(SB)/8, $0xbfe0000000000000
-DATA cF64_bfe0000000000000<>+16(SB)/8, $0xbfe0000000000000
-DATA cF64_bfe0000000000000<>+24(SB)/8, $0xbfe0000000000000
-GLOBL cF64_bfe0000000000000<>(SB), RODATA|NOPTR, $32
+DATA cF32_b9500d01<>+0(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+4(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+8(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+12(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+16(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+20(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+24(SB)/4, $0xb9500d01
+DATA cF32_b9500d01<>+28(SB)/4, $0xb9500d01
+GLOBL cF32_b9500d01<>(SB), RODATA|NOPTR, $32
+
+DATA cF32_be2aaaab<>+0(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+4(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+8(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+12(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+16(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+20(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+24(SB)/4, $0xbe2aaaab
+DATA cF32_be2aaaab<>+28(SB)/4, $0xbe2aaaab
+GLOBL cF32_be2aaaab<>(SB), RODATA|NOPTR, $32
+
+DATA cF32_37d00d01<>+0(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+4(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+8(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+12(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+16(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+20(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+24(SB)/4, $0x37d00d01
+DATA cF32_37d00d01<>+28(SB)/4, $0x37d00d01
+GLOBL cF32_37d00d01<>(SB), RODATA|NOPTR, $32
+
+DATA cF32_bab60b61<>+0(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+4(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+8(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+12(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+16(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+20(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+24(SB)/4, $0xbab60b61
+DATA cF32_bab60b61<>+28(SB)/4, $0xbab60b61
+GLOBL cF32_bab60b61<>(SB), RODATA|NOPTR, $32
+
+DATA cF32_bf000000<>+0(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+4(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+8(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+12(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+16(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+20(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+24(SB)/4, $0xbf000000
+DATA cF32_bf000000<>+28(SB)/4, $0xbf000000
+GLOBL cF32_bf000000<>(SB), RODATA|NOPTR, $32

@@ -218,7 +218,6 @@ func benchmarkVector[F Float](b *testing.B) {
 		run  func()
 	}{
 		{"Axpy", func() { Axpy(1e-9, x, y) }},
-		{"Add", func() { Add(dst, x, y) }},
 		{"Relu", func() { Relu(dst, x) }},
 		{"ReluGrad", func() { ReluGrad(dst, x, y) }},
 		{"Dot", func() { Dot(x, y) }},
@@ -226,14 +225,8 @@ func benchmarkVector[F Float](b *testing.B) {
 		{"AddToRows32", func() { AddToRows(dst, x[:32]) }},
 		{"SumRows32", func() { SumRows(dst[:32], x) }},
 		{"Transpose", func() { Transpose(dst, x, 128, 128) }},
-		{"Exp", func() { Exp(dst, x) }},
-		{"Log", func() { Log(dst, x) }},
 		{"Tanh", func() { Tanh(dst, x) }},
 		{"Sigmoid", func() { Sigmoid(dst, x) }},
-		{"Gelu", func() { Gelu(dst, x) }},
-		{"GeluGrad", func() { GeluGrad(dst, x, y) }},
-		{"SoftmaxRows128", func() { SoftmaxRows(dst, x, 128) }},
-		{"SoftmaxRows10", func() { SoftmaxRows(dst[:16380], x[:16380], 10) }},
 	} {
 		b.Run(s.name, func(b *testing.B) { measureValues(b, n, s.run) })
 	}
@@ -258,10 +251,9 @@ func BenchmarkNormals(b *testing.B) {
 		})
 	}
 	const part = 1 << 13 // words stay in the cache
-	words32, words64 := make([]uint32, part), make([]uint64, part)
+	words32 := make([]uint32, part)
 	bytes32 := unsafe.Slice((*byte)(unsafe.Pointer(&words32[0])), 4*part)
-	bytes64 := unsafe.Slice((*byte)(unsafe.Pointer(&words64[0])), 8*part)
-	single, double := make([]float32, n), make([]float64, n)
+	single := make([]float32, n)
 	fill32 := func(words func()) func() {
 		return func() {
 			for lo := 0; lo < n; lo += part {
@@ -270,18 +262,7 @@ func BenchmarkNormals(b *testing.B) {
 			}
 		}
 	}
-	fill64 := func(words func()) func() {
-		return func() {
-			for lo := 0; lo < n; lo += part {
-				words()
-				Normals64(double[lo:min(lo+part, n)], 1, words64)
-			}
-		}
-	}
 	stream.XORKeyStream(bytes32, bytes32)
-	stream.XORKeyStream(bytes64, bytes64)
 	run("float32", fill32(func() {}))
-	run("float64", fill64(func() {}))
 	run("float32-aes", fill32(func() { stream.XORKeyStream(bytes32, bytes32) }))
-	run("float64-aes", fill64(func() { stream.XORKeyStream(bytes64, bytes64) }))
 }

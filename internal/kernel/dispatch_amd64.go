@@ -57,17 +57,6 @@ func scale[F Float](dst []F, alpha F, x []F) {
 	}
 }
 
-func add[F Float](dst, x, y []F) {
-	switch {
-	case !vectorised:
-		addTwin(dst, x, y)
-	case isSingle[F]():
-		addF32(uintptr(len(dst)), f32(dst), f32(x), f32(y))
-	default:
-		addF64(uintptr(len(dst)), f64(dst), f64(x), f64(y))
-	}
-}
-
 func sub[F Float](dst, x, y []F) {
 	switch {
 	case !vectorised:
@@ -76,17 +65,6 @@ func sub[F Float](dst, x, y []F) {
 		subF32(uintptr(len(dst)), f32(dst), f32(x), f32(y))
 	default:
 		subF64(uintptr(len(dst)), f64(dst), f64(x), f64(y))
-	}
-}
-
-func mul[F Float](dst, x, y []F) {
-	switch {
-	case !vectorised:
-		mulTwin(dst, x, y)
-	case isSingle[F]():
-		mulF32(uintptr(len(dst)), f32(dst), f32(x), f32(y))
-	default:
-		mulF64(uintptr(len(dst)), f64(dst), f64(x), f64(y))
 	}
 }
 
@@ -134,16 +112,6 @@ func maxPoolGradPair[F Float](left, y, a, b, da, db []F) {
 	}
 }
 
-func sum[F Float](x []F) float64 {
-	if !vectorised {
-		return sumTwin(x)
-	}
-	if isSingle[F]() {
-		return sumF32(uintptr(len(x)), f32(x))
-	}
-	return sumF64(uintptr(len(x)), f64(x))
-}
-
 func dot[F Float](x, y []F) float64 {
 	if !vectorised {
 		return dotTwin(x, y)
@@ -172,16 +140,6 @@ func squaredDistance[F Float](x, y []F) float64 {
 		return squaredDistanceF32(uintptr(len(x)), f32(x), f32(y))
 	}
 	return squaredDistanceF64(uintptr(len(x)), f64(x), f64(y))
-}
-
-func largest[F Float](x []F) F {
-	if !vectorised {
-		return largestTwin(x)
-	}
-	if isSingle[F]() {
-		return F(largestF32(uintptr(len(x)), f32(x)))
-	}
-	return F(largestF64(uintptr(len(x)), f64(x)))
 }
 
 func relu[F Float](dst, x []F) {
@@ -250,50 +208,6 @@ func tanhGrad[F Float](dst, y, dy []F) {
 	}
 }
 
-func geluGrad[F Float](dst, x, dy []F) {
-	switch {
-	case !vectorised:
-		geluGradTwin(dst, x, dy)
-	case isSingle[F]():
-		geluGradF32(uintptr(len(dst)), f32(dst), f32(x), f32(dy))
-	default:
-		geluGradF64(uintptr(len(dst)), f64(dst), f64(x), f64(dy))
-	}
-}
-
-func exp[F Float](dst, x []F) {
-	switch {
-	case !vectorised:
-		expTwin(dst, x)
-	case isSingle[F]():
-		expF32(uintptr(len(x)), f32(dst), f32(x))
-	default:
-		expF64(uintptr(len(x)), f64(dst), f64(x))
-	}
-}
-
-func expMinus[F Float](dst []F, shift F, x []F) {
-	switch {
-	case !vectorised:
-		expMinusTwin(dst, shift, x)
-	case isSingle[F]():
-		expMinusF32(uintptr(len(x)), float32(shift), f32(dst), f32(x))
-	default:
-		expMinusF64(uintptr(len(x)), float64(shift), f64(dst), f64(x))
-	}
-}
-
-func log[F Float](dst, x []F) {
-	switch {
-	case !vectorised:
-		logTwin(dst, x)
-	case isSingle[F]():
-		logF32(uintptr(len(x)), f32(dst), f32(x))
-	default:
-		logF64(uintptr(len(x)), f64(dst), f64(x))
-	}
-}
-
 func tanh[F Float](dst, x []F) {
 	switch {
 	case !vectorised:
@@ -313,16 +227,5 @@ func sigmoid[F Float](dst, x []F) {
 		sigmoidF32(uintptr(len(x)), f32(dst), f32(x))
 	default:
 		sigmoidF64(uintptr(len(x)), f64(dst), f64(x))
-	}
-}
-
-func gelu[F Float](dst, x []F) {
-	switch {
-	case !vectorised:
-		geluTwin(dst, x)
-	case isSingle[F]():
-		geluF32(uintptr(len(x)), f32(dst), f32(x))
-	default:
-		geluF64(uintptr(len(x)), f64(dst), f64(x))
 	}
 }

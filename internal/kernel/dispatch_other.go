@@ -9,11 +9,7 @@ func axpy[F Float](alpha F, x, y []F) { axpyTwin(alpha, x, y) }
 
 func scale[F Float](dst []F, alpha F, x []F) { scaleTwin(dst, alpha, x) }
 
-func add[F Float](dst, x, y []F) { addTwin(dst, x, y) }
-
 func sub[F Float](dst, x, y []F) { subTwin(dst, x, y) }
-
-func mul[F Float](dst, x, y []F) { mulTwin(dst, x, y) }
 
 func maximum[F Float](dst, x, y []F) { maximumTwin(dst, x, y) }
 
@@ -23,15 +19,11 @@ func maximum4[F Float](dst, a, b, c, d []F) { maximum4Twin(dst, a, b, c, d) }
 
 func maxPoolGradPair[F Float](left, y, a, b, da, db []F) { maxPoolGradPairTwin(left, y, a, b, da, db) }
 
-func sum[F Float](x []F) float64 { return sumTwin(x) }
-
 func dot[F Float](x, y []F) float64 { return dotTwin(x, y) }
 
 func squaredNorm[F Float](x []F) float64 { return squaredNormTwin(x) }
 
 func squaredDistance[F Float](x, y []F) float64 { return squaredDistanceTwin(x, y) }
-
-func largest[F Float](x []F) F { return largestTwin(x) }
 
 func relu[F Float](dst, x []F) { reluTwin(dst, x) }
 
@@ -45,19 +37,9 @@ func sigmoidGrad[F Float](dst, y, dy []F) { sigmoidGradTwin(dst, y, dy) }
 
 func tanhGrad[F Float](dst, y, dy []F) { tanhGradTwin(dst, y, dy) }
 
-func geluGrad[F Float](dst, x, dy []F) { geluGradTwin(dst, x, dy) }
-
-func exp[F Float](dst, x []F) { expTwin(dst, x) }
-
-func expMinus[F Float](dst []F, shift F, x []F) { expMinusTwin(dst, shift, x) }
-
-func log[F Float](dst, x []F) { logTwin(dst, x) }
-
 func tanh[F Float](dst, x []F) { tanhTwin(dst, x) }
 
 func sigmoid[F Float](dst, x []F) { sigmoidTwin(dst, x) }
-
-func gelu[F Float](dst, x []F) { geluTwin(dst, x) }
 
 func addToRows[F Float](x, bias []F) { addToRowsTwin(x, bias) }
 
@@ -66,8 +48,6 @@ func addToRowsRelu[F Float](x, bias []F) { addToRowsReluTwin(x, bias) }
 func sumRows[F Float](dst, x []F) { sumRowsTwin(dst, x) }
 
 func normals32(dst []float32, sigma float32, words []uint32) { normals32Twin(dst, sigma, words) }
-
-func normals64(dst []float64, sigma float64, words []uint64) { normals64Twin(dst, sigma, words) }
 
 func tile[F Float](w *tileWork[F]) { tileTwin(w) }
 

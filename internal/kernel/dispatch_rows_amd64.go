@@ -99,11 +99,3 @@ func normals32(dst []float32, sigma float32, words []uint32) {
 	}
 	normalsF32(uintptr(len(dst)/normalBlock32), sigma, &dst[0], &words[0])
 }
-
-func normals64(dst []float64, sigma float64, words []uint64) {
-	if !vectorised || len(dst) == 0 {
-		normals64Twin(dst, sigma, words)
-		return
-	}
-	normalsF64(uintptr(len(dst)/normalBlock64), sigma, &dst[0], &words[0])
-}

@@ -24,24 +24,13 @@ func constantly(bound float64) func(float64) float64 {
 	return func(float64) float64 { return bound }
 }
 
-func geluError(x float64) float64 {
-	return 8 + 4*math.Abs(geluScale*(x+geluCubic*x*x*x))
-}
-
 func functions[F Float]() []accuracy[F] {
 	inf, nan := math.Inf(1), math.NaN()
 	return []accuracy[F]{
-		{"Exp", Exp[F], bigExp, math.Exp, constantly(2), map[float64]float64{inf: inf, -inf: 0, nan: nan, 1e6: inf, -1e6: 0}},
-		{"Log", Log[F], bigLog, math.Log, constantly(2), map[float64]float64{inf: inf, -inf: nan, nan: nan, 0: -inf, -1: nan, -1e-40: nan, 1: 0}},
 		{"Tanh", Tanh[F], bigTanh, math.Tanh, constantly(4), map[float64]float64{inf: 1, -inf: -1, nan: nan, 1e6: 1, -1e6: -1, 0: 0}},
 		{"Sigmoid", Sigmoid[F], bigSigmoid, func(x float64) float64 {
-			_, s := sigmoidParts(x)
-			return s
+			return 1 / (1 + math.Exp(-x))
 		}, constantly(3), map[float64]float64{inf: 1, -inf: 0, nan: nan, 1e6: 1, -1e6: 0, 0: 0.5}},
-		{"Gelu", Gelu[F], bigGelu, func(x float64) float64 {
-			_, s := sigmoidParts(geluScale * (x + geluCubic*x*x*x))
-			return x * s
-		}, geluError, map[float64]float64{inf: inf, -inf: 0, nan: nan, 1e30: float64(F(1e30)), -1e30: 0, 0: 0}},
 	}
 }
 
@@ -72,15 +61,9 @@ func arguments[F Float](n int, seed uint64) []F {
 	return x
 }
 
-func inDomain(name string, x float64) bool {
+func inDomain(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
-	}
-	switch name {
-	case "Log":
-		return x > 0
-	case "Gelu":
-		return math.Abs(x) < 1e10
 	}
 	return math.Abs(x) < 4000
 }
@@ -105,13 +88,9 @@ func testFunctionsAreAccurate[F Float](t *testing.T) {
 				} else {
 					f.run(y, x)
 				}
-				slack := 1.0
-				if f.name == "Exp" && !isSingle[F]() && (set == "twin" || set == "purego") {
-					slack = 1.5 // math.Exp itself
-				}
 				worst, where := 0.0, F(0)
 				for i, v := range x {
-					if !inDomain(f.name, float64(v)) {
+					if !inDomain(float64(v)) {
 						continue
 					}
 					if e := ulps(y[i], f.exact(bigFloat(float64(v)))) / f.bound(float64(v)); e > worst {
@@ -119,7 +98,7 @@ func testFunctionsAreAccurate[F Float](t *testing.T) {
 					}
 				}
 				t.Logf("worst error %.3f of the bound, at %v", worst, where)
-				if worst > slack {
+				if worst > 1 {
 					t.Errorf("error %.3f of the bound at %v", worst, where)
 				}
 				for v, want := range f.odd {
@@ -158,7 +137,7 @@ func TestFunctionsOverAllFloat32(t *testing.T) {
 		}
 		for bits := uint64(0); bits < 1<<32; bits += step {
 			v := math.Float32frombits(uint32(bits))
-			if !inDomain(f.name, float64(v)) {
+			if !inDomain(float64(v)) {
 				continue
 			}
 			if x = append(x, v); len(x) == block {
@@ -215,107 +194,5 @@ func testFunctionsAnyLength[F Float](t *testing.T) {
 				a.done(t)
 			})
 		})
-	}
-}
-
-func TestGeluGrad(t *testing.T) {
-	t.Run("float32", testGeluGrad[float32])
-	t.Run("float64", testGeluGrad[float64])
-}
-
-func testGeluGrad[F Float](t *testing.T) {
-	var a arena[F]
-	check(t, func(t *rapid.T) {
-		defer a.reset()
-		n := rapid.IntRange(0, 20).Draw(t, "n")
-		r := source(t)
-		x, dy, dst := a.normal(r, n), a.normal(r, n), a.make(n)
-		for i := range x {
-			x[i] *= 4
-		}
-		GeluGrad(dst, x, dy)
-		for i, v := range x {
-			want := bigGeluGrad(bigFloat(float64(v)))
-			want.Mul(want, bigFloat(float64(dy[i])))
-			w, _ := want.Float64()
-			// The two terms may cancel: the error is absolute, relative to dy.
-			if math.Abs(float64(dst[i])-w) > 16*epsilon[F]()*math.Abs(float64(dy[i])) {
-				t.Fatalf("at %v: %v, want %v", v, dst[i], w)
-			}
-		}
-		a.done(t)
-	})
-	inf := F(math.Inf(1))
-	x, dy, dst := []F{inf, -inf, F(math.NaN()), 100, -100}, []F{2, 2, 2, 2, 2}, make([]F, 5)
-	GeluGrad(dst, x, dy)
-	for i, want := range []F{2, 0, F(math.NaN()), 2, 0} {
-		if !same(dst[i], want) {
-			t.Errorf("the derivative at %v is %v, want %v", x[i], dst[i]/2, want/2)
-		}
-	}
-}
-
-func TestSoftmaxRows(t *testing.T) {
-	t.Run("float32", testSoftmaxRows[float32])
-	t.Run("float64", testSoftmaxRows[float64])
-}
-
-func testSoftmaxRows[F Float](t *testing.T) {
-	var a arena[F]
-	check(t, func(t *rapid.T) {
-		defer a.reset()
-		cols := max(1, length(t, functionChunk+9))
-		rows := rapid.IntRange(0, 4).Draw(t, "rows")
-		spread := F(rapid.SampledFrom([]float64{1, 30, 1e4}).Draw(t, "spread"))
-		x, dst := a.normal(source(t), rows*cols), a.make(rows*cols)
-		for i := range x {
-			x[i] *= spread
-		}
-		SoftmaxRows(dst, x, cols)
-		scratch := a.make(cols)
-		for lo := 0; lo < len(x); lo += cols {
-			m, total := float64(Max(x[lo:lo+cols])), bigFloat(0)
-			for _, v := range x[lo : lo+cols] {
-				total.Add(total, bigFloat(math.Exp(float64(v)-m)))
-			}
-			sum, _ := total.Float64()
-			for i, v := range x[lo : lo+cols] {
-				d := float64(v) - m
-				want := math.Exp(d) / sum
-				slack := (6-d)*epsilon[F]()*want + math.SmallestNonzeroFloat64
-				if isSingle[F]() {
-					slack += 2 * math.SmallestNonzeroFloat32
-				}
-				if got := float64(dst[lo+i]); !(math.Abs(got-want) <= slack) {
-					t.Fatalf("%d of %d: %v, want %v", i, cols, got, want)
-				}
-			}
-			if got, want := LogSumExp(x[lo:lo+cols], scratch), m+math.Log(sum); math.Abs(got-want) > 10*epsilon[F]()*(1+math.Abs(want)) {
-				t.Fatalf("LogSumExp %v, want %v", got, want)
-			}
-		}
-		a.done(t)
-	})
-	inf, nan := F(math.Inf(1)), F(math.NaN())
-	for _, c := range []struct {
-		row []F
-		sum float64
-		lse float64
-	}{
-		{[]F{-inf, 0, 0}, 1, math.Ln2},
-		{[]F{-inf, -inf}, math.NaN(), math.Inf(-1)},
-		{[]F{inf, 0}, math.NaN(), math.Inf(1)},
-		{[]F{nan, 0}, math.NaN(), math.NaN()},
-		{[]F{nan, inf}, math.NaN(), math.NaN()},
-		{[]F{3}, 1, 3},
-	} {
-		dst := make([]F, len(c.row))
-		SoftmaxRows(dst, c.row, len(c.row))
-		if s := Sum(dst); !same(F(s), F(c.sum)) {
-			t.Errorf("softmax of %v adds up to %v, want %v", c.row, s, c.sum)
-		}
-		if got := LogSumExp(c.row, dst); !same(got, c.lse) && math.Abs(got-c.lse) > 1e-6 {
-			t.Errorf("LogSumExp of %v is %v, want %v", c.row, got, c.lse)
-		}
 	}
 }

@@ -1,7 +1,5 @@
 package kernel
 
-import "fmt"
-
 // Matrix is a view of a slice: element (i, j) is Data[i*RowStride+j*ColStride].
 // Strides are not negative; a zero stride repeats a row or column of a factor.
 type Matrix[F Float] struct {
@@ -18,17 +16,6 @@ func Dense[F Float](data []F, rows, cols int) Matrix[F] {
 // T is the transposed view.
 func (m Matrix[F]) T() Matrix[F] {
 	return Matrix[F]{m.Data, m.Cols, m.Rows, m.ColStride, m.RowStride}
-}
-
-// Block is the view of rows and cols starting at element (i, j).
-func (m Matrix[F]) Block(i, j, rows, cols int) Matrix[F] {
-	if i < 0 || j < 0 || rows < 0 || cols < 0 || i+rows > m.Rows || j+cols > m.Cols {
-		panic(fmt.Sprintf("kernel: Block: %d x %d from (%d, %d) of a matrix of %d x %d", rows, cols, i, j, m.Rows, m.Cols))
-	}
-	if rows == 0 || cols == 0 {
-		return Matrix[F]{nil, rows, cols, m.RowStride, m.ColStride}
-	}
-	return Matrix[F]{m.Data[i*m.RowStride+j*m.ColStride:], rows, cols, m.RowStride, m.ColStride}
 }
 
 // valid: no element lies outside the data.

@@ -5,19 +5,12 @@ import (
 	"math"
 )
 
-// Values that Normals32 and Normals64 make of one block of as many words.
-const (
-	normalBlock32 = 16
-	normalBlock64 = 8
-)
+// normalBlock32 is how many values Normals32 makes of one block of as many words.
+const normalBlock32 = 16
 
 // NormalWords32 is the number of random words that Normals32 needs for n
 // values: n rounded up to whole blocks.
 func NormalWords32(n int) int { return (n + normalBlock32 - 1) / normalBlock32 * normalBlock32 }
-
-// NormalWords64 is the number of random words that Normals64 needs for n
-// values: n rounded up to whole blocks.
-func NormalWords64(n int) int { return (n + normalBlock64 - 1) / normalBlock64 * normalBlock64 }
 
 // Normals32 fills dst with independent normal values of standard deviation
 // sigma, made of uniform random words by the Box-Muller transform. It is a
@@ -37,31 +30,13 @@ func Normals32(dst []float32, sigma float32, words []uint32) {
 	}
 }
 
-// Normals64 fills dst with independent normal values of standard deviation
-// sigma, made of uniform random words by the Box-Muller transform. It is a
-// float sampler with 52 random bits a value and never exceeds 8.6 sigma: for
-// simulation only, never for released noise. The words are read only.
-func Normals64(dst []float64, sigma float64, words []uint64) {
-	checkWords("Normals64", len(words), NormalWords64(len(dst)))
-	whole := len(dst) / normalBlock64 * normalBlock64
-	for lo := 0; lo < whole; lo += functionChunk {
-		hi := min(lo+functionChunk, whole)
-		normals64(dst[lo:hi], sigma, words[lo:hi])
-	}
-	if whole < len(dst) {
-		var block [normalBlock64]float64
-		normals64(block[:], sigma, words[whole:whole+normalBlock64])
-		copy(dst[whole:], block[:])
-	}
-}
-
 func checkWords(function string, got, want int) {
 	if got < want {
 		panic(fmt.Sprintf("kernel: %s: %d random words, want at least %d", function, got, want))
 	}
 }
 
-// The twins read the words of a block as the assembly does: the first half
+// The twin reads the words of a block as the assembly does: the first half
 // gives radii, the second angles; see gen/normal.go.
 
 func normals32Twin(dst []float32, sigma float32, words []uint32) {
@@ -72,18 +47,6 @@ func normals32Twin(dst []float32, sigma float32, words []uint32) {
 			angle := (float32(int32(words[i+half])>>8) + 0.5) * float32(math.Pi/4*0x1p-23)
 			x, y := boxMuller(float64(u), float64(angle), words[i+half])
 			dst[i], dst[i+half] = float32(float64(sigma)*x), float32(float64(sigma)*y)
-		}
-	}
-}
-
-func normals64Twin(dst []float64, sigma float64, words []uint64) {
-	const half = normalBlock64 / 2
-	for lo := 0; lo < len(dst); lo += normalBlock64 {
-		for i := lo; i < lo+half; i++ {
-			u := (float64(words[i]>>12) + 0.5) * 0x1p-52
-			angle := (float64(words[i+half]>>12) + 0.5 - 0x1p51) * (math.Pi / 2 * 0x1p-52)
-			x, y := boxMuller(u, angle, uint32(words[i+half]))
-			dst[i], dst[i+half] = sigma*x, sigma*y
 		}
 	}
 }

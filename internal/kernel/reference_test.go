@@ -43,23 +43,6 @@ func bigExp(x *big.Float) *big.Float {
 	return sum.SetMantExp(sum, int(n))
 }
 
-// bigLog refines math.Log by Halley's step, which triples the digits.
-func bigLog(x *big.Float) *big.Float {
-	m := new(big.Float)
-	e := x.MantExp(m)
-	f, _ := m.Float64()
-	y := bigFloat(math.Log(f))
-	for range 2 {
-		ey := bigExp(y)
-		up, down := new(big.Float).Sub(m, ey), new(big.Float).Add(m, ey)
-		up.Quo(up, down)
-		up.Mul(up, bigFloat(2))
-		y.Add(y, up)
-	}
-	shift := bigFloat(float64(e))
-	return y.Add(y, shift.Mul(shift, bigLn2))
-}
-
 // bigSigmoid is 1/(1+exp(-v)).
 func bigSigmoid(v *big.Float) *big.Float {
 	if v.Cmp(bigFloat(5000)) > 0 {
@@ -86,56 +69,6 @@ func bigTanh(x *big.Float) *big.Float {
 		up.Neg(up)
 	}
 	return up
-}
-
-// bigGeluArgument is 2*sqrt(2/pi)*(x + 0.044715*x^3).
-func bigGeluArgument(x *big.Float) *big.Float {
-	scale := new(big.Float).SetPrec(referenceBits).Quo(bigFloat(2), bigPi)
-	scale.Sqrt(scale)
-	cubic, _, err := big.ParseFloat("0.044715", 10, referenceBits, big.ToNearestEven)
-	if err != nil {
-		panic(err)
-	}
-	v := new(big.Float).SetPrec(referenceBits).Mul(x, x)
-	v.Mul(v, cubic)
-	v.Add(v, bigFloat(1))
-	v.Mul(v, x)
-	v.Mul(v, scale)
-	return v.Mul(v, bigFloat(2))
-}
-
-var bigPi = func() *big.Float { // 80 digits of pi
-	v, _, err := big.ParseFloat("3.1415926535897932384626433832795028841971693993751058209749445923078164062862090", 10, referenceBits, big.ToNearestEven)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}()
-
-func bigGelu(x *big.Float) *big.Float {
-	s := bigSigmoid(bigGeluArgument(x))
-	return s.Mul(s, x)
-}
-
-// bigGeluGrad is s + x*s*(1-s)*d(2u)/dx.
-func bigGeluGrad(x *big.Float) *big.Float {
-	s := bigSigmoid(bigGeluArgument(x))
-	scale := new(big.Float).SetPrec(referenceBits).Quo(bigFloat(2), bigPi)
-	scale.Sqrt(scale)
-	scale.Mul(scale, bigFloat(2))
-	cubic, _, err := big.ParseFloat("0.134145", 10, referenceBits, big.ToNearestEven)
-	if err != nil {
-		panic(err)
-	}
-	slope := new(big.Float).SetPrec(referenceBits).Mul(x, x)
-	slope.Mul(slope, cubic)
-	slope.Add(slope, bigFloat(1))
-	slope.Mul(slope, scale)
-	rest := new(big.Float).SetPrec(referenceBits).Sub(bigFloat(1), s)
-	rest.Mul(rest, s)
-	rest.Mul(rest, slope)
-	rest.Mul(rest, x)
-	return rest.Add(rest, s)
 }
 
 // ulps is the distance of got from the exact value in units of the spacing of

@@ -20,16 +20,6 @@ func Scale[F Float](dst []F, alpha F, x []F) {
 	scale(dst, alpha, x)
 }
 
-// Add writes x+y to dst.
-func Add[F Float](dst, x, y []F) {
-	checkLength("Add", len(x), len(dst))
-	checkLength("Add", len(y), len(dst))
-	for lo := 0; lo < len(dst); lo += chunk {
-		hi := min(lo+chunk, len(dst))
-		add(dst[lo:hi], x[lo:hi], y[lo:hi])
-	}
-}
-
 // Sub writes x-y to dst.
 func Sub[F Float](dst, x, y []F) {
 	checkLength("Sub", len(x), len(dst))
@@ -37,16 +27,6 @@ func Sub[F Float](dst, x, y []F) {
 	for lo := 0; lo < len(dst); lo += chunk {
 		hi := min(lo+chunk, len(dst))
 		sub(dst[lo:hi], x[lo:hi], y[lo:hi])
-	}
-}
-
-// Mul writes x*y to dst, element by element.
-func Mul[F Float](dst, x, y []F) {
-	checkLength("Mul", len(x), len(dst))
-	checkLength("Mul", len(y), len(dst))
-	for lo := 0; lo < len(dst); lo += chunk {
-		hi := min(lo+chunk, len(dst))
-		mul(dst[lo:hi], x[lo:hi], y[lo:hi])
 	}
 }
 
@@ -72,16 +52,6 @@ func Dot[F Float](x, y []F) float64 {
 	return total + dot(x, y)
 }
 
-// Sum is the sum of x, taken in float64.
-func Sum[F Float](x []F) float64 {
-	var total float64
-	for len(x) > chunk {
-		total += sum(x[:chunk])
-		x = x[chunk:]
-	}
-	return total + sum(x)
-}
-
 // SquaredNorm is the sum of x*x, taken in float64: finite for every finite
 // float32 vector, NaN or +Inf if x holds NaN or an infinity.
 func SquaredNorm[F Float](x []F) float64 {
@@ -102,14 +72,4 @@ func SquaredDistance[F Float](x, y []F) float64 {
 		x, y = x[chunk:], y[chunk:]
 	}
 	return total + squaredDistance(x, y)
-}
-
-// Max is the largest value of x. NaNs are passed over; the largest of nothing
-// is -Inf.
-func Max[F Float](x []F) F {
-	largestSoFar := largest(x[:min(chunk, len(x))])
-	for lo := chunk; lo < len(x); lo += chunk {
-		largestSoFar = max(largestSoFar, largest(x[lo:min(lo+chunk, len(x))]))
-	}
-	return largestSoFar
 }

@@ -1,7 +1,5 @@
 package kernel
 
-import "math"
-
 // The twins of the element-wise kernels and of the sums.
 
 func axpyTwin[F Float](alpha F, x, y []F) {
@@ -29,13 +27,6 @@ func subTwin[F Float](dst, x, y []F) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = x[i] - y[i]
-	}
-}
-
-func mulTwin[F Float](dst, x, y []F) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	for i := range dst {
-		dst[i] = x[i] * y[i]
 	}
 }
 
@@ -78,22 +69,6 @@ func maxPoolGradPairTwin[F Float](left, y, a, b, da, db []F) {
 
 // Sums run over four accumulators: one would wait for itself.
 
-func sumTwin[F Float](x []F) float64 {
-	var s [4]float64
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		v := x[i : i+4 : i+4]
-		s[0] += float64(v[0])
-		s[1] += float64(v[1])
-		s[2] += float64(v[2])
-		s[3] += float64(v[3])
-	}
-	for ; i < len(x); i++ {
-		s[0] += float64(x[i])
-	}
-	return s[0] + s[1] + (s[2] + s[3])
-}
-
 func dotTwin[F Float](x, y []F) float64 {
 	var s [4]float64
 	y = y[:len(x)]
@@ -127,14 +102,4 @@ func squaredDistanceTwin[F Float](x, y []F) float64 {
 		s[0] += d * d
 	}
 	return s[0] + s[1]
-}
-
-func largestTwin[F Float](x []F) F {
-	m := F(math.Inf(-1))
-	for _, v := range x {
-		if v > m {
-			m = v
-		}
-	}
-	return m
 }

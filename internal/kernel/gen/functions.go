@@ -142,27 +142,6 @@ func (g *generator) logPositive(p precision, x vec) {
 	g.fma231(p, g.constant(p, high), e, f)
 }
 
-// log replaces x by log(x) for every x: -Inf for 0, NaN below.
-func (g *generator) log(p precision, x vec) {
-	lim := p.limits()
-	original, tiny, shift, scaled := g.YMM(), g.YMM(), g.YMM(), g.YMM()
-	g.move(p, x, original)
-	g.compare(p, less, g.constant(p, lim.smallest), x, tiny)
-	g.mul(p, g.constant(p, math.Ldexp(1, lim.mantissa+1)), x, scaled)
-	g.blend(p, tiny, scaled, x, x)
-	g.and(p, g.constant(p, float64(lim.mantissa+1)*math.Ln2), tiny, shift)
-	g.logPositive(p, x)
-	g.sub(p, shift, x, x)
-	special := g.YMM()
-	g.compare(p, notLess, g.constant(p, math.Inf(1)), original, special)
-	g.blend(p, special, original, x, x) // +Inf and NaN stand for themselves
-	zero := g.zero(p)
-	g.compare(p, equal, zero, original, special)
-	g.blend(p, special, g.constant(p, math.Inf(-1)), x, x)
-	g.compare(p, less, zero, original, special)
-	g.blend(p, special, g.constant(p, math.NaN()), x, x)
-}
-
 // tanh replaces x by tanh(x) = E/(E+2) with E = exp(2|x|)-1, which keeps its
 // precision near 0: E = 2^n*expm1(r) + (2^n-1).
 func (g *generator) tanh(p precision, x vec) {
@@ -187,36 +166,18 @@ func (g *generator) signBit(p precision) operand.Mem {
 	return g.bits(p, uint64(1)<<(8*p.size-1))
 }
 
-// sigmoidParts returns t = exp(-|v|), 1+t, and sigmoid(v) = (v < 0 ? t : 1)/(1+t),
-// which keeps its precision where it is tiny. v is kept.
-func (g *generator) sigmoidParts(p precision, v vec) (t, whole, s vec) {
-	t, whole, s = g.YMM(), g.YMM(), g.YMM()
+// sigmoid is (v < 0 ? t : 1)/(1+t) with t = exp(-|v|), which keeps its precision
+// where it is tiny. v is kept.
+func (g *generator) sigmoid(p precision, v vec) vec {
+	t, whole, s := g.YMM(), g.YMM(), g.YMM()
 	g.or(p, g.signBit(p), v, t)
 	g.exp(p, t)
 	g.add(p, g.constant(p, 1), t, whole)
 	g.move(p, g.constant(p, 1), s)
 	g.blend(p, v, t, s, s)
 	g.div(p, whole, s, s)
-	return t, whole, s
+	return s
 }
-
-// geluArgument is 2u of gelu(x) = x*(1+tanh(u))/2 = x*sigmoid(2u),
-// u = sqrt(2/pi)*(x + 0.044715*x^3) (Hendrycks and Gimpel 2016, section 2).
-const geluCubic = 0.044715
-
-var geluScale = 2 * math.Sqrt(2/math.Pi)
-
-func (g *generator) geluArgument(p precision, x vec) (v, square vec) {
-	v, square = g.YMM(), g.YMM()
-	g.mul(p, x, x, square)
-	g.move(p, g.constant(p, geluScale*geluCubic), v)
-	g.fma213(p, g.constant(p, geluScale), square, v)
-	g.mul(p, x, v, v)
-	return v, square
-}
-
-// geluBound: below -30 gelu is 0, above 30 it is x, in both precisions.
-const geluBound = 30
 
 func (g *generator) functions(p precision) {
 	unary := func(name, doc string, apply func(p precision, x vec)) {
@@ -227,40 +188,8 @@ func (g *generator) functions(p precision) {
 				l.store(x, ptr[0])
 			}})
 	}
-	unary("exp", "writes exp(x).", g.exp)
-	unary("log", "writes log(x).", g.log)
 	unary("tanh", "writes tanh(x).", g.tanh)
 	unary("sigmoid", "writes 1/(1+exp(-x)).", func(p precision, x vec) {
-		_, _, s := g.sigmoidParts(p, x)
-		g.move(p, s, x)
+		g.move(p, g.sigmoid(p, x), x)
 	})
-	unary("gelu", "writes x*sigmoid(2u).", func(p precision, x vec) {
-		g.clampBelow(p, -geluBound, x)
-		v, _ := g.geluArgument(p, x)
-		_, _, s := g.sigmoidParts(p, v)
-		g.mul(p, s, x, x)
-	})
-	g.vectorOp(p, vectorOp{"geluGrad", "writes dy times the derivative of gelu at x.", nil, []string{"dst", "x", "dy"}, 2,
-		func(l lane, _ []vec, ptr []gp) {
-			x := l.load(ptr[1])
-			g.clampBelow(p, -geluBound, x)
-			g.clampAbove(p, geluBound, x)
-			v, square := g.geluArgument(p, x)
-			t, whole, s := g.sigmoidParts(p, v)
-			slope := g.load(p, g.constant(p, 3*geluScale*geluCubic))
-			g.fma213(p, g.constant(p, geluScale), square, slope)
-			g.mul(p, x, slope, slope)
-			g.mul(p, whole, whole, whole)
-			g.div(p, whole, t, t) // s*(1-s)
-			g.fma231(p, slope, t, s)
-			g.mul(p, l.load(ptr[2]), s, s)
-			l.store(s, ptr[0])
-		}})
-	g.vectorOp(p, vectorOp{"expMinus", "writes exp(x-shift).", []string{"shift"}, []string{"dst", "x"}, 2,
-		func(l lane, s []vec, ptr []gp) {
-			x := l.load(ptr[1])
-			g.sub(p, s[0], x, x)
-			g.exp(p, x)
-			l.store(x, ptr[0])
-		}})
 }

@@ -41,8 +41,8 @@ func run(dir string) error {
 			g.reductions(p)
 			g.rows(p)
 			g.functions(p)
-			g.normals(p)
 		}
+		g.normals(single)
 	})
 	if err != nil {
 		return err

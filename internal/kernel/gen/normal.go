@@ -12,8 +12,7 @@ import (
 // the second the angle: its high bits an angle within pi/4 of the x axis, bit 0
 // whether sine and cosine are exchanged, bit 1 the sign of both.
 func (g *generator) normals(p precision) {
-	word := both(p, "uint32", "uint64")
-	g.function("normals"+p.suffix, fmt.Sprintf("func(blocks uintptr, sigma %[1]s, dst *%[1]s, words *%[2]s)", p.goType, word),
+	g.function("normals"+p.suffix, fmt.Sprintf("func(blocks uintptr, sigma %[1]s, dst *%[1]s, words *uint32)", p.goType),
 		fmt.Sprintf("writes blocks of %d normal values.", 2*p.lanes))
 	blocks := g.parameter("blocks")
 	sigma := g.broadcastParameter(p, "sigma")
@@ -24,26 +23,14 @@ func (g *generator) normals(p precision) {
 	g.move(p, operand.Mem{Base: words, Disp: 32}, second)
 
 	radius, angle := first, g.YMM()
-	if p.single {
-		g.VPSRLD(operand.U8(1), first, radius)
-		g.VCVTDQ2PS(radius, radius)
-		g.add(p, g.constant(p, 0.5), radius, radius)
-		g.mul(p, g.constant(p, 0x1p-31), radius, radius)
-		g.VPSRAD(operand.U8(8), second, angle)
-		g.VCVTDQ2PS(angle, angle)
-		g.add(p, g.constant(p, 0.5), angle, angle)
-		g.mul(p, g.constant(p, math.Pi/4*0x1p-23), angle, angle)
-	} else {
-		// The high 52 bits as the fraction of a number in [1, 2), less the
-		// start of the interval and half a step.
-		g.VPSRLQ(operand.U8(12), first, radius)
-		g.or(p, g.constant(p, 1), radius, radius)
-		g.sub(p, g.constant(p, 1-0x1p-53), radius, radius)
-		g.VPSRLQ(operand.U8(12), second, angle)
-		g.or(p, g.constant(p, 1), angle, angle)
-		g.sub(p, g.constant(p, 1.5-0x1p-53), angle, angle)
-		g.mul(p, g.constant(p, math.Pi/2), angle, angle)
-	}
+	g.VPSRLD(operand.U8(1), first, radius)
+	g.VCVTDQ2PS(radius, radius)
+	g.add(p, g.constant(p, 0.5), radius, radius)
+	g.mul(p, g.constant(p, 0x1p-31), radius, radius)
+	g.VPSRAD(operand.U8(8), second, angle)
+	g.VCVTDQ2PS(angle, angle)
+	g.add(p, g.constant(p, 0.5), angle, angle)
+	g.mul(p, g.constant(p, math.Pi/4*0x1p-23), angle, angle)
 	g.logPositive(p, radius)
 	g.mul(p, g.constant(p, -2), radius, radius)
 	g.sqrt(p, radius, radius)
@@ -51,7 +38,7 @@ func (g *generator) normals(p precision) {
 
 	z := g.YMM()
 	g.mul(p, angle, angle, z)
-	terms := both(p, 5, 9)
+	const terms = 5
 	var sines, cosines []float64
 	for k := terms - 1; k >= 0; k-- {
 		sign := 1 - 2*float64(k%2)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/mmcloughlin/avo/operand"
@@ -52,21 +51,12 @@ func (g *generator) elementWise(p precision) {
 			g.mul(p, s[0], x, x)
 			l.store(x, ptr[0])
 		}})
-	for _, binary := range []struct {
-		name, doc   string
-		instruction func(p precision, b, a, dst op)
-	}{
-		{"add", "writes x+y.", g.add},
-		{"sub", "writes x-y.", g.sub},
-		{"mul", "writes x*y.", g.mul},
-	} {
-		g.vectorOp(p, vectorOp{binary.name, binary.doc, nil, []string{"dst", "x", "y"}, 4,
-			func(l lane, _ []vec, ptr []gp) {
-				x := l.load(ptr[1])
-				binary.instruction(p, l.load(ptr[2]), x, x)
-				l.store(x, ptr[0])
-			}})
-	}
+	g.vectorOp(p, vectorOp{"sub", "writes x-y.", nil, []string{"dst", "x", "y"}, 4,
+		func(l lane, _ []vec, ptr []gp) {
+			x := l.load(ptr[1])
+			g.sub(p, l.load(ptr[2]), x, x)
+			l.store(x, ptr[0])
+		}})
 	g.vectorOp(p, vectorOp{"maximum", "writes the larger of x and y, or a NaN of either.", nil, []string{"dst", "x", "y"}, 2,
 		func(l lane, _ []vec, ptr []gp) {
 			x, y := l.load(ptr[1]), l.load(ptr[2])
@@ -183,15 +173,13 @@ func (l lane) wide(pointer gp) []vec {
 	return []vec{low, high}
 }
 
-// reductions emits sums in float64 accumulators, whatever the values are, and
-// the maximum.
+// reductions emits sums in float64 accumulators, whatever the values are.
 func (g *generator) reductions(p precision) {
 	for _, r := range []struct {
 		name, doc string
 		pointers  []string
 		term      func(acc vec, x []vec) // adds one vector's terms
 	}{
-		{"sum", "adds up x.", []string{"x"}, func(acc vec, x []vec) { g.VADDPD(x[0], acc, acc) }},
 		{"squaredNorm", "adds up x*x.", []string{"x"}, func(acc vec, x []vec) { g.VFMADD231PD(x[0], x[0], acc) }},
 		{"dot", "adds up x*y.", []string{"x", "y"}, func(acc vec, x []vec) { g.VFMADD231PD(x[0], x[1], acc) }},
 		{"squaredDistance", "adds up (x-y)*(x-y).", []string{"x", "y"}, func(acc vec, x []vec) {
@@ -230,33 +218,6 @@ func (g *generator) reductions(p precision) {
 		g.Store(acc[0].AsX(), g.ReturnIndex(0))
 		g.RET()
 	}
-
-	g.function("largest"+p.suffix, fmt.Sprintf("func(n uintptr, x *%[1]s) %[1]s", p.goType), "is the largest value; NaNs are passed over.")
-	n, x := g.parameter("n"), g.parameter("x")
-	lowest := g.constant(p, math.Inf(-1))
-	acc := []vec{g.load(p, lowest), g.load(p, lowest)}
-	g.forEach(p, 2, n, []gp{x}, func(l lane) {
-		v := l.load(x)
-		if l.masked {
-			none := g.load(p, lowest)
-			g.blend(p, l.mask, v, none, v)
-		}
-		g.max(p, acc[l.index], v, acc[l.index])
-	})
-	g.max(p, acc[1], acc[0], acc[0])
-	if p.single {
-		g.foldHalves(acc[0], g.VMAXPS)
-		swapped := g.XMM()
-		g.VPERMILPS(operand.U8(0b10110001), acc[0].AsX(), swapped)
-		g.VMAXPS(swapped, acc[0].AsX(), acc[0].AsX())
-		g.VPERMILPS(operand.U8(0b01001110), acc[0].AsX(), swapped)
-		g.VMAXPS(swapped, acc[0].AsX(), acc[0].AsX())
-	} else {
-		g.reduce(acc[:1], g.VMAXPD)
-	}
-	g.VZEROUPPER()
-	g.Store(acc[0].AsX(), g.ReturnIndex(0))
-	g.RET()
 }
 
 // foldHalves combines the upper half of v into its lower.
