@@ -17,12 +17,11 @@ import (
 // Victim is a client at the attacker's best: one example, one step of gradient
 // descent (thesis 001, section 2.5.1).
 type Victim struct {
-	network Network
-	net     *model.Network[float64]
-	engine  *model.Engine[float64]
-	loss    string
-	theta   []float64
-	step    float64
+	net    *model.Network[float64]
+	engine *model.Engine[float64]
+	loss   string
+	theta  []float64
+	step   float64
 }
 
 // NewVictim makes a client whose parameters are drawn from the seed. The loss is
@@ -43,7 +42,7 @@ func NewVictim(n Network, loss string, step float64, seed uint64) (*Victim, erro
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	v := &Victim{network: n, net: net, engine: engine, loss: loss, step: step, theta: make([]float64, net.Parameters())}
+	v := &Victim{net: net, engine: engine, loss: loss, step: step, theta: make([]float64, net.Parameters())}
 	family := rng.NewFamily(seed, "audit: parameters of the victim")
 	n.initialise(net, v.theta, family.Stream(0, 0))
 	return v, nil
