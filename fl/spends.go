@@ -73,11 +73,6 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 	if all.Unit == event.UnitExample && run.Algorithm.Selection.Rule == "best" && run.Algorithm.Hypotheses > 1 {
 		list = append(list, "group membership: participants choose their cluster by their examples, and nobody pays for it (algorithm.selection.rule best)")
 	}
-	if kind, err := methodOf(run); err == nil && run.Privacy.Protects == "client" {
-		if o, err := outlineOf(kind, run); err == nil && o.Personal {
-			list = append(list, ownModels)
-		}
-	}
 	if run.Privacy.Protects == "client" {
 		list = append(list, "single updates, from the server: it sees them before the noise is added")
 		if k, err := methodOf(run); err == nil {

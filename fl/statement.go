@@ -88,9 +88,6 @@ func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
 // ownModels is what noise on updates leaves out.
 const ownModels = "participants' own models: they are trained without noise, and what they reveal to whoever sees them or their predictions is not covered"
 
-// ownModels is what protections of releases leave out.
-const ownModels = "participants' own models: they are trained without noise, and what they reveal to whoever sees them or their predictions is not covered"
-
 // updateTerms says what the releases of a run protect, and what they do not.
 func (a *Algorithm) updateTerms() event.Statement {
 	run, chooses := a.setup.Run, a.outline.Models > 1
