@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -26,7 +27,7 @@ type spending struct {
 	none, endless int
 }
 
-func spent(r sim.Result) spending {
+func spent(r run) spending {
 	var s spending
 	for _, b := range r.History.Budgets {
 		switch v := float64(b); {
@@ -103,8 +104,12 @@ func (b bins) index(v float64) int {
 }
 
 // budgetPanel is the distribution of per-client budgets.
-func budgetPanel(id, label string, r sim.Result, s spending) template.HTML {
-	b := binned(s.finite, float64(r.Privacy.EpsilonPerRelease))
+func budgetPanel(id, label string, r run, s spending) template.HTML {
+	release := math.Inf(1)
+	if e := r.Privacy.EpsilonPerRelease; e != nil {
+		release = float64(*e)
+	}
+	b := binned(s.finite, release)
 	highest := float64(slices.Max(b.counts))
 	const marks = 46 // room above the bars for the names of the marks
 	right := b.end()
@@ -158,51 +163,48 @@ func describeBins(b bins) string {
 	return strings.TrimSpace(s.String())
 }
 
-// clusterRow is one line of the table of budgets per cluster.
-type clusterRow struct {
-	Method               string
-	Cluster              string
-	Clients, Median, Max string
-	Terms                string
-}
-
-// clusterRows are the clusters of one result, those with the largest budgets if
-// there are too many.
-func clusterRows(label string, r sim.Result) (rows []clusterRow, left int) {
-	order := make([]int, len(r.History.Clusters))
-	for i := range order {
-		order[i] = i
+// clusterTable is what the clients of every cluster spent: of a run with too many, the
+// clusters with the largest budgets.
+func clusterTable(runs []run, several bool) (t layout.Table, note string) {
+	type row struct {
+		of      run
+		cluster int
+		sim.ClusterBudget
 	}
-	if left = max(0, len(order)-mostClusterRows); left > 0 {
-		slices.SortStableFunc(order, func(a, b int) int {
-			return compareNumbers(r.History.Clusters[b].Max, r.History.Clusters[a].Max)
-		})
-		order = order[:mostClusterRows]
-		slices.Sort(order)
-	}
-	for _, i := range order {
-		c := r.History.Clusters[i]
-		row := clusterRow{Method: label, Cluster: prose.Count(i + 1), Clients: prose.Count(c.Clients), Median: "–", Max: "–", Terms: layout.Claimed(r.Privacy.Statement)}
-		if c.Clients > 0 {
-			row.Median, row.Max = prose.Cost(float64(c.Median)), prose.Cost(float64(c.Max))
+	var rows []row
+	for _, r := range runs {
+		var all []row
+		for i, c := range r.History.Clusters {
+			all = append(all, row{r, i, c})
 		}
-		rows = append(rows, row)
+		if left := len(all) - mostClusterRows; left > 0 {
+			slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(b.Max, a.Max) })
+			all = all[:mostClusterRows]
+			slices.SortFunc(all, func(a, b row) int { return a.cluster - b.cluster })
+			note += fmt.Sprintf(" %s: the %d clusters with the largest budgets; result.json has the other %s.", r.label, mostClusterRows, prose.Count(left))
+		}
+		rows = append(rows, all...)
 	}
-	return rows, left
-}
-
-func compareNumbers(a, b event.Number) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+	t.ID = "clusters-h"
+	cost := func(c row, n event.Number) layout.Cell {
+		if c.Clients == 0 {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Cost(float64(n)))
 	}
-	return 0
+	if several {
+		layout.AddColumn(&t, "Method", false, rows, func(c row) layout.Cell { return layout.Words(c.of.label) })
+	}
+	layout.AddColumn(&t, "Cluster", false, rows, func(c row) layout.Cell { return layout.Words(prose.Count(c.cluster + 1)) })
+	layout.AddColumn(&t, "Clients", true, rows, func(c row) layout.Cell { return layout.Words(prose.Count(c.Clients)) })
+	layout.AddColumn(&t, "Median epsilon", true, rows, func(c row) layout.Cell { return cost(c, c.Median) })
+	layout.AddColumn(&t, "Largest epsilon", true, rows, func(c row) layout.Cell { return cost(c, c.Max) })
+	layout.AddColumn(&t, "Claim, unit and relation", false, rows, func(c row) layout.Cell { return layout.Words(layout.Claimed(c.of.Privacy.Statement)) })
+	return t, note
 }
 
 // epsilonUnit says what an epsilon is measured at.
-func epsilonUnit(r sim.Result) string {
+func epsilonUnit(r run) string {
 	if r.Privacy.Unit == event.UnitNeighbourhood || r.Privacy.Claim == event.ClaimNone {
 		return "epsilon at the radius"
 	}

@@ -6,17 +6,46 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/chart"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// losses are the validation losses that can be drawn, by round.
-func losses(r sim.Result) []chart.Point {
-	var out []chart.Point
+// curve is one of the judge's figures over the rounds.
+type curve struct {
+	id   string
+	name func(run) string
+	unit func(run) string // of its axis; curves of one unit share a frame
+	at   func(sim.RoundRecord) *event.Number
+	of   func(sim.Metrics) *event.Number // the returned models'
+}
+
+// judged are the curves that runs may have.
+var judged = []curve{
+	{"loss", run.lossCurve, run.lossUnit,
+		func(r sim.RoundRecord) *event.Number { return &r.Loss }, func(m sim.Metrics) *event.Number { return &m.Loss }},
+	{"error", plainly("Test error"), plainly("share of wrong answers"),
+		func(r sim.RoundRecord) *event.Number { return r.Error }, func(m sim.Metrics) *event.Number { return m.Error }},
+	{"lambda", plainly("Lambda, set by the server"), plainly("median lambda"),
+		func(r sim.RoundRecord) *event.Number { return r.Lambda }, func(m sim.Metrics) *event.Number { return m.Lambda }},
+}
+
+func plainly(s string) func(run) string { return func(run) string { return s } }
+
+// lossCurve is the panel's name.
+func (r run) lossCurve() string {
+	if own(r.Summary) {
+		return "Test loss"
+	}
+	return "Validation loss"
+}
+
+// points are the figures that can be drawn, by round.
+func (c curve) points(r run) (out []chart.Point) {
 	for _, record := range r.History.Rounds {
-		if v := float64(record.ValidationLoss); chart.Drawable(v) && record.Round >= 0 {
-			out = append(out, chart.Point{X: float64(record.Round), Y: v})
+		if v := c.at(record); v != nil && chart.Drawable(float64(*v)) && record.Round >= 0 {
+			out = append(out, chart.Point{X: float64(record.Round), Y: float64(*v)})
 		}
 	}
 	return out
@@ -30,29 +59,36 @@ func extent(points []chart.Point) (x, y chart.Domain) {
 	return x, y
 }
 
-// lossPanels are the third panels of figure 1, one a result: its own loss, and
-// the others' behind it where they fit one frame.
-func lossPanels(methods []method, results []sim.Result) (panels []template.HTML, same bool) {
-	lines := make([][]chart.Point, len(results))
-	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
-	for i, r := range results {
-		lines[i] = losses(r)
+// panels are one a run, empty without points: its own curve, and the others' behind it
+// where they fit one frame.
+func (c curve) panels(runs []run) (panels []panel, same bool) {
+	lines := make([][]chart.Point, len(runs))
+	xs, ys := make([]chart.Domain, len(runs)), make([]chart.Domain, len(runs))
+	oneUnit := true
+	for i, r := range runs {
+		lines[i] = c.points(r)
 		xs[i], ys[i] = extent(lines[i])
+		oneUnit = oneUnit && c.unit(r) == c.unit(runs[0])
 	}
-	xs, sameX := chart.SharedDomains(xs, 6)
-	ys, sameY := chart.SharedDomains(ys, 30)
-	same = sameX && sameY && sameLossKind(results)
-	for i, r := range results {
+	sharedX, sameX := chart.SharedDomains(xs, 6)
+	sharedY, sameY := chart.SharedDomains(ys, 30)
+	if same = sameX && sameY && oneUnit; same {
+		xs, ys = sharedX, sharedY
+	}
+	panels = make([]panel, len(runs))
+	for i, r := range runs {
 		others := lines
 		if !same {
 			others = lines[i : i+1]
 		}
-		panels = append(panels, lossPanel(fmt.Sprintf("loss-%d", i+1), methods[i].Label, r, lines[i], others, xs[i], ys[i]))
+		if len(lines[i]) > 0 {
+			panels[i] = panel{Name: c.name(r), Chart: c.draw(fmt.Sprintf("%s-%d", c.id, i+1), r, lines[i], others, xs[i], ys[i])}
+		}
 	}
 	return panels, same
 }
 
-func lossPanel(id, label string, r sim.Result, own []chart.Point, all [][]chart.Point, x, y chart.Domain) template.HTML {
+func (c curve) draw(id string, r run, own []chart.Point, all [][]chart.Point, x, y chart.Domain) template.HTML {
 	var out chart.Canvas
 	kind := chart.Real
 	switch {
@@ -69,56 +105,48 @@ func lossPanel(id, label string, r sim.Result, own []chart.Point, all [][]chart.
 	}
 	ax := chart.NewAxis(x, chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
 	ay := chart.NewAxis(y, kind, chart.PlotBottom, chart.PlotTop, 5)
-	title := lossUnit(r)
+	title := c.unit(r)
 	if kind == chart.Log {
 		title += " (log scale)"
 	}
 	out.Frame(ax, ay, "round", title)
-	curve := func(class string, points []chart.Point) {
+	line := func(class string, points []chart.Point) {
 		var d strings.Builder
 		chart.Polyline(&d, chart.ThinLine(points, chart.Columns), ax, ay)
 		out.Path(class, d.String())
 	}
 	for _, points := range all {
-		if len(own) == 0 || len(points) == 0 || &points[0] != &own[0] {
-			curve("curve other", points)
+		if len(points) > 0 && &points[0] != &own[0] {
+			line("curve other", points)
 		}
 	}
-	curve("curve own", own)
+	line("curve own", own)
 	if len(own) == 1 {
 		out.Circle("own-dot", ax.At(own[0].X), ay.At(own[0].Y), 3)
 	}
-	if p, ok := returnedPoint(r, own); ok {
-		out.Circle("returned", ax.At(p.X), ay.At(p.Y), 5)
-	}
-	return out.SVG(id, label+": validation loss per round", describeLoss(r, own))
-}
-
-// returnedPoint is the loss of the round whose models are returned, if that
-// round was recorded.
-func returnedPoint(r sim.Result, own []chart.Point) (chart.Point, bool) {
 	for _, p := range own {
-		if int(p.X) == returnedRound(r) {
-			return p, true
+		if int(p.X) == returnedRound(r) { // if that round was recorded
+			out.Circle("returned", ax.At(p.X), ay.At(p.Y), 5)
+			break
 		}
 	}
-	return chart.Point{}, false
+	return out.SVG(id, r.label+": "+c.name(r)+" per round", c.describe(r, own))
 }
 
-func returnedRound(r sim.Result) int {
+func returnedRound(r run) int {
 	if r.Returned == "best" {
 		return r.BestRound
 	}
 	return r.Rounds
 }
 
-func describeLoss(r sim.Result, own []chart.Point) string {
-	if len(own) == 0 {
-		return "No loss was recorded."
-	}
+func (c curve) describe(r run, own []chart.Point) string {
 	first, last := own[0], own[len(own)-1]
-	return fmt.Sprintf("From %s in round %s to %s in round %s. Of the returned models: %s.",
-		prose.Rounded(first.Y), prose.Count(int(first.X)), prose.Rounded(last.Y), prose.Count(int(last.X)), prose.Rounded(float64(r.Metrics.ValidationLoss)))
+	text := fmt.Sprintf("From %s in round %s to %s in round %s.", prose.Rounded(first.Y), prose.Count(int(first.X)), prose.Rounded(last.Y), prose.Count(int(last.X)))
+	if v := c.of(r.Metrics); v != nil {
+		text += " Of the returned models: " + rounded(*v) + "."
+	}
+	return text
 }
 
 // leakage is one cluster's largest total epsilon, by round.
@@ -129,7 +157,7 @@ type leakage struct {
 
 // leakages are the curves of figure 2: at most mostNumbered, those that end
 // highest. Without noise there are none.
-func leakages(r sim.Result) (curves []leakage, left int) {
+func leakages(r run) (curves []leakage, left int) {
 	byCluster := map[int]*leakage{}
 	for _, record := range r.History.Rounds {
 		for j, e := range record.MaxLeakage {
@@ -162,7 +190,7 @@ func leakages(r sim.Result) (curves []leakage, left int) {
 	return curves, left
 }
 
-func leakagePanel(id, label string, r sim.Result, curves []leakage, x, y chart.Domain) template.HTML {
+func leakagePanel(id, label string, r run, curves []leakage, x, y chart.Domain) template.HTML {
 	var out chart.Canvas
 	ax := chart.NewAxis(chart.Domain{Lo: 0, Hi: max(1, x.Hi)}, chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
 	ay := chart.NewAxis(chart.Domain{Lo: 0, Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)

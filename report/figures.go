@@ -13,36 +13,89 @@ import (
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// newVectorFigure is figure 1 of the papers: a row for every method.
-func newVectorFigure(methods []method, results []sim.Result) vectorFigure {
-	clouds := make([][2]cloud, len(results))
-	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
-	for i, r := range results {
+// fitFigure is figure 1: what was released, and how well the models fit; a row a run.
+type fitFigure struct {
+	Rows    []fitRow
+	Legend  []layout.LegendEntry
+	Caption string
+}
+
+type fitRow struct {
+	Method  string
+	Claim   layout.Badge
+	Panels  []panel
+	Caption string
+}
+
+// newFitFigure draws the released vectors of models that have a place in the plane, the
+// curves of the judge's figures, and every participant's figure, as a run has them.
+func newFitFigure(runs []run) fitFigure {
+	f := fitFigure{Rows: make([]fitRow, len(runs))}
+	planes, sameSpace := planePanels(runs)
+	curves := make([][]panel, len(runs))
+	sameCurves := true
+	for _, c := range judged {
+		panels, same := c.panels(runs)
+		sameCurves = sameCurves && same
+		for i, p := range panels {
+			if p.Chart != "" {
+				curves[i] = append(curves[i], p)
+			}
+		}
+	}
+	plane := false
+	for i, r := range runs {
+		plane = plane || len(planes[i]) > 0
+		panels := append(planes[i], curves[i]...)
+		if p, ok := dotsPanel(fmt.Sprintf("dots-%d", i+1), r); ok {
+			panels = append(panels, p)
+		}
+		f.Rows[i] = fitRow{Method: r.label, Claim: r.claim(), Caption: fitCaption(r, len(planes[i]) > 0), Panels: panels}
+	}
+	f.Legend = fitLegend(runs, plane, len(runs) > 1 && sameCurves)
+	f.Caption = figureCaption(runs, plane, sameSpace, sameCurves)
+	return f
+}
+
+// planePanels are the vectors of the first and of the last rounds, for models of one or
+// two parameters.
+func planePanels(runs []run) (panels [][]panel, same bool) {
+	clouds := make([][2]cloud, len(runs))
+	xs, ys := make([]chart.Domain, len(runs)), make([]chart.Domain, len(runs))
+	for i, r := range runs {
+		xs[i], ys[i] = chart.NoDomain(), chart.NoDomain()
+		if !r.inPlane() {
+			continue
+		}
 		clouds[i] = [2]cloud{early(r), late(r)}
-		x, y := clouds[i][0].domains()
-		x2, y2 := clouds[i][1].domains()
-		xs[i], ys[i] = x.Union(x2), y.Union(y2)
+		for _, c := range clouds[i] {
+			x, y := c.domains()
+			xs[i], ys[i] = xs[i].Union(x), ys[i].Union(y)
+		}
 	}
 	sharedX, sameX := chart.SharedDomains(xs, 2.5)
 	sharedY, sameY := chart.SharedDomains(ys, 2.5)
-	if sameX && sameY {
+	if same = sameX && sameY; same {
 		xs, ys = sharedX, sharedY
 	}
-	lossCharts, sameLoss := lossPanels(methods, results)
-
-	var f vectorFigure
-	for i, r := range results {
-		name, label := methods[i].Label, methods[i].Label+": released vectors, "
+	panels = make([][]panel, len(runs))
+	for i, r := range runs {
+		if !r.inPlane() {
+			continue
+		}
+		title := r.label + ": released vectors, "
 		first, last := window(r.History.Early), window(r.History.Late)
-		f.Rows = append(f.Rows, vectorRow{Method: name, Claim: layout.ClaimOf(r.Privacy.Statement), Caption: vectorCaption(r), Panels: []panel{
-			{Name: "Released " + first, Chart: clouds[i][0].draw(fmt.Sprintf("early-%d", i+1), label+first, xs[i], ys[i])},
-			{Name: "Released " + last, Chart: clouds[i][1].draw(fmt.Sprintf("late-%d", i+1), label+last, xs[i], ys[i])},
-			{Name: "Validation loss", Chart: lossCharts[i]},
-		}})
+		panels[i] = []panel{
+			{Name: "Released " + first, Chart: clouds[i][0].draw(fmt.Sprintf("early-%d", i+1), title+first, xs[i], ys[i])},
+			{Name: "Released " + last, Chart: clouds[i][1].draw(fmt.Sprintf("late-%d", i+1), title+last, xs[i], ys[i])},
+		}
 	}
-	f.Legend = vectorLegend(results, len(results) > 1 && sameLoss)
-	f.Caption = figureCaption(results, sameX && sameY, sameLoss)
-	return f
+	return panels, same
+}
+
+// inPlane says that released vectors can be drawn whole.
+func (r run) inPlane() bool {
+	return (r.Parameters == 1 || r.Parameters == 2) && len(r.History.Early) > 0
 }
 
 // window names the rounds that vectors were released in.
@@ -60,77 +113,90 @@ func window(releases []sim.Release) string {
 	return fmt.Sprintf("in rounds %s to %s", prose.Count(first), prose.Count(last))
 }
 
-func vectorCaption(r sim.Result) string {
+func fitCaption(r run, plane bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Validation %s %s", lossName(r), prose.Rounded(float64(r.Metrics.ValidationLoss)))
-	if pictures(r) {
-		fmt.Fprintf(&b, "; %s of the validating clients’ pictures are classified right", accuracyOf(r))
+	value, _ := headline(r.Metrics, r.Judge)
+	fmt.Fprintf(&b, "%s %s", r.headlineName(), prose.Rounded(value))
+	if a := r.Metrics.Accuracy; a != nil && !own(r.Summary) {
+		fmt.Fprintf(&b, "; %s of the validating clients’ examples are classified right", percent(a.Value))
 	}
 	if d := r.Metrics.WorstDistance; d != nil {
-		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", prose.Rounded(float64(*d)))
+		fmt.Fprintf(&b, "; the true parameters of the group that fares worst are %s from the nearest model", rounded(*d))
 	}
 	b.WriteString(".")
-	if n := max(len(r.History.Early), len(r.History.Late)); n > mostVectors {
+	if n := max(len(r.History.Early), len(r.History.Late)); plane && n > mostVectors {
 		fmt.Fprintf(&b, " About %s of up to %s vectors are drawn in a panel.", prose.Count(mostVectors), prose.Count(n))
 	}
-	if r.Parameters > 2 {
-		fmt.Fprintf(&b, " Only the first two of %s parameters are drawn.", prose.Count(r.Parameters))
-	}
-	if r.Parameters == 1 {
+	if plane && r.Parameters == 1 {
 		b.WriteString(" There is one parameter: the height of a vector above the line only keeps it apart from others.")
 	}
 	return b.String()
 }
 
-func figureCaption(results []sim.Result, sameSpace, sameLoss bool) string {
-	var b strings.Builder
-	b.WriteString("The vectors that clients released in the first and in the last rounds, and the loss of the validating clients under the model that fits each best.")
-	if len(results) > 1 {
-		switch {
-		case sameSpace && sameLoss:
-			b.WriteString(" All methods are drawn on the same axes.")
-		case sameSpace:
-			b.WriteString(" Vectors are drawn on the same axes for all methods, losses are not.")
-		case sameLoss:
-			b.WriteString(" Losses are drawn on the same axes for all methods, vectors are not.")
-		default:
-			b.WriteString(" The axes differ from method to method.")
-		}
+func figureCaption(runs []run, plane, sameSpace, sameCurves bool) string {
+	parts := []string{}
+	if plane {
+		parts = append(parts, "The vectors that clients released in the first and in the last rounds.")
 	}
-	return b.String()
+	others, mine := false, false
+	for _, r := range runs {
+		others, mine = others || !own(r.Summary), mine || own(r.Summary)
+	}
+	if others {
+		parts = append(parts, "The loss of the validating clients under the model that fits each best, after every judged round.")
+	}
+	if mine {
+		parts = append(parts, "The figures of every client’s own model on its own held-out examples, all examples together, after every judged round, and at the end client by client, by its number of training examples: the broken line is the mean.")
+	}
+	switch {
+	case len(runs) == 1:
+	case plane && sameSpace && sameCurves:
+		parts = append(parts, "All methods are drawn on the same axes.")
+	case plane && sameSpace:
+		parts = append(parts, "Vectors are drawn on the same axes for all methods, curves are not.")
+	case sameCurves:
+		parts = append(parts, "Curves are drawn on the same axes for all methods.")
+	default:
+		parts = append(parts, "The axes differ from method to method.")
+	}
+	return strings.Join(parts, " ")
 }
 
-func vectorLegend(results []sim.Result, others bool) []layout.LegendEntry {
-	clusters, truth, ways := 0, false, false
-	for _, r := range results {
-		clusters = max(clusters, r.Hypotheses, len(r.History.Returned))
-		truth = truth || len(r.History.Truth) > 0
-		ways = ways || r.Parameters != 1 && len(r.History.Returned) <= chart.MostNumbered
-	}
+func fitLegend(runs []run, plane, others bool) []layout.LegendEntry {
 	var out []layout.LegendEntry
 	add := func(text string, draw func(c *chart.Canvas)) {
 		var c chart.Canvas
 		draw(&c)
 		out = append(out, layout.LegendEntry{Key: c.Key(), Text: text})
 	}
-	for j := range min(clusters, chart.MostNumbered) {
-		text := fmt.Sprintf("released, cluster %d", j+1)
-		if clusters == 1 {
-			text = "released vector"
+	if plane {
+		clusters, truth, ways := 0, false, false
+		for _, r := range runs {
+			if r.inPlane() {
+				clusters = max(clusters, r.Hypotheses, len(r.History.Returned))
+				truth = truth || len(r.History.Truth) > 0
+				ways = ways || r.Parameters != 1 && len(r.History.Returned) <= chart.MostNumbered
+			}
 		}
-		add(text, func(c *chart.Canvas) { c.MarkKey("release", j, 15) })
+		for j := range min(clusters, chart.MostNumbered) {
+			text := fmt.Sprintf("released, cluster %d", j+1)
+			if clusters == 1 {
+				text = "released vector"
+			}
+			add(text, func(c *chart.Canvas) { c.MarkKey("release", j, 15) })
+		}
+		if clusters > chart.MostNumbered {
+			out = append(out, layout.LegendEntry{Text: fmt.Sprintf("… and %s more clusters", prose.Count(clusters-chart.MostNumbered))})
+		}
+		add("hypothesis (model) with its number: at the start, and as returned", func(c *chart.Canvas) { c.HypothesisMarks([]chart.Point{{X: 13, Y: 10}}) })
+		if ways {
+			add("its way there", func(c *chart.Canvas) { c.Path("way s0", "M2 14C10 2 18 16 28 5") })
+		}
+		if truth {
+			add("true parameters of a group", func(c *chart.Canvas) { c.TruthKey(15, 9) })
+		}
 	}
-	if clusters > chart.MostNumbered {
-		out = append(out, layout.LegendEntry{Text: fmt.Sprintf("… and %s more clusters", prose.Count(clusters-chart.MostNumbered))})
-	}
-	add("hypothesis (model) with its number: at the start, and as returned", func(c *chart.Canvas) { c.HypothesisMarks([]chart.Point{{X: 13, Y: 10}}) })
-	if ways {
-		add("its way there", func(c *chart.Canvas) { c.Path("way s0", "M2 14C10 2 18 16 28 5") })
-	}
-	if truth {
-		add("true parameters of a group", func(c *chart.Canvas) { c.TruthKey(15, 9) })
-	}
-	add("this method’s loss", func(c *chart.Canvas) { c.Path("curve own", "M2 5 10 11 18 12 28 13") })
+	add("this method’s figure", func(c *chart.Canvas) { c.Path("curve own", "M2 5 10 11 18 12 28 13") })
 	if others {
 		add("the other methods’", func(c *chart.Canvas) { c.Path("curve other", "M2 5 10 11 18 12 28 13") })
 	}
@@ -139,10 +205,10 @@ func vectorLegend(results []sim.Result, others bool) []layout.LegendEntry {
 }
 
 // newLeakageFigure is figure 2 of the papers.
-func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
-	curves, left := make([][]leakage, len(results)), make([]int, len(results))
-	xs, ys := make([]chart.Domain, len(results)), make([]chart.Domain, len(results))
-	for i, r := range results {
+func newLeakageFigure(runs []run) panelFigure {
+	curves, left := make([][]leakage, len(runs)), make([]int, len(runs))
+	xs, ys := make([]chart.Domain, len(runs)), make([]chart.Domain, len(runs))
+	for i, r := range runs {
 		xs[i], ys[i] = chart.NoDomain(), chart.NoDomain()
 		curves[i], left[i] = leakages(r)
 		for _, c := range curves[i] {
@@ -154,8 +220,8 @@ func newLeakageFigure(methods []method, results []sim.Result) panelFigure {
 	ys, _ = chart.SharedDomains(ys, 6)
 	f := panelFigure{Caption: "The largest total epsilon among the clients that ever had a release in a cluster. A level stretch means that nobody at the top was asked in those rounds."}
 	drawnClusters := map[int]bool{}
-	for i, r := range results {
-		label := methods[i].Label
+	for i, r := range runs {
+		label := r.label
 		switch {
 		case len(curves[i]) > 0 && ys[i].Hi > 0:
 			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), layout.Claimed(r.Privacy.Statement)})
@@ -187,11 +253,11 @@ func leakageLegend(drawn map[int]bool) []layout.LegendEntry {
 }
 
 // newBudgetFigure is the distribution of the clients' budgets.
-func newBudgetFigure(methods []method, results []sim.Result) panelFigure {
+func newBudgetFigure(runs []run) panelFigure {
 	f := panelFigure{Caption: "How many clients spent how much by the end, over all their releases."}
-	for i, r := range results {
+	for i, r := range runs {
 		s := spent(r)
-		label := methods[i].Label
+		label := r.label
 		if !s.drawn() {
 			f.miss(label, s.words())
 			continue

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"bytes"
 	_ "embed" // the page and its style are part of the binary
 	"errors"
 	"fmt"
@@ -27,4 +28,13 @@ func HTML(w io.Writer, title string, results []sim.Result) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
+}
+
+// Page writes one report about several finished runs to a file.
+func Page(path, title string, results []sim.Result) error {
+	var page bytes.Buffer
+	if err := HTML(&page, title, results); err != nil {
+		return err
+	}
+	return sim.WriteFile(path, page.Bytes())
 }

@@ -3,44 +3,69 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
-	"github.com/coterie-fl/coterie/sim"
 )
 
-func newLabel(method string, r sim.Result, p plan) layout.Label {
-	l := layout.Label{Method: method, Claim: layout.ClaimOf(r.Privacy.Statement), NotCovered: r.Privacy.NotCovered}
+// newLabel is a run's privacy label; rows that the protection does not have stay empty.
+func newLabel(r run) layout.Label {
+	p := r.Privacy
+	l := layout.Label{Method: r.label, Claim: r.claim(), NotCovered: p.NotCovered, Unnamed: "The run names nothing. That is unusual: ask."}
 	l.Rows = append(l.Rows,
-		layout.LabelRow{Name: "What is protected", Value: layout.Protects(r.Privacy.Statement)},
-		layout.LabelRow{Name: "From whom", Value: layout.FromWhom(r.Privacy.Statement), Note: string(r.Privacy.Trust)},
+		layout.LabelRow{Name: "What is protected", Value: layout.Protects(p.Statement)},
+		layout.LabelRow{Name: "From whom", Value: layout.FromWhom(p.Statement), Note: string(p.Trust)},
 	)
 	l.Rows = append(l.Rows, epsilonRows(r)...)
 	l.Rows = append(l.Rows,
-		layout.LabelRow{Name: "Delta", Value: prose.Rounded(float64(r.Privacy.Delta))},
-		radiusRow(r, p),
+		layout.LabelRow{Name: "Delta", Value: prose.Rounded(float64(p.Delta))},
+		radiusRow(r),
 		sanitisedRow(r),
-		layout.LabelRow{Name: "Unit", Value: layout.UnitWords(r.Privacy.Statement)},
-		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(r.Privacy.Statement)},
-		layout.LabelRow{Name: "Sampling of clients", Value: samplingWords(r.Privacy.Sampling)},
-		ceilingRow(r),
+		layout.LabelRow{Name: "Unit", Value: layout.UnitWords(p.Statement)},
+		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(p.Statement)},
+	)
+	if r.counted() {
+		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling of clients", Value: samplingWords(p.Sampling)}, ceilingRow(r))
+	} else {
+		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling", Value: p.Sampling})
+	}
+	l.Rows = append(l.Rows,
+		layout.LabelRow{Name: "Assumes", Value: strings.Join(p.Assumes, "; ")},
+		layout.LabelRow{Name: "Good to know", Value: strings.Join(p.Says, "; ")},
 	)
 	return l
 }
 
-func epsilonRows(r sim.Result) []layout.LabelRow {
+// claim is how far the run's numbers can be trusted, in words that fit its protection.
+func (r run) claim() layout.Badge {
+	c := layout.ClaimOf(r.Privacy.Statement)
+	switch {
+	case c.Class == "heuristic" && !r.counted() && r.Privacy.Proved != nil:
+		c.Sentence = "The papers’ number: batches of a random order are accounted as if every example were drawn by itself. No proof covers that; the proved number stands beside it."
+	case c.Class == "heuristic" && !r.counted():
+		c.Sentence = "A number that no proof covers: something that depends on the examples is not accounted for, or batches of a random order are accounted as if every example were drawn by itself. What is left out stands below."
+	case r.Privacy.Claim == event.ClaimNone && !r.counted():
+		c.Sentence = "Nothing is promised for the federation as a whole: somebody takes part without a target of its own. What each of them is promised stands in the table of participants."
+	case r.Privacy.Claim == event.ClaimNone && r.Algorithm == "local":
+		c.Sentence = "Nothing is protected. Nothing is sent either; what a client’s model reveals about its data to whoever sees it has no limit."
+	}
+	return c
+}
+
+func epsilonRows(r run) []layout.LabelRow {
 	p := r.Privacy
-	most := float64(p.MaxEpsilon)
+	most := float64(p.Epsilon)
 	note := ""
-	if epsilonUnit(r) != "epsilon" {
+	if p.Unit == event.UnitNeighbourhood {
 		note = "at the radius"
 	}
 	if p.Claim == event.ClaimHeuristic {
 		note = "the papers’ number, not a guarantee"
 	}
 	switch {
-	case math.IsInf(most, 1):
+	case p.Claim == event.ClaimNone || math.IsInf(most, 1):
 		note = "without noise there is no bound"
 	case most > 20:
 		note = "so large an epsilon bounds nothing of use: the odds of a guess may change by more than a hundred million"
@@ -50,20 +75,22 @@ func epsilonRows(r sim.Result) []layout.LabelRow {
 	rows := []layout.LabelRow{
 		{Name: "Epsilon, most exposed client", Value: prose.Cost(most), Note: note, Large: true},
 		{Name: "Epsilon, median client", Value: prose.Cost(float64(p.MedianEpsilon))},
-		{Name: "Epsilon, one release", Value: prose.Cost(float64(p.EpsilonPerRelease))},
 	}
-	if p.EpsilonAnyUpdate != nil {
-		rows = append(rows, layout.LabelRow{Name: "Epsilon, any other update", Value: prose.Cost(float64(*p.EpsilonAnyUpdate)),
-			Note: "most exposed client, if its updates of the same hypotheses were any others (epsilon_any_update)"})
+	add := func(name string, value *event.Number, note string) {
+		if value != nil {
+			rows = append(rows, layout.LabelRow{Name: name, Value: prose.Cost(float64(*value)), Note: note})
+		}
 	}
-	if p.EpsilonSwitch != nil {
-		rows = append(rows, layout.LabelRow{Name: "Epsilon, another group", Value: prose.Cost(float64(*p.EpsilonSwitch)),
-			Note: "most exposed client, if it had chosen other hypotheses too (epsilon_switch)"})
+	add("Epsilon, one release", p.EpsilonPerRelease, "")
+	add("Epsilon, any other update", p.EpsilonAnyUpdate, "most exposed client, if its updates of the same hypotheses were any others (epsilon_any_update)")
+	add("Epsilon, another group", p.EpsilonSwitch, "most exposed client, if it had chosen other hypotheses too (epsilon_switch)")
+	if q := p.Proved; q != nil {
+		add("Proved for the same releases", &q.Epsilon, layout.RelationWords(*q)+"; every epoch counts as a release of its own")
 	}
 	return rows
 }
 
-func radiusRow(r sim.Result, p plan) layout.LabelRow {
+func radiusRow(r run) layout.LabelRow {
 	row := layout.LabelRow{Name: "Radius"}
 	switch {
 	case r.Privacy.Radius != nil:
@@ -71,23 +98,21 @@ func radiusRow(r sim.Result, p plan) layout.LabelRow {
 		if len(r.Privacy.Layers) > 0 {
 			row.Value, row.Note = prose.Rounded(float64(*r.Privacy.Radius)), "public, over all layers; every layer is clipped to its own"
 		}
-		if d := p.run.Privacy.RadiusDecay; p.known && d != 1 {
+		if d := r.plan.Privacy.RadiusDecay; r.known && d != 1 {
 			row.Note = fmt.Sprintf("in the first round, then multiplied by %s every round; ", prose.Setting(d)) + row.Note
 		}
 	case r.Privacy.Claim == event.ClaimHeuristic && r.Privacy.Unit == event.UnitNeighbourhood:
 		row.Value, row.Note = "not public", "every update’s own length"
-	default:
-		row.Value = "none"
 	}
 	return row
 }
 
-// sanitisedRow says what gets noise of its own.
-func sanitisedRow(r sim.Result) layout.LabelRow {
-	row := layout.LabelRow{Name: "Sanitised", Value: "every update as one vector"}
-	if r.Privacy.Claim == event.ClaimNone {
-		row.Value = "nothing"
+// sanitisedRow says what gets noise of its own, where updates do.
+func sanitisedRow(r run) layout.LabelRow {
+	if r.Privacy.Protects != "update" {
+		return layout.LabelRow{}
 	}
+	row := layout.LabelRow{Name: "Sanitised", Value: "every update as one vector"}
 	if n := len(r.Privacy.Layers); n > 0 {
 		row.Value = "every layer apart"
 		for i, l := range r.Privacy.Layers {
@@ -103,7 +128,7 @@ func sanitisedRow(r sim.Result) layout.LabelRow {
 	return row
 }
 
-func ceilingRow(r sim.Result) layout.LabelRow {
+func ceilingRow(r run) layout.LabelRow {
 	p := r.Privacy
 	row := layout.LabelRow{Name: "Ceiling and who declined"}
 	if p.Ceiling == nil {

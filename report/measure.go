@@ -3,70 +3,123 @@ package report
 import (
 	"fmt"
 
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// pictures says that a result's examples are pictures of classes: only they have
-// an accuracy, and their loss is a cross entropy whatever training followed.
-func pictures(r sim.Result) bool { return r.Metrics.Accuracy != nil }
+// own says that every participant's own model is judged on its own held-out examples;
+// otherwise clients judge that take no part in training.
+func own(r sim.Summary) bool { return r.Judge == "own" }
 
-func lossName(r sim.Result) string {
-	if pictures(r) {
-		return "cross entropy"
-	}
-	return "RMSE"
-}
+// classes says that the run's examples have classes; otherwise they have values.
+func classes(r sim.Summary) bool { return r.Metrics.Error != nil || r.Metrics.Accuracy != nil }
 
-// lossUnit is what its axis says.
-func lossUnit(r sim.Result) string {
-	if pictures(r) {
-		return "validation cross entropy, in nats"
-	}
-	return "validation RMSE, in units of y"
-}
-
-// sameLossKind says that the results' losses can be drawn in one frame.
-func sameLossKind(results []sim.Result) bool {
-	for _, r := range results {
-		if pictures(r) != pictures(results[0]) {
-			return false
-		}
-	}
-	return true
-}
-
-// lossColumn heads the summary's column, and lossNote explains it.
-func lossColumn(results []sim.Result) string {
-	if !sameLossKind(results) {
-		return "Validation loss"
-	}
-	return "Validation " + lossName(results[0])
-}
-
-func lossNote(results []sim.Result) string {
-	const rows = "mean over the validating clients of the root mean squared error"
-	const images = "mean over the validating clients of the mean cross entropy of their pictures"
-	text := rows
+// lossName is what the judge's loss is called, and lossUnit what its axis says.
+func (r run) lossName() string {
+	words := map[bool]string{true: "Test ", false: "Validation "}[own(r.Summary)]
 	switch {
-	case !sameLossKind(results):
-		text = rows + ", for pictures of the mean cross entropy,"
-	case pictures(results[0]):
-		text = images
+	case classes(r.Summary):
+		return words + r.classLoss()
+	case own(r.Summary):
+		return words + "MSE"
 	}
-	return lossColumn(results) + ": " + text + " under the model that fits each best."
+	return words + "RMSE"
 }
 
-func accuracyOf(r sim.Result) string {
-	if !pictures(r) {
-		return "–"
+func (r run) lossUnit() string {
+	switch {
+	case classes(r.Summary) && r.classLoss() == "cross entropy":
+		return r.lossName() + ", in nats"
+	case classes(r.Summary):
+		return r.lossName()
+	case own(r.Summary):
+		return r.lossName() + ", in squared units of y"
 	}
-	return fmt.Sprintf("%.1f %%", 100*float64(*r.Metrics.Accuracy))
+	return r.lossName() + ", in units of y"
 }
 
-// exampleWord is what a client holds many of.
-func exampleWord(r sim.Result) string {
-	if pictures(r) {
-		return "picture"
+// classLoss is the loss that classes are judged by: networks by cross entropy, whatever
+// training followed.
+func (r run) classLoss() string {
+	if r.known && r.plan.Algorithm.Local.Loss == "hinge" && r.plan.Model.Kind == "linear" {
+		return "hinge loss"
 	}
-	return "row"
+	return "cross entropy"
+}
+
+// lossWords say what the judge's loss is a mean of.
+func (r run) lossWords() string {
+	figure := "root mean squared error"
+	switch {
+	case classes(r.Summary):
+		figure = "mean " + r.classLoss() + " of their examples"
+	case own(r.Summary):
+		figure = "squared error"
+	}
+	if own(r.Summary) {
+		return r.lossName() + ": every client’s own model on its own held-out examples; the mean over all of them of the " + figure + "."
+	}
+	return r.lossName() + ": mean over the validating clients of the " + figure + " under the model that fits each best."
+}
+
+// headline is the figure that a run is first judged by: the share of wrong answers of
+// own examples that have classes, the loss otherwise.
+func headline(m sim.Metrics, judge string) (value float64, ofErrors bool) {
+	if judge == "own" && m.Error != nil {
+		return float64(*m.Error), true
+	}
+	return float64(m.Loss), false
+}
+
+// lineFigure is a participant's own.
+func lineFigure(l sim.Line) (float64, bool) {
+	switch {
+	case l.Error != nil:
+		return float64(*l.Error), true
+	case l.Loss != nil:
+		return float64(*l.Loss), true
+	}
+	return 0, false
+}
+
+// lineFigureName is the name of lineFigure.
+func (r run) lineFigureName() string {
+	if classes(r.Summary) {
+		return "Test error"
+	}
+	return r.lossName()
+}
+
+// taskFigure is a metric of the task, over all judged examples.
+type taskFigure struct {
+	name  string
+	of    func(sim.Metrics) *sim.Figure
+	write func(event.Number) string
+}
+
+var taskFigures = []taskFigure{
+	{"Accuracy", func(m sim.Metrics) *sim.Figure { return m.Accuracy }, percent},
+	{"Log loss", func(m sim.Metrics) *sim.Figure { return m.LogLoss }, rounded},
+	{"AUC", func(m sim.Metrics) *sim.Figure { return m.AUC }, rounded},
+	{"RMSE of all examples", func(m sim.Metrics) *sim.Figure { return m.RMSE }, rounded},
+	{"MAE", func(m sim.Metrics) *sim.Figure { return m.MAE }, rounded},
+	{"R²", func(m sim.Metrics) *sim.Figure { return m.R2 }, rounded},
+}
+
+func percent(n event.Number) string { return fmt.Sprintf("%.1f %%", 100*float64(n)) }
+func rounded(n event.Number) string { return prose.Rounded(float64(n)) }
+
+// cell is the figure over its interval.
+func (f taskFigure) cell(m sim.Metrics) layout.Cell {
+	v := f.of(m)
+	if v == nil {
+		return layout.Cell{}
+	}
+	c := layout.Cell{Text: f.write(v.Value), Strong: true}
+	if v.Low != nil && v.High != nil {
+		c.Small = []string{f.write(*v.Low) + " to " + f.write(*v.High)}
+	}
+	return c
 }

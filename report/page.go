@@ -3,65 +3,42 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// page is all that the template shows.
+// page is all that the template shows. A section without content is left out.
 type page struct {
-	Title, Lead string
-	Several     bool
-	Pairs       bool // labels two by two
-	Summary     []summaryRow
-	LossColumn  string
-	LossNote    string
-	HasAccuracy bool
-	HasTruth    bool
-	HasDeclined bool
-	HasWider    bool
-	Data        []dataNote
-	Methods     []methodNote
-	Labels      []layout.Label
-	Vectors     vectorFigure
-	Leakage     panelFigure
-	Budgets     panelFigure
-	Clusters    []clusterRow
-	ClusterNote string
-	Again       string
-	Runs        []runNote
-}
-
-type summaryRow struct {
-	Method                                    string
-	Claim                                     layout.Badge
-	Terms                                     string // of the row's epsilons
-	Wider                                     string // bounds that hold for more than the radius
-	Validation, Distance, Rounds, Median, Max string
-	Accuracy                                  string
-	Returned, Declined                        string
+	Title, Lead  string
+	Several      bool
+	Pairs        bool // labels two by two
+	Summary      layout.Table
+	SummaryNotes []string
+	Data         []dataNote
+	Methods      []methodNote
+	Labels       []layout.Label
+	Fit          fitFigure
+	Leakage      panelFigure
+	Budgets      panelFigure
+	Clusters     layout.Table
+	ClusterNote  string
+	Participants []participants
+	Again        string
+	Runs         []runNote
 }
 
 // dataNote says on what the methods of a run were trained; Method is empty if
 // all have the same data.
-type dataNote struct{ Method, Text string }
+type dataNote struct {
+	Method, Text string
+	Loaded       []string
+}
 
 type methodNote struct{ Method, What, How string }
-
-// vectorFigure is figure 1.
-type vectorFigure struct {
-	Rows    []vectorRow
-	Legend  []layout.LegendEntry
-	Caption string
-}
-
-type vectorRow struct {
-	Method  string
-	Claim   layout.Badge
-	Panels  []panel
-	Caption string
-}
 
 // panelFigure has one panel a method, and words about those that have none.
 type panelFigure struct {
@@ -96,95 +73,189 @@ type runNote struct {
 }
 
 func newPage(title string, results []sim.Result) page {
-	methods := methodsOf(results)
-	plans := make([]plan, len(results))
-	for i, r := range results {
-		plans[i] = planOf(r)
-	}
+	runs := runsOf(results)
 	p := page{
-		Title: title, Lead: lead(methods, results, plans),
-		LossColumn: lossColumn(results), LossNote: lossNote(results),
-		Several: len(results) > 1, Pairs: len(results) == 4, Data: dataNotes(methods, results, plans),
-		Vectors: newVectorFigure(methods, results), Leakage: newLeakageFigure(methods, results),
-		Budgets: newBudgetFigure(methods, results), Again: repeatability(methods, plans),
+		Title: title, Lead: lead(runs), Several: len(runs) > 1, Pairs: len(runs) == 4,
+		Summary: summaryTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
+		Fit: newFitFigure(runs), Again: repeatability(runs),
 	}
-	for i, r := range results {
-		label := methods[i].Label
-		p.Summary = append(p.Summary, newSummaryRow(label, r))
-		p.HasAccuracy = p.HasAccuracy || pictures(r)
-		p.HasTruth = p.HasTruth || r.Metrics.WorstDistance != nil
-		p.HasWider = p.HasWider || p.Summary[i].Wider != ""
-		p.HasDeclined = p.HasDeclined || r.Privacy.Declined > 0
-		p.Methods = append(p.Methods, methodNote{label, methods[i].Long, trainingStory(r, plans[i])})
-		p.Labels = append(p.Labels, newLabel(label, r, plans[i]))
-		p.Runs = append(p.Runs, newRunNote(label, r))
-		rows, left := clusterRows(label, r)
-		p.Clusters = append(p.Clusters, rows...)
-		if left > 0 {
-			p.ClusterNote += fmt.Sprintf(" %s: the %d clusters with the largest budgets; result.json has the other %s.",
-				label, mostClusterRows, prose.Count(left))
+	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !r.counted() }); len(counted) > 0 {
+		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)
+		p.Clusters, p.ClusterNote = clusterTable(counted, p.Several)
+	}
+	for i, r := range runs {
+		p.Methods = append(p.Methods, methodNote{r.label, r.what(), r.trainingStory()})
+		p.Labels = append(p.Labels, newLabel(r))
+		p.Runs = append(p.Runs, newRunNote(r))
+		if len(r.Participants) > 0 {
+			p.Participants = append(p.Participants, newParticipants(fmt.Sprintf("participants-%d", i+1), r))
 		}
 	}
 	return p
 }
 
-func newSummaryRow(label string, r sim.Result) summaryRow {
-	row := summaryRow{
-		Method: label, Claim: layout.ClaimOf(r.Privacy.Statement), Validation: prose.Rounded(float64(r.Metrics.ValidationLoss)), Accuracy: accuracyOf(r),
-		Distance: "unknown", Rounds: prose.Count(r.Rounds), Returned: prose.Count(r.Rounds) + " (last)",
-		Median: prose.Cost(float64(r.Privacy.MedianEpsilon)), Max: prose.Cost(float64(r.Privacy.MaxEpsilon)),
-		Declined: prose.Count(r.Privacy.Declined),
+// counted says that epsilon is added up release by release, and so has a history.
+func (r run) counted() bool {
+	return r.Privacy.Protects != "example" && r.Privacy.Protects != "client"
+}
+
+// summaryTable is the runs side by side: columns that no run fills are left out, and
+// losses of different kinds stand in columns of their own.
+func summaryTable(runs []run) layout.Table {
+	t := layout.Table{ID: "summary-h"}
+	column := func(name string, figures bool, cell func(r run) layout.Cell) {
+		layout.AddColumn(&t, name, figures, runs, cell)
 	}
-	row.Terms = layout.TermsOf(r.Privacy.Statement)
-	if p := r.Privacy; p.EpsilonAnyUpdate != nil && p.EpsilonSwitch != nil {
-		row.Wider = fmt.Sprintf("any other update: %s; any other group: %s", prose.Cost(float64(*p.EpsilonAnyUpdate)), prose.Cost(float64(*p.EpsilonSwitch)))
+	column("Method", false, func(r run) layout.Cell { return layout.Words(r.label) })
+	column("Privacy claim", false, func(r run) layout.Cell {
+		badge := r.claim()
+		return layout.Cell{Badge: &badge, Small: []string{layout.TermsOf(r.Privacy.Statement)}}
+	})
+	for _, name := range headlines(runs) {
+		column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
 	}
-	if d := r.Metrics.WorstDistance; d != nil {
-		row.Distance = prose.Rounded(float64(*d))
+	for _, f := range taskFigures {
+		column(f.name, true, func(r run) layout.Cell { return f.cell(r.Metrics) })
 	}
+	column("Largest epsilon", true, largestEpsilon)
+	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(prose.Cost(float64(r.Privacy.MedianEpsilon))) })
+	if slices.ContainsFunc(runs, func(r run) bool { return !r.counted() }) {
+		column("Proved for the same releases", true, func(r run) layout.Cell { return proved(r.Privacy.Claim, r.Privacy.Proved) })
+	}
+	column("Worst distance to the truth", true, func(r run) layout.Cell { return optionalCell(r.Metrics.WorstDistance) })
+	column("Lambda", true, func(r run) layout.Cell { return optionalCell(r.Metrics.Lambda) })
+	column("Shared by all", true, func(r run) layout.Cell {
+		if r.Metrics.Shared == nil {
+			return layout.Cell{}
+		}
+		return layout.Words(percent(*r.Metrics.Shared))
+	})
+	column("Clients", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Clients)) })
+	column("Rounds", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Rounds), returnedWords(r)) })
+	column("Clients that declined", true, func(r run) layout.Cell {
+		if r.Privacy.Declined == 0 {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Count(r.Privacy.Declined))
+	})
+	return t
+}
+
+// headlineName is the name of headline.
+func (r run) headlineName() string {
+	if _, ofErrors := headline(r.Metrics, r.Judge); ofErrors {
+		return "Test error"
+	}
+	return r.lossName()
+}
+
+func headlines(runs []run) (names []string) {
+	for _, r := range runs {
+		if name := r.headlineName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (r run) headlineCell(name string) layout.Cell {
+	if r.headlineName() != name {
+		return layout.Cell{}
+	}
+	value, _ := headline(r.Metrics, r.Judge)
+	c := layout.Cell{Text: prose.Significant(value, 4), Strong: true}
+	if h := r.Metrics.HonestLoss; h != nil && r.Hypotheses > 1 {
+		c.Small = []string{"chosen on other rows: " + rounded(*h)}
+	}
+	return c
+}
+
+func largestEpsilon(r run) layout.Cell {
+	p := r.Privacy
+	c := layout.Cell{Text: prose.Cost(float64(p.MaxEpsilon)), Strong: true}
+	if !r.counted() { // the federation's line: one without a target leaves it without a bound
+		c.Text = prose.Cost(float64(p.Epsilon))
+	}
+	if p.EpsilonAnyUpdate != nil && p.EpsilonSwitch != nil {
+		c.Small = []string{fmt.Sprintf("any other update: %s; any other group: %s", prose.Cost(float64(*p.EpsilonAnyUpdate)), prose.Cost(float64(*p.EpsilonSwitch)))}
+	}
+	return c
+}
+
+// proved is the number that is proved for the releases of a claim: one of its own, the
+// same, or none.
+func proved(claim event.Claim, s *event.Statement) layout.Cell {
+	switch {
+	case s != nil:
+		return layout.Words(prose.Cost(float64(s.Epsilon)), layout.TermsOf(*s))
+	case claim == event.ClaimProved:
+		return layout.Words("the same")
+	}
+	return layout.Words("nothing")
+}
+
+func optionalCell(n *event.Number) layout.Cell {
+	if n == nil {
+		return layout.Cell{}
+	}
+	return layout.Words(rounded(*n))
+}
+
+func returnedWords(r run) string {
 	if r.Returned == "best" {
-		row.Returned = prose.Count(r.BestRound) + " (best)"
+		return "returned: the best, " + prose.Count(r.BestRound)
 	}
-	return row
+	return "returned: the last"
 }
 
-// lead is the first sentence of the report.
-func lead(methods []method, results []sim.Result, plans []plan) string {
-	r := results[0]
-	if len(results) == 1 {
-		return fmt.Sprintf("%s trained %s of %s with %s.", methods[0].Label, prose.Counted(r.Hypotheses, "model", "models"),
-			prose.Counted(r.Parameters, "parameter", "parameters"), prose.Counted(r.Clients, "client", "clients"))
+// summaryNotes explain the columns that are there.
+func summaryNotes(runs []run) (notes []string) {
+	say := func(text string) {
+		if !slices.Contains(notes, text) {
+			notes = append(notes, text)
+		}
 	}
-	names := make([]string, len(methods))
-	for i, m := range methods {
-		names[i] = m.Label
+	any := func(has func(run) bool) bool { return slices.ContainsFunc(runs, has) }
+	for _, r := range runs {
+		if _, ofErrors := headline(r.Metrics, r.Judge); ofErrors {
+			say("Test error: share of wrong answers, every client’s own model on its own held-out examples, all examples together.")
+		} else {
+			say(r.lossWords())
+		}
 	}
-	on := ""
-	if sameData(plans) {
-		on = fmt.Sprintf(" on the same data of %s", prose.Counted(r.Clients, "client", "clients"))
+	if any(func(r run) bool { return len(figuresOf(r.Metrics)) > 0 }) {
+		say("Figures of the task are over all judged examples; beneath them stands the 95 % interval over clients, where there is one.")
 	}
-	return fmt.Sprintf("%s, side by side%s.", prose.Joined(names), on)
-}
-
-func dataNotes(methods []method, results []sim.Result, plans []plan) []dataNote {
-	if len(results) == 1 || sameData(plans) {
-		return []dataNote{{"", dataStory(results[0], plans[0])}}
+	if any(func(r run) bool { return r.Metrics.WorstDistance != nil }) {
+		say("Worst distance: from a group’s true parameters to the nearest model, for the group that fares worst.")
 	}
-	notes := make([]dataNote, len(results))
-	for i, r := range results {
-		notes[i] = dataNote{methods[i].Label, dataStory(r, plans[i])}
+	if any(func(r run) bool { return r.Metrics.Lambda != nil }) {
+		say("Lambda: the median, over clients and coordinates, of what the server set last; shared by all are the coordinates that it set to infinity.")
+	}
+	say("Epsilon: a client’s total; an epsilon means what its claim, unit and relation say, and epsilons that differ in them cannot be compared.")
+	if any(func(r run) bool { return r.Privacy.EpsilonSwitch != nil }) {
+		say("Under metric claims the number holds for updates within the radius; any other update of the same hypotheses, and any other choice of hypotheses, lose up to the larger numbers beneath it.")
 	}
 	return notes
 }
 
-func newRunNote(label string, r sim.Result) runNote {
-	return runNote{Method: label, Command: r.Command, Config: r.Config, Facts: []layout.Fact{
+func figuresOf(m sim.Metrics) (out []taskFigure) {
+	for _, f := range taskFigures {
+		if f.of(m) != nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func newRunNote(r run) runNote {
+	return runNote{Method: r.label, Command: r.Command, Config: r.Result.Config, Facts: []layout.Fact{
 		{Name: "Seed", Value: fmt.Sprint(r.Seed), Code: true},
 		{Name: "Configuration, SHA-256", Value: r.ConfigSHA256, Code: true},
 		{Name: "Models, SHA-256", Value: r.ModelSHA256, Code: true},
 		{Name: "Kernel", Value: r.Kernel, Code: true},
 		{Name: "Version", Value: r.Version, Code: true},
 		{Name: "Run", Value: r.RunID, Code: true},
-		{Name: "Took", Value: prose.Rounded(r.WallSeconds) + " s", Code: false},
+		{Name: "Took", Value: prose.Rounded(r.WallSeconds) + " s"},
 	}}
 }

@@ -4,80 +4,129 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// plan is a result's run file. A report is also made of a file that this version
-// cannot read: then it tells less.
-type plan struct {
-	run   config.Run
-	known bool
+// run is a result with its run file and its name in the report. A report is also made
+// of a file that this version cannot read: then it tells less.
+type run struct {
+	sim.Result
+	plan  config.Run
+	known bool // the run file could be read
+	label string
 }
 
-func planOf(r sim.Result) plan {
-	if strings.TrimSpace(r.Config) == "" {
-		return plan{}
-	}
-	file, err := config.Load([]byte(r.Config))
-	if err != nil {
-		return plan{}
-	}
-	return plan{file.Run, true}
-}
-
-// method is how a result is called in the report.
-type method struct {
-	Label string
-	Long  string
-}
-
-// methodsOf names the results so that no two have the same name.
-func methodsOf(results []sim.Result) []method {
-	out := make([]method, len(results))
+// runsOf names the results so that no two have the same name.
+func runsOf(results []sim.Result) []run {
+	out := make([]run, len(results))
 	seen := map[string]int{}
 	for i, r := range results {
-		out[i] = methodOf(r)
-		seen[out[i].Label]++
+		out[i] = run{Result: r, label: methodName(r.Summary)}
+		if file, err := config.Load([]byte(r.Config)); err == nil && strings.TrimSpace(r.Config) != "" {
+			out[i].plan, out[i].known = file.Run, true
+		}
+		seen[out[i].label]++
 	}
 	used := map[string]bool{}
 	for i, r := range results {
-		name := out[i].Label
+		first := out[i].label
+		name := first
 		if seen[name] > 1 && r.Name != "" && r.Name != r.Algorithm {
 			name += " · " + r.Name
 		}
 		for n := 2; used[name]; n++ {
-			name = fmt.Sprintf("%s (%d)", out[i].Label, n)
+			name = fmt.Sprintf("%s (%d)", first, n)
 		}
 		used[name] = true
-		out[i].Label = name
+		out[i].label = name
 	}
 	return out
 }
 
-func methodOf(r sim.Result) method {
-	switch r.Algorithm {
-	case "fedavg":
-		return method{"FedAvg", "One model for everybody, without noise."}
-	case "ifca":
-		return method{"IFCA", fmt.Sprintf("%s, without noise. Every client trains the one that fits it best.",
-			sentence(prose.Counted(r.Hypotheses, "model", "models")))}
-	case "group-private":
-		name, how := "Group-private", "Noise is in proportion to every update’s own length, as the papers write it."
-		if r.Mode == "sound" {
-			name, how = name+" (sound)", "Updates are clipped to a public radius and noised in proportion to it."
+// methodName is a run's method for readers.
+func methodName(r sim.Summary) string {
+	switch {
+	case r.Algorithm == "":
+		return "Unnamed method"
+	case r.Algorithm == "fedavg" && r.Privacy.Protects == "client":
+		return "DP-FedAvg"
+	}
+	name := capital(prose.Method(r.Algorithm))
+	if r.Mode == "sound" && r.Privacy.Protects == "update" {
+		name += " (sound)"
+	}
+	return name
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// what says what the method is, how many models there are, and what is protected.
+func (r run) what() string {
+	var parts []string
+	if words := fl.MethodWords(r.Algorithm); words != "" {
+		parts = append(parts, capital(words)+".")
+	}
+	if r.Hypotheses > 1 {
+		parts = append(parts, fmt.Sprintf("The server keeps %s.", prose.Counted(r.Hypotheses, "model", "models")))
+	}
+	if words := fl.ProtectionWords(r.Privacy.Protects); words != "" {
+		parts = append(parts, "What is protected: "+words+".")
+	}
+	switch {
+	case r.Privacy.Protects != "update":
+	case r.Privacy.Radius != nil:
+		parts = append(parts, "Updates are clipped to a public radius and noised in proportion to it.")
+	default:
+		parts = append(parts, "Noise is in proportion to every update’s own length, as the papers write it.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// lead is the first sentence of the report.
+func lead(runs []run) string {
+	r := runs[0]
+	if len(runs) == 1 {
+		models := prose.Counted(r.Hypotheses, "model", "models")
+		if own(r.Summary) {
+			models = "a model for each"
 		}
-		return method{name, fmt.Sprintf("%s. Every client trains the one that fits it best and adds noise before it sends anything. %s",
-			sentence(prose.Counted(r.Hypotheses, "model", "models")), how)}
+		return fmt.Sprintf("%s with %s: %s, of %s. Privacy claim: %s.", r.label, prose.Counted(r.Clients, "client", "clients"), models,
+			prose.Counted(r.Parameters, "parameter", "parameters"), claimWords(r))
 	}
-	name := r.Algorithm
-	if name == "" {
-		name = "Unnamed method"
+	names := make([]string, len(runs))
+	for i, r := range runs {
+		names[i] = r.label
 	}
-	return method{name, ""}
+	on := ""
+	if sameData(runs) {
+		on = fmt.Sprintf(" on the same data of %s", prose.Counted(r.Clients, "client", "clients"))
+	}
+	return fmt.Sprintf("%s, side by side%s.", prose.Joined(names), on)
+}
+
+// claimWords are the claim and the unit that it is about.
+func claimWords(r run) string {
+	if r.Privacy.Claim == event.ClaimNone {
+		return string(r.Privacy.Claim)
+	}
+	return fmt.Sprintf("%s, for %s", r.Privacy.Claim, layout.UnitProtected(r.Privacy.Unit))
 }
 
 // sentence starts a sentence: small numbers in words.
@@ -92,24 +141,51 @@ func sentence(s string) string {
 }
 
 // sameData says that all results were trained on the same data.
-func sameData(plans []plan) bool {
-	for _, p := range plans {
-		if !p.known || !reflect.DeepEqual(p.run.Data, plans[0].run.Data) || p.run.Seed != plans[0].run.Seed {
+func sameData(runs []run) bool {
+	for _, r := range runs {
+		if !r.known || !reflect.DeepEqual(r.plan.Data, runs[0].plan.Data) || r.plan.Seed != runs[0].plan.Seed {
 			return false
 		}
 	}
 	return true
 }
 
-// dataStory tells what a result was trained on.
-func dataStory(r sim.Result, p plan) string {
-	if !p.known {
-		return fmt.Sprintf("%s trained. The run file could not be read by this version: the configuration below is as it was stored.",
-			sentence(prose.Counted(r.Clients, "client", "clients")))
+func dataNotes(runs []run) []dataNote {
+	if len(runs) == 1 || sameData(runs) {
+		return []dataNote{{"", runs[0].dataStory(), loaded(runs[0].Data)}}
 	}
-	d := p.run.Data
+	notes := make([]dataNote, len(runs))
+	for i, r := range runs {
+		notes[i] = dataNote{r.label, r.dataStory(), loaded(r.Data)}
+	}
+	return notes
+}
+
+// loaded is what was read, and what was left out and why.
+func loaded(d *data.LoadReport) (lines []string) {
+	if d == nil {
+		return nil
+	}
+	lines = append(lines, fmt.Sprintf("%s: %s of %s kept.", d.Source, prose.Count(d.Kept), prose.Counted(d.Rows, "row", "rows")))
+	for _, o := range d.LeftOut {
+		lines = append(lines, fmt.Sprintf("Left out: %s (%s).", prose.Count(o.Count), o.Reason))
+	}
+	return append(lines, d.Notes...)
+}
+
+// dataStory tells what a result was trained on.
+func (r run) dataStory() string {
+	trained := sentence(prose.Counted(r.Clients, "client", "clients")) + " trained"
+	if !r.known {
+		return trained + ". The run file could not be read by this version: the configuration below is as it was stored."
+	}
+	d := r.plan.Data
+	judged := "; others, that take no part, judge the models."
+	if own(r.Summary) {
+		judged = "; everybody’s model is judged on its own held-out examples."
+	}
 	if d.Kind != "synthetic" {
-		return fmt.Sprintf("%s. %s trained.", realData(d), sentence(prose.Counted(r.Clients, "client", "clients")))
+		return realData(d) + ". " + trained + judged
 	}
 	var b strings.Builder
 	groups := len(r.History.Truth)
@@ -125,9 +201,7 @@ func dataStory(r sim.Result, p plan) string {
 		b.WriteString(", moved by a constant of its own")
 	}
 	fmt.Fprintf(&b, ". Features x are %s; the noise u is %s. ", distributionWords(d.X), distributionWords(d.Noise))
-	fmt.Fprintf(&b, "There %s %s with %s each, and %s that only %s.",
-		are(d.Users), prose.Counted(d.Users, "training client", "training clients"), prose.Counted(d.Samples, "row", "rows"),
-		prose.Counted(d.ValidationUsers, "other", "others"), validate(d.ValidationUsers))
+	fmt.Fprintf(&b, "There %s %s with %s each%s", verb(d.Users, "is", "are"), prose.Counted(d.Users, "training client", "training clients"), prose.Counted(d.Samples, "row", "rows"), judged)
 	return b.String()
 }
 
@@ -148,74 +222,108 @@ func distributionWords(d config.Distribution) string {
 }
 
 // trainingStory tells how a result was trained, and how it ended.
-func trainingStory(r sim.Result, p plan) string {
+func (r run) trainingStory() string {
 	var b strings.Builder
-	if p.known {
-		a := p.run.Algorithm
-		fmt.Fprintf(&b, "In every round %s of %s %s asked and %s for %s with step %s on %s. ",
-			prose.Count(a.ClientsPerRound), prose.Count(r.Clients), are(a.ClientsPerRound), trains(a.ClientsPerRound),
-			prose.Counted(a.Local.Epochs, "epoch", "epochs"), prose.Setting(a.Local.Step), batchWords(r, a.Local))
-		if nu := p.run.Privacy.NoiseMultiplier; nu > 0 {
+	if r.known {
+		a := r.plan.Algorithm
+		asked := fmt.Sprintf("%s of %s %s", prose.Count(a.ClientsPerRound), prose.Count(r.Clients), verb(a.ClientsPerRound, "trains", "train"))
+		if a.ClientsPerRound == 0 || a.ClientsPerRound == r.Clients {
+			asked = "all clients train"
+		}
+		fmt.Fprintf(&b, "In every round %s for %s with step %s on %s. ", asked, prose.Counted(a.Local.Epochs, "epoch", "epochs"), prose.Setting(a.Local.Step), r.batchWords())
+		if nu := r.plan.Privacy.NoiseMultiplier; nu > 0 {
 			fmt.Fprintf(&b, "The noise multiplier is %s. ", prose.Setting(nu))
 		}
 	}
-	b.WriteString(ending(r, p))
-	b.WriteString(" ")
-	b.WriteString(returning(r))
+	b.WriteString(r.ending() + " " + r.returning())
 	if moved := relocations(r); moved > 0 {
 		fmt.Fprintf(&b, " %s moved to a released vector for want of updates.",
 			sentence(prose.Counted(moved, "time a hypothesis was", "times a hypothesis was")))
 	}
+	if text := clusterSizes(r.Summary, r.History.Clusters); text != "" {
+		b.WriteString(" " + text)
+	}
 	return b.String()
 }
 
-func are(n int) string {
+// verb fits a number.
+func verb(n int, one, many string) string {
 	if n == 1 {
-		return "is"
+		return one
 	}
-	return "are"
+	return many
 }
 
-func trains(n int) string {
-	if n == 1 {
-		return "trains"
+// clusterSizes says how clients came to share models, where they could choose, and which
+// models were left over: groups that have found no model of their own train together.
+func clusterSizes(r sim.Summary, budgets []sim.ClusterBudget) string {
+	if r.Hypotheses < 2 {
+		return ""
 	}
-	return "train"
+	sizes, total, unused := make([]int, r.Hypotheses), 0, 0
+	for _, l := range r.Participants {
+		if l.Cluster != nil && *l.Cluster >= 0 && *l.Cluster < len(sizes) {
+			sizes[*l.Cluster]++
+			total++
+		}
+	}
+	for i, c := range budgets {
+		if len(r.Participants) == 0 && i < len(sizes) {
+			sizes[i] = c.Clients
+			total += c.Clients
+		}
+	}
+	if total == 0 || len(sizes) > chart.MostNumbered {
+		return ""
+	}
+	words := make([]string, len(sizes))
+	for i, n := range sizes {
+		words[i] = prose.Count(n)
+		if n == 0 {
+			unused++
+		}
+	}
+	text := "Clusters of " + prose.Joined(words) + " clients."
+	if unused > 0 {
+		text += fmt.Sprintf(" Nobody chose %d of %d models: groups may have been left together (algorithm.empty says what becomes of such models).", unused, len(sizes))
+	}
+	return text
 }
 
-func validate(n int) string {
-	if n == 1 {
-		return "validates"
+func (r run) batchWords() string {
+	l, one := r.plan.Algorithm.Local, "row"
+	if shape, ok := data.ShapeOf(r.plan.Data); ok && shape.Pictures() {
+		one = "picture"
 	}
-	return "validate"
-}
-
-func batchWords(r sim.Result, l config.Local) string {
-	one := exampleWord(r)
-	many, all := one+"s", "all their "+one+"s"
-	if l.Limit > 0 && pictures(r) {
-		all = "at most " + prose.Counted(l.Limit, one, many) + " of theirs, drawn afresh"
+	all := "all their " + one + "s"
+	limited := l.Limit > 0 && one == "picture"
+	if limited {
+		all = "at most " + prose.Counted(l.Limit, one, one+"s") + " of theirs, drawn afresh"
 	}
-	if l.Batch == 0 {
+	switch {
+	case l.Batch == 0:
 		return all
-	}
-	if l.Limit > 0 && pictures(r) {
+	case limited:
 		return "batches of " + prose.Count(l.Batch) + " out of " + all
 	}
-	return "batches of " + prose.Counted(l.Batch, one, many)
+	return "batches of " + prose.Counted(l.Batch, one, one+"s")
 }
 
-func ending(r sim.Result, p plan) string {
+func (r run) ending() string {
 	rounds := prose.Counted(r.Rounds, "round", "rounds")
+	judge := "validating clients"
+	if own(r.Summary) {
+		judge = "held-out examples"
+	}
 	switch r.Stopped {
 	case sim.StoppedRounds:
 		return fmt.Sprintf("Training ran for %s, as many as were planned.", rounds)
 	case sim.StoppedPatience:
-		if p.known && p.run.Algorithm.Stop.Patience > 0 {
-			return fmt.Sprintf("Training stopped after %s, because the validating clients had seen no improvement %s running.",
-				rounds, prose.Counted(p.run.Algorithm.Stop.Patience, "time", "times"))
+		if r.known && r.plan.Algorithm.Stop.Patience > 0 {
+			return fmt.Sprintf("Training stopped after %s, because the %s had shown no improvement %s running.",
+				rounds, judge, prose.Counted(r.plan.Algorithm.Stop.Patience, "time", "times"))
 		}
-		return fmt.Sprintf("Training stopped after %s, because the validating clients saw no further improvement.", rounds)
+		return fmt.Sprintf("Training stopped after %s, because the %s showed no further improvement.", rounds, judge)
 	case sim.StoppedBudget:
 		return fmt.Sprintf("Training stopped after %s, because every client had reached its ceiling.", rounds)
 	case "":
@@ -224,7 +332,7 @@ func ending(r sim.Result, p plan) string {
 	return fmt.Sprintf("Training ran for %s and stopped: %s.", rounds, r.Stopped)
 }
 
-func returning(r sim.Result) string {
+func (r run) returning() string {
 	switch {
 	case r.Returned == "best" && r.BestRound == 0:
 		return "The models before the first round are returned, the best by validation."
@@ -237,25 +345,25 @@ func returning(r sim.Result) string {
 
 // repeatability says whether the commands give the same models again. Exact noise
 // is drawn from the system and cannot be repeated.
-func repeatability(methods []method, plans []plan) string {
+func repeatability(runs []run) string {
 	text := "The same command, version and kernel give the same models, to the last bit: the hash of the models proves it."
 	var exact []string
-	for i, p := range plans {
-		if p.known && p.run.Privacy.Noise == "exact" && p.run.Privacy.NoiseMultiplier > 0 {
-			exact = append(exact, methods[i].Label)
+	for _, r := range runs {
+		if r.known && r.plan.Privacy.Noise == "exact" && r.Privacy.Protects != "nothing" {
+			exact = append(exact, r.label)
 		}
 	}
 	switch {
 	case len(exact) == 0:
 		return text
-	case len(exact) == len(plans):
+	case len(exact) == len(runs):
 		return "Exact noise comes from the system and cannot be repeated: the same command gives other models."
 	}
 	return text + " Except " + prose.Joined(exact) + ": exact noise comes from the system and cannot be repeated."
 }
 
 // relocations counts moved hypotheses where every round was recorded.
-func relocations(r sim.Result) (moved int) {
+func relocations(r run) (moved int) {
 	if r.History.Stride > 1 {
 		return 0
 	}

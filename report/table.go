@@ -5,86 +5,225 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // Table prints runs side by side for a terminal: what they learnt, and under it what
 // that cost, every epsilon with claim, unit and relation in its line.
 func Table(w io.Writer, runs []sim.Summary) error {
-	classes := slices.ContainsFunc(runs, func(r sim.Summary) bool { return r.Metrics.Accuracy != nil })
-	second := "worst distance"
-	if classes {
-		second = "accuracy"
+	var t layout.Table
+	column := func(name string, figures bool, cell func(r sim.Summary) string) {
+		layout.AddColumn(&t, name, figures, runs, func(r sim.Summary) layout.Cell { return layout.Words(cell(r)) })
 	}
-	rows := [][]string{{"method", "rounds", "validation loss", second, "declined"}}
-	for _, r := range runs {
-		distance := "-"
-		if d := r.Metrics.WorstDistance; d != nil && !classes {
-			distance = figure(*d)
-		}
-		if a := r.Metrics.Accuracy; a != nil {
-			distance = fmt.Sprintf("%.1f %%", 100*float64(*a))
-		}
-		rows = append(rows, []string{
-			tableName(r), fmt.Sprint(r.Rounds), figure(r.Metrics.ValidationLoss), distance, fmt.Sprint(r.Privacy.Declined),
+	if slices.ContainsFunc(runs, func(r sim.Summary) bool { return r.Name != r.Algorithm }) {
+		column("run", false, func(r sim.Summary) string { return r.Name })
+	}
+	column("method", false, tableName)
+	column("data", false, func(r sim.Summary) string { return r.Dataset })
+	column("protects", false, func(r sim.Summary) string { return r.Privacy.Protects })
+	column("clients", true, func(r sim.Summary) string { return fmt.Sprint(r.Clients) })
+	column("rounds", true, func(r sim.Summary) string { return fmt.Sprint(r.Rounds) })
+	for _, c := range []struct {
+		name         string
+		own, classes bool
+	}{{"validation loss", false, false}, {"test MSE", true, false}, {"test error", true, true}} {
+		column(c.name, true, func(r sim.Summary) string {
+			if own(r) != c.own || own(r) && classes(r) != c.classes {
+				return ""
+			}
+			value, _ := headline(r.Metrics, r.Judge)
+			return learnt(value)
 		})
 	}
-	if err := writeRows(w, rows, 1); err != nil {
+	for _, f := range taskFigures {
+		column(strings.ToLower(f.name[:1])+f.name[1:], true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
+	}
+	column("worst distance", true, func(r sim.Summary) string { return optional(r.Metrics.WorstDistance) })
+	column("declined", true, func(r sim.Summary) string {
+		if r.Privacy.Ceiling == nil {
+			return ""
+		}
+		return fmt.Sprint(r.Privacy.Declined)
+	})
+	if err := writeTable(w, t); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return privacyTable(w, runs)
+	if err := privacyTable(w, runs); err != nil {
+		return err
+	}
+	return remarks(w, runs)
 }
 
 func tableName(r sim.Summary) string {
-	if r.Mode == "sound" && r.Privacy.NoiseMultiplier > 0 {
+	if r.Mode == "sound" && r.Privacy.Protects == "update" {
 		return r.Algorithm + " (sound)"
 	}
 	return r.Algorithm
 }
 
+// terminal is the figure with its interval.
+func (f taskFigure) terminal(m sim.Metrics) string {
+	c := f.cell(m)
+	if len(c.Small) == 0 {
+		return c.Text
+	}
+	return c.Text + " (" + c.Small[0] + ")"
+}
+
+// priced is one statement about a run: its own, or what is proved for the same releases.
+type priced struct {
+	event.Statement
+	name                  string
+	median, update, group string
+}
+
 // privacyTable says what the runs cost. The bounds for other updates and other groups
 // stand beside the number that they put into perspective.
 func privacyTable(w io.Writer, runs []sim.Summary) error {
-	wider := slices.ContainsFunc(runs, func(r sim.Summary) bool { return r.Privacy.EpsilonSwitch != nil })
-	head := []string{"privacy", "median eps", "max eps"}
-	if wider {
-		head = append(head, "any update", "any group")
-	}
-	rows := [][]string{append(head, "delta", "radius", "claim", "unit", "relation")}
+	var lines []priced
+	wider := false
 	for _, r := range runs {
 		p := r.Privacy
-		row := []string{tableName(r), figure(p.MedianEpsilon), figure(p.MaxEpsilon)}
-		if wider {
-			row = append(row, optional(p.EpsilonAnyUpdate), optional(p.EpsilonSwitch))
+		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), optional(p.EpsilonAnyUpdate), optional(p.EpsilonSwitch)})
+		if p.Proved != nil {
+			lines = append(lines, priced{Statement: *p.Proved, name: "  the same releases"})
 		}
-		radius := optional(p.Radius)
-		if p.Radius == nil && p.Claim == event.ClaimHeuristic && p.Unit == event.UnitNeighbourhood {
-			radius = "private"
-		}
-		rows = append(rows, append(row, figure(p.Delta), radius, string(p.Claim), string(p.Unit), string(p.Relation)))
+		wider = wider || p.EpsilonSwitch != nil
 	}
-	if err := writeRows(w, rows, 3); err != nil {
+	var t layout.Table
+	column := func(name string, figures bool, cell func(l priced) string) {
+		layout.AddColumn(&t, name, figures, lines, func(l priced) layout.Cell { return layout.Words(cell(l)) })
+	}
+	column("privacy", false, func(l priced) string { return l.name })
+	column("median eps", true, func(l priced) string { return l.median })
+	column("max eps", true, func(l priced) string { return figure(l.Epsilon) })
+	column("any update", true, func(l priced) string { return l.update })
+	column("any group", true, func(l priced) string { return l.group })
+	column("delta", true, func(l priced) string { return figure(l.Delta) })
+	column("radius", true, func(l priced) string {
+		if l.Radius == nil && l.Claim == event.ClaimHeuristic && l.Unit == event.UnitNeighbourhood {
+			return "private"
+		}
+		return optional(l.Radius)
+	})
+	column("claim", false, func(l priced) string { return string(l.Claim) })
+	column("unit", false, func(l priced) string { return string(l.Unit) })
+	column("relation", false, func(l priced) string { return string(l.Relation) })
+	if err := writeTable(w, t); err != nil || !wider {
 		return err
-	}
-	if !wider {
-		return nil
 	}
 	_, err := fmt.Fprintln(w, "any update: eps if all updates of the same hypotheses were others; any group: eps if other hypotheses were chosen too.")
 	return err
 }
 
+// remarks say how clusters came out, and what loaders left out, once for runs on the
+// same data.
+func remarks(w io.Writer, runs []sim.Summary) error {
+	said := ""
+	for _, r := range runs {
+		if text := clusterSizes(r, nil); text != "" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", tableName(r), text); err != nil {
+				return err
+			}
+		}
+		if r.Data == nil || len(r.Data.LeftOut) == 0 && len(r.Data.Notes) == 0 || r.Data.String() == said {
+			continue
+		}
+		said = r.Data.String()
+		if _, err := fmt.Fprintln(w, said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lines prints what every participant asked for, did and spent.
+func Lines(w io.Writer, r sim.Summary) error {
+	var t layout.Table
+	column := func(name string, figures bool, cell func(l sim.Line) string) {
+		layout.AddColumn(&t, name, figures, r.Participants, func(l sim.Line) layout.Cell { return layout.Words(cell(l)) })
+	}
+	column("participant", false, func(l sim.Line) string { return l.Name })
+	column("examples", true, func(l sim.Line) string { return fmt.Sprint(l.Examples) })
+	column("target", true, func(l sim.Line) string {
+		return targetWords(l, func(x float64) string { return fmt.Sprintf("%.3g", x) })
+	})
+	column("noise", true, func(l sim.Line) string { return figure(l.Noise) })
+	column("test figure", true, func(l sim.Line) string {
+		if f, ok := lineFigure(l); ok {
+			return learnt(f)
+		}
+		return ""
+	})
+	column("spent eps", true, func(l sim.Line) string { return figure(l.Epsilon) })
+	column("delta", true, func(l sim.Line) string { return figure(l.Delta) })
+	column("proved eps", true, func(l sim.Line) string {
+		if l.Proved == nil {
+			return ""
+		}
+		return figure(*l.Proved) + " " + string(event.ReplaceOne)
+	})
+	column("a person's eps, delta", true, func(l sim.Line) string {
+		if l.ProtectsPerson == nil {
+			return ""
+		}
+		return person(l.ProtectsPerson)
+	})
+	column("claim", false, func(l sim.Line) string { return string(l.Claim) })
+	column("unit", false, func(l sim.Line) string { return string(l.Unit) })
+	column("relation", false, func(l sim.Line) string { return l.Relation })
+	column("sampling", false, func(l sim.Line) string { return l.Sampling })
+	return writeTable(w, t)
+}
+
+// writeTable aligns columns: words to the left, figures to the right.
+func writeTable(w io.Writer, t layout.Table) error {
+	head := make([]layout.Cell, len(t.Columns))
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		head[i].Text = c.Name
+	}
+	rows := append([][]layout.Cell{head}, t.Rows...)
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell.Text))
+			if t.Columns[i].Figures {
+				line.WriteString(pad + cell.Text + "  ")
+			} else {
+				line.WriteString(cell.Text + pad + "  ")
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // optional is a figure that some runs do not have.
 func optional(n *event.Number) string {
 	if n == nil {
-		return "-"
+		return ""
 	}
 	return figure(*n)
 }
+
+// learnt is a judge's figure: four digits.
+func learnt(x float64) string { return fmt.Sprintf("%#.4g", x) }
 
 // figure is a number with the digits that a reader needs.
 func figure(n event.Number) string {

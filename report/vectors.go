@@ -29,18 +29,18 @@ type cloud struct {
 }
 
 // early shows the first rounds: from where the hypotheses start.
-func early(r sim.Result) cloud {
+func early(r run) cloud {
 	return newCloud(r, r.History.Early, r.History.Start)
 }
 
 // late shows the last rounds, the models that are returned, and the way to them.
-func late(r sim.Result) cloud {
+func late(r run) cloud {
 	c := newCloud(r, r.History.Late, r.History.Returned)
 	c.ways = ways(r)
 	return c
 }
 
-func newCloud(r sim.Result, releases []sim.Release, hypotheses [][]float64) cloud {
+func newCloud(r run, releases []sim.Release, hypotheses [][]float64) cloud {
 	c := cloud{line: r.Parameters == 1}
 	for _, v := range releases {
 		if chart.Drawable(v.At[0]) && chart.Drawable(v.At[1]) {
@@ -82,7 +82,7 @@ func firstTwo(vectors [][]float64) [][2]float64 {
 	return out
 }
 
-func ways(r sim.Result) [][]chart.Point {
+func ways(r run) [][]chart.Point {
 	if r.Parameters == 1 || len(r.History.Returned) > chart.MostNumbered {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	_ "github.com/coterie-fl/coterie/all" // data sets, methods and protections
 )
 
 func main() {

@@ -74,17 +74,10 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	defer d.Close()
 	defer s.Close()
-	if silos, ok := s.(*sim.Silos); ok {
-		return a.runSilos(cmd, d, silos)
-	}
-	return a.runGroup(cmd, d, s.(*sim.Simulation)) // sim.Open has no third family
-}
-
-func (a *app) runGroup(cmd *cobra.Command, d *sim.Directory, s *sim.Simulation) error {
 	run := s.Run()
 	bar := a.progress(run.Name, run.Algorithm.Rounds)
-	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, loss float64) {
-		bar.Tick(round, fmt.Sprintf("rounds, validation loss %.4g", loss))
+	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, figure float64) {
+		bar.Tick(round, fmt.Sprintf("rounds, the judge's figure %.4g", figure))
 	})
 	bar.Done()
 	if err != nil {
@@ -93,39 +86,27 @@ func (a *app) runGroup(cmd *cobra.Command, d *sim.Directory, s *sim.Simulation) 
 	if a.output == "json" {
 		return a.printJSON(res.Summary)
 	}
+	return a.printRun(d, res)
+}
+
+// printRun shows a finished run to people.
+func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 	if err := report.Table(a.stdout, []sim.Summary{res.Summary}); err != nil {
 		return err
 	}
-	a.remark("\nmodel   %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
-	return nil
-}
-
-func (a *app) runSilos(cmd *cobra.Command, d *sim.Directory, s *sim.Silos) error {
-	run := s.Run()
-	bar := a.progress(run.Name, run.Algorithm.Rounds)
-	res, err := report.RunSilos(cmd.Context(), d, s, version(), func(round int, figure float64) {
-		bar.Tick(round, fmt.Sprintf("rounds, test figure %.4g", figure))
-	})
-	bar.Done()
-	if err != nil {
-		return err
-	}
-	if a.output == "json" {
-		return a.printJSON(res.SiloSummary)
-	}
-	if err := report.SiloTable(a.stdout, []sim.SiloSummary{res.SiloSummary}); err != nil {
-		return err
-	}
-	a.remark("")
-	if !a.quiet {
-		if err := report.SiloLines(a.stdout, res.SiloSummary); err != nil {
+	if len(res.Participants) > 0 && !a.quiet {
+		a.remark("")
+		if err := report.Lines(a.stdout, res.Summary); err != nil {
 			return err
 		}
 	}
-	a.remark("\nThe federation's line: epsilon %s (%s). It assumes that %s.",
-		upTo(res.Privacy.Epsilon, 4), inTerms(res.Privacy.Statement), strings.Join(res.Privacy.Assumes, "; "))
+	if len(res.Privacy.Assumes) > 0 {
+		a.remark("\nThe federation's line: epsilon %s (%s). It assumes that %s.",
+			upTo(res.Privacy.Epsilon, 4), inTerms(res.Privacy.Statement), strings.Join(res.Privacy.Assumes, "; "))
+	}
+	a.remark("")
 	for _, line := range res.Privacy.NotCovered {
-		a.remark("not covered  %s", line)
+		a.remark("not covered: %s", line)
 	}
 	a.remark("\nmodels  %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
 	return nil
@@ -133,7 +114,7 @@ func (a *app) runSilos(cmd *cobra.Command, d *sim.Directory, s *sim.Silos) error
 
 // openRun prepares the run and its directory, new or to go on with. Nothing is
 // created when the configuration is wrong or data are missing.
-func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, sim.Runner, error) {
+func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
 	if f.resume != "" {
 		return resumeRun(cmd, f, args)
 	}
@@ -153,7 +134,7 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 		}
 		out = defaultDirectory(run.Name + "-" + hash[:6])
 	}
-	s, err := sim.Open(run, data.NewFolder(dataFolder(f.data)))
+	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -165,7 +146,7 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 	return d, s, nil
 }
 
-func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, sim.Runner, error) {
+func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
 	changed := cmd.Flags().Changed
 	if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
 		return nil, nil, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
@@ -177,7 +158,7 @@ func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, s
 	if changed("workers") {
 		run.Run.Workers = f.workers
 	}
-	s, err := sim.Open(run, data.NewFolder(dataFolder(f.data)))
+	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		d.Close()
 		return nil, nil, fmt.Errorf("%s: %w", f.resume, err)

@@ -176,7 +176,8 @@ func labelsOf(r federation.ServeResult) []layout.Label {
 		}
 	}
 	for i, s := range most {
-		l := layout.Label{Method: prose.Counted(len(names[i]), "participant", "participants"), Claim: layout.ClaimOf(s), NotCovered: s.NotCovered}
+		l := layout.Label{Method: prose.Counted(len(names[i]), "participant", "participants"), Claim: layout.ClaimOf(s), NotCovered: s.NotCovered,
+			Unnamed: "The receipts name nothing. Read docs/sharp-edges.md."}
 		l.Rows = []layout.LabelRow{
 			{Name: "Epsilon, most exposed participant", Value: prose.Cost(float64(s.Epsilon)), Note: "by its own ledger, for this federation", Large: true},
 			{Name: "Between any two data sets", Value: switchText(s), Note: "whatever radius and hypotheses the server chose"},

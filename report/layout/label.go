@@ -11,8 +11,9 @@ import (
 type Label struct {
 	Method     string
 	Claim      Badge
-	Rows       []LabelRow
+	Rows       []LabelRow // those without a value are left out
 	NotCovered []string
+	Unnamed    string // what is said where NotCovered is empty
 }
 
 // LabelRow is one line of a label; the first ones are set larger.
@@ -77,12 +78,13 @@ func Protects(s event.Statement) string {
 		return "nothing"
 	}
 	if s.Claim == event.ClaimHeuristic {
-		return "nothing for certain; meant is " + unitProtected(s.Unit)
+		return "nothing for certain; meant is " + UnitProtected(s.Unit)
 	}
-	return unitProtected(s.Unit)
+	return UnitProtected(s.Unit)
 }
 
-func unitProtected(u event.Unit) string {
+// UnitProtected says what a unit is.
+func UnitProtected(u event.Unit) string {
 	switch u {
 	case event.UnitNeighbourhood:
 		return "which vector a client trained, among those within the radius"

@@ -46,7 +46,7 @@ func loanRun(s loanSetting, k int, nu float64) config.Run {
 	r.Model.Intercept = true
 	r.Algorithm.Hypotheses, r.Algorithm.ClientsPerRound = k, 70
 	r.Algorithm.Local.Loss = s.loss
-	r.Privacy.NoiseMultiplier = nu
+	lab.WithNoise(&r, nu)
 	return r
 }
 

@@ -40,8 +40,12 @@ func simulate(l *lab.Lab, run config.Run) (cell, error) {
 		return cell{}, err
 	}
 	p := res.Privacy
+	var accuracy *event.Number
+	if a := res.Metrics.Accuracy; a != nil {
+		accuracy = &a.Value
+	}
 	return cell{
-		Validation: res.Metrics.ValidationLoss, Accuracy: res.Metrics.Accuracy, Honest: res.Metrics.HonestLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
+		Validation: res.Metrics.Loss, Accuracy: accuracy, Honest: res.Metrics.HonestLoss, Worst: res.Metrics.WorstDistance, Rounds: res.Rounds,
 		Median: p.MedianEpsilon, Max: p.MaxEpsilon, AnyUpdate: p.EpsilonAnyUpdate, Switch: p.EpsilonSwitch,
 		Budgets: countBudgets(res.History.Budgets),
 	}, nil

@@ -84,7 +84,7 @@ func handwritingRun(scale, set, loss string, nu float64) config.Run {
 	// The same effort at every noise; the last models, so that nobody has to pay for
 	// validation.
 	a.Stop = config.Stop{Every: a.Rounds, Return: "last", ValidationClients: 1}
-	r.Privacy.NoiseMultiplier = nu
+	lab.WithNoise(&r, nu)
 	return r
 }
 

@@ -32,7 +32,7 @@ func hospitalRun(k int, nu float64) config.Run {
 	r.Algorithm.Hypotheses, r.Algorithm.Rounds, r.Algorithm.ClientsPerRound = k, 5000, 100
 	r.Algorithm.Local.Loss = "rmse"
 	r.Algorithm.Stop.Patience, r.Algorithm.Stop.ValidationClients = 30, 200
-	r.Privacy.NoiseMultiplier = nu
+	lab.WithNoise(&r, nu)
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"sync"
 
+	_ "github.com/coterie-fl/coterie/all" // runs on any data, with any method and protection
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/sim"
@@ -81,23 +82,31 @@ func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Exhaust(s); err != nil {
-		s.Close()
-		return nil, err
+	for more := true; more; {
+		if more, err = s.Step(); err == nil {
+			err = l.Context.Err()
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
-// Exhaust makes all rounds of a run, unless the lab is stopped.
-func (l *Lab) Exhaust(s interface{ Step() (bool, error) }) error {
-	for {
-		more, err := s.Step()
-		if err == nil {
-			err = l.Context.Err()
-		}
-		if err != nil || !more {
-			return err
-		}
+// Unprotected makes a run without noise of one with, to compare with: clients choose
+// their cluster in the open, too.
+func Unprotected(run *config.Run) {
+	run.Privacy.Protects, run.Privacy.Epsilon, run.Privacy.NoiseMultiplier = "nothing", 0, 0
+	if run.Algorithm.Selection.Rule == "private" {
+		run.Algorithm.Selection.Rule = "best"
+	}
+}
+
+// WithNoise sets the noise of updates; at 0 nothing is protected.
+func WithNoise(run *config.Run, nu float64) {
+	if run.Privacy.NoiseMultiplier = nu; nu == 0 {
+		Unprotected(run)
 	}
 }
 

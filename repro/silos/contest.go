@@ -31,14 +31,11 @@ type cell struct {
 func figure(c cell) float64 { return float64(c.Figure) }
 
 func simulate(l *lab.Lab, run config.Run) (cell, error) {
-	s, err := sim.NewSilos(run, l.Folder)
+	s, err := l.Finish(run)
 	if err != nil {
 		return cell{}, err
 	}
 	defer s.Close()
-	if err := l.Exhaust(s); err != nil {
-		return cell{}, err
-	}
 	res, err := s.Result()
 	if err != nil {
 		return cell{}, err
@@ -48,18 +45,16 @@ func simulate(l *lab.Lab, run config.Run) (cell, error) {
 
 // boilDown keeps what tables and curves need. Shares of wrong answers become
 // shares of right ones, as the paper has them.
-func boilDown(res sim.SiloResult) cell {
-	c := cell{Epsilon: res.Privacy.Epsilon, Silos: len(res.Silos)}
+func boilDown(res sim.Result) cell {
+	c := cell{Epsilon: res.Privacy.Epsilon, Silos: len(res.Participants)}
 	if res.Privacy.Proved != nil {
 		c.Proved = &res.Privacy.Proved.Epsilon
 	}
-	if res.Metrics.TestMSE != nil {
-		c.Figure = *res.Metrics.TestMSE
-	} else {
-		c.Figure = 1 - *res.Metrics.TestError
+	if c.Figure = res.Metrics.Loss; res.Metrics.Error != nil {
+		c.Figure = 1 - *res.Metrics.Error
 	}
-	noise := make([]float64, len(res.Silos))
-	for i, line := range res.Silos {
+	noise := make([]float64, len(res.Participants))
+	for i, line := range res.Participants {
 		noise[i] = float64(line.Noise)
 		if !line.Comparable {
 			c.Short++
@@ -86,7 +81,9 @@ func methodRun(kind, method string, epsilon float64) config.Run {
 	r := config.Default(kind, method, "paper")
 	r.Name = kind
 	r.Algorithm.Rounds = 201
-	r.Privacy.Epsilon = epsilon
+	if r.Privacy.Epsilon = epsilon; epsilon == 0 {
+		lab.Unprotected(&r)
+	}
 	switch kind {
 	case "vehicle":
 		r.Privacy.Delta = 1e-7

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/chart"
+	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// mostParticipants keeps the page readable; result.json has them all.
+const mostParticipants = 500
+
+// participants is the table of a run's lines.
+type participants struct {
+	Method string
+	Table  layout.Table
+	Notes  []string
+}
+
+func newParticipants(id string, r run) participants {
+	lines := r.Participants[:min(len(r.Participants), mostParticipants)]
+	p := participants{Method: r.label, Table: layout.Table{ID: id}}
+	column := func(name string, figures bool, cell func(l sim.Line) layout.Cell) {
+		layout.AddColumn(&p.Table, name, figures, lines, cell)
+	}
+	column("Participant", false, func(l sim.Line) layout.Cell {
+		if !l.Comparable {
+			return layout.Words(l.Name + " *")
+		}
+		return layout.Words(l.Name)
+	})
+	column("Cluster", true, func(l sim.Line) layout.Cell {
+		if l.Cluster == nil {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Count(*l.Cluster + 1))
+	})
+	column("Examples", true, func(l sim.Line) layout.Cell { return layout.Words(prose.Count(l.Examples)) })
+	if !r.counted() {
+		column("Target (epsilon, delta)", true, func(l sim.Line) layout.Cell { return layout.Words(targetWords(l, prose.Rounded)) })
+		column("Noise", true, func(l sim.Line) layout.Cell { return layout.Words(rounded(l.Noise)) })
+	}
+	column("Spent epsilon, with its claim, unit and relation", true, func(l sim.Line) layout.Cell {
+		small := []string{fmt.Sprintf("%s, %s, %s", l.Claim, l.Unit, l.Relation)}
+		if l.ProtectsPerson != nil {
+			small = append(small, "a person: "+person(l.ProtectsPerson))
+		}
+		return layout.Words(prose.Cost(float64(l.Epsilon)), small...)
+	})
+	if !r.counted() {
+		column("Proved epsilon", true, func(l sim.Line) layout.Cell {
+			if l.Proved == nil {
+				return proved(l.Claim, nil)
+			}
+			return layout.Words(prose.Cost(float64(*l.Proved)), fmt.Sprintf("%s, %s, %s", event.ClaimProved, l.Unit, event.ReplaceOne))
+		})
+	}
+	column("Sampling", false, func(l sim.Line) layout.Cell { return layout.Words(l.Sampling) })
+	column(r.lineFigureName(), true, func(l sim.Line) layout.Cell {
+		f, ok := lineFigure(l)
+		if !ok {
+			return layout.Cell{}
+		}
+		return layout.Cell{Text: prose.Rounded(f), Strong: true}
+	})
+	p.note(r, lines)
+	return p
+}
+
+// note explains what is in the table.
+func (p *participants) note(r run, shown []sim.Line) {
+	if !r.counted() {
+		p.Notes = append(p.Notes, "Noise: its standard deviation, divided by the clip.")
+	}
+	for _, l := range shown {
+		if !l.Comparable {
+			p.Notes = append(p.Notes, "Who holds less than one batch of examples is marked *: its figures cannot be compared with those of the papers.")
+			break
+		}
+	}
+	if left := len(r.Participants) - len(shown); left > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("The first %s are shown; result.json has the other %s.", prose.Count(len(shown)), prose.Count(left)))
+	}
+}
+
+// targetWords are what a participant asked for.
+func targetWords(l sim.Line, write func(float64) string) string {
+	if l.Target.Epsilon == 0 {
+		return "none"
+	}
+	words := write(float64(l.Target.Epsilon)) + ", " + write(float64(l.Target.Delta))
+	if n := l.Target.RecordsPerPerson; n > 1 {
+		words += fmt.Sprintf(" for %d records", n)
+	}
+	return words
+}
+
+// person is what is kept by somebody with several records.
+func person(t *sim.Target) string {
+	switch {
+	case t == nil:
+		return "-"
+	case t.Delta >= 1:
+		return "nothing is promised"
+	}
+	return fmt.Sprintf("%s, %s", figure(t.Epsilon), figure(t.Delta))
+}
+
+// dotsPanel is every participant's own figure by its number of training examples.
+func dotsPanel(id string, r run) (panel, bool) {
+	var points []chart.Point
+	for _, l := range r.Participants {
+		if v, ok := lineFigure(l); ok && chart.Drawable(v) {
+			points = append(points, chart.Point{X: float64(l.Examples), Y: v})
+		}
+	}
+	if len(points) == 0 {
+		return panel{}, false
+	}
+	mean, _ := headline(r.Metrics, r.Judge)
+	x, y := extent(points)
+	if chart.Drawable(mean) {
+		y = y.Include(mean)
+	}
+	y, name := y.Wide(), r.lineFigureName()
+	ax := chart.NewAxis(x.Wide().Padded(0.04), chart.Whole, chart.PlotLeft, chart.PlotRight, 6)
+	ay := chart.NewAxis(chart.Domain{Lo: min(0, y.Lo), Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
+	var out chart.Canvas
+	out.Frame(ax, ay, "training examples", name)
+	var d strings.Builder
+	for _, p := range points {
+		chart.CircleMark(&d, ax.At(p.X), ay.At(p.Y), 2.6)
+	}
+	out.Path("participant-dot", d.String())
+	if chart.Drawable(mean) {
+		out.Line("participant-mean", chart.PlotLeft, ay.At(mean), chart.PlotRight, ay.At(mean))
+	}
+	return panel{Name: name + " of every client", Chart: out.SVG(id, r.label+": "+name+" of every client",
+		fmt.Sprintf("%s; their mean, weighted by held-out examples, is %s.", prose.Counted(len(points), "client", "clients"), prose.Rounded(mean)))}, true
+}

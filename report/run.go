@@ -1,0 +1,123 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/report/federated"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// Run makes or continues the run in a directory and leaves models, report and
+// result there, the result last.
+func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(round int, figure float64)) (sim.Result, error) {
+	if d.Finished() {
+		return Load(d.Path)
+	}
+	res, err := s.Execute(ctx, d, tick)
+	if err != nil {
+		return sim.Result{}, err
+	}
+	full, err := filepath.Abs(d.Path)
+	if err != nil {
+		return sim.Result{}, fmt.Errorf("find the run directory: %w", err)
+	}
+	res.RunID, res.Directory, res.Report = filepath.Base(full), full, filepath.Join(full, sim.ReportFile)
+	res.Command, res.Version = "coterie run "+filepath.Join(d.Path, sim.RunFile), version
+	if err := Page(d.File(sim.ReportFile), res.Name, []sim.Result{res}); err != nil {
+		return sim.Result{}, err
+	}
+	text, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		return sim.Result{}, fmt.Errorf("write %s: %w", sim.ResultFile, err)
+	}
+	if err := d.Write(sim.ResultFile, append(text, '\n')); err != nil {
+		return sim.Result{}, err
+	}
+	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
+	_ = os.Remove(d.File(sim.CheckpointFile))
+	return res, nil
+}
+
+// Load reads the result of a finished run. One of an earlier version is refused: its
+// figures had other names.
+func Load(dir string) (sim.Result, error) {
+	var k kind
+	var res sim.Result
+	text, err := read(dir, &k)
+	switch {
+	case err != nil:
+		return res, err
+	case k.ofFederation():
+		return res, fmt.Errorf("%s holds a federation's run, not a simulation; coterie report shows it", dir)
+	case k.Algorithm == "" || k.Privacy == nil:
+		return res, fmt.Errorf("%s holds neither a finished run nor what a federation's server leaves: its %s is something else", dir, sim.ResultFile)
+	case k.Judge == "":
+		return res, fmt.Errorf("%s was written by an earlier version, whose figures have other names; run it again with this version, the run file is still good: coterie run %s",
+			filepath.Join(dir, sim.ResultFile), filepath.Join(dir, sim.RunFile))
+	}
+	return res, decode(dir, text, &res)
+}
+
+// kind is what tells results apart: those of federations say what they are, the oldest
+// ones by what they hold.
+type kind struct {
+	Family       string          `json:"family"`
+	Algorithm    string          `json:"algorithm"`
+	Judge        string          `json:"judge"`
+	PlanSHA256   string          `json:"plan_sha256"`
+	Participants json.RawMessage `json:"participants"`
+	Privacy      json.RawMessage `json:"privacy"`
+}
+
+func (k kind) ofFederation() bool {
+	return k.Algorithm != "" && (k.Family == federation.Family || k.PlanSHA256 != "" && k.Participants != nil)
+}
+
+// read decodes the result in a directory and returns its text.
+func read(dir string, into any) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(dir, sim.ResultFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s holds no finished run: %w", dir, err)
+	}
+	return text, decode(dir, text, into)
+}
+
+func decode(dir string, text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, sim.ResultFile), err)
+	}
+	return nil
+}
+
+// Rewrite writes one report about finished runs to a file. A federation's is reported by
+// itself.
+func Rewrite(path string, dirs []string) error {
+	var results []sim.Result
+	for _, dir := range dirs {
+		var k kind
+		text, err := read(dir, &k)
+		switch {
+		case err != nil:
+			return err
+		case k.ofFederation() && len(dirs) > 1:
+			return fmt.Errorf("%s holds a federation's run: it is reported by itself", dir)
+		case k.ofFederation():
+			var r federation.ServeResult
+			if err := decode(dir, text, &r); err != nil {
+				return err
+			}
+			return federated.WritePage(path, r)
+		}
+		res, err := Load(dir)
+		if err != nil {
+			return err
+		}
+		results = append(results, res)
+	}
+	return Page(path, results[0].Name, results)
+}
