@@ -199,8 +199,11 @@ func clusterTable(runs []run, several bool) (t layout.Table, note string) {
 	layout.AddColumn(&t, "Clients", true, rows, func(c row) layout.Cell { return layout.Words(prose.Count(c.Clients)) })
 	layout.AddColumn(&t, "Median epsilon", true, rows, func(c row) layout.Cell { return cost(c, c.Median) })
 	layout.AddColumn(&t, "Largest epsilon", true, rows, func(c row) layout.Cell { return cost(c, c.Max) })
-	layout.AddColumn(&t, "Claim, unit and relation", false, rows, func(c row) layout.Cell { return layout.Words(layout.Claimed(c.of.Privacy.Statement)) })
-	return t, note
+	if several {
+		layout.AddColumn(&t, "Claim, unit and relation", false, rows, func(c row) layout.Cell { return layout.Words(layout.Claimed(c.of.Privacy.Statement)) })
+		return t, note
+	}
+	return t, " Epsilons: " + layout.Claimed(runs[0].Privacy.Statement) + "." + note
 }
 
 // epsilonUnit says what an epsilon is measured at.

@@ -41,10 +41,11 @@ func (r run) lossCurve() string {
 	return "Validation loss"
 }
 
-// points are the figures that can be drawn, by round.
+// points are the figures that can be drawn, by round; before the first judgement there
+// are none.
 func (c curve) points(r run) (out []chart.Point) {
 	for _, record := range r.History.Rounds {
-		if v := c.at(record); v != nil && chart.Drawable(float64(*v)) && record.Round >= 0 {
+		if v := c.at(record); v != nil && chart.Drawable(float64(*v)) && chart.Drawable(float64(record.Loss)) && record.Round >= 0 {
 			out = append(out, chart.Point{X: float64(record.Round), Y: float64(*v)})
 		}
 	}

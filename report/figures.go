@@ -130,6 +130,9 @@ func fitCaption(r run, plane bool) string {
 	if plane && r.Parameters == 1 {
 		b.WriteString(" There is one parameter: the height of a vector above the line only keeps it apart from others.")
 	}
+	if slices.ContainsFunc(r.History.Rounds, func(c sim.RoundRecord) bool { return c.Lambda != nil && math.IsInf(float64(*c.Lambda), 1) }) {
+		b.WriteString(" Lambda is not drawn where it is infinite: there most coordinates are the same for all.")
+	}
 	return b.String()
 }
 
@@ -146,7 +149,7 @@ func figureCaption(runs []run, plane, sameSpace, sameCurves bool) string {
 		parts = append(parts, "The loss of the validating clients under the model that fits each best, after every judged round.")
 	}
 	if mine {
-		parts = append(parts, "The figures of every client’s own model on its own held-out examples, all examples together, after every judged round, and at the end client by client, by its number of training examples: the broken line is the mean.")
+		parts = append(parts, "The figures of every client’s model on its own held-out examples, all examples together, after every judged round, and at the end client by client, by its number of training examples: the broken line is the mean.")
 	}
 	switch {
 	case len(runs) == 1:
@@ -218,7 +221,7 @@ func newLeakageFigure(runs []run) panelFigure {
 	}
 	xs, _ = chart.SharedDomains(xs, 6)
 	ys, _ = chart.SharedDomains(ys, 6)
-	f := panelFigure{Caption: "The largest total epsilon among the clients that ever had a release in a cluster. A level stretch means that nobody at the top was asked in those rounds."}
+	f := panelFigure{Caption: "The largest total epsilon among the clients that ever had a release in a cluster (all clients, where there is one model). A level stretch means that nobody at the top was asked in those rounds."}
 	drawnClusters := map[int]bool{}
 	for i, r := range runs {
 		label := r.label

@@ -26,7 +26,7 @@ func newLabel(r run) layout.Label {
 		layout.LabelRow{Name: "Unit", Value: layout.UnitWords(p.Statement)},
 		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(p.Statement)},
 	)
-	if r.counted() {
+	if counted(r.Summary) {
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling of clients", Value: samplingWords(p.Sampling)}, ceilingRow(r))
 	} else {
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling", Value: p.Sampling})
@@ -42,11 +42,11 @@ func newLabel(r run) layout.Label {
 func (r run) claim() layout.Badge {
 	c := layout.ClaimOf(r.Privacy.Statement)
 	switch {
-	case c.Class == "heuristic" && !r.counted() && r.Privacy.Proved != nil:
+	case c.Class == "heuristic" && !counted(r.Summary) && r.Privacy.Proved != nil:
 		c.Sentence = "The papers’ number: batches of a random order are accounted as if every example were drawn by itself. No proof covers that; the proved number stands beside it."
-	case c.Class == "heuristic" && !r.counted():
+	case c.Class == "heuristic" && !counted(r.Summary):
 		c.Sentence = "A number that no proof covers: something that depends on the examples is not accounted for, or batches of a random order are accounted as if every example were drawn by itself. What is left out stands below."
-	case r.Privacy.Claim == event.ClaimNone && !r.counted():
+	case r.Privacy.Claim == event.ClaimNone && !counted(r.Summary):
 		c.Sentence = "Nothing is promised for the federation as a whole: somebody takes part without a target of its own. What each of them is promised stands in the table of participants."
 	case r.Privacy.Claim == event.ClaimNone && r.Algorithm == "local":
 		c.Sentence = "Nothing is protected. Nothing is sent either; what a client’s model reveals about its data to whoever sees it has no limit."
@@ -83,7 +83,7 @@ func epsilonRows(r run) []layout.LabelRow {
 	}
 	add("Epsilon, one release", p.EpsilonPerRelease, "")
 	add("Epsilon, any other update", p.EpsilonAnyUpdate, "most exposed client, if its updates of the same hypotheses were any others (epsilon_any_update)")
-	add("Epsilon, another group", p.EpsilonSwitch, "most exposed client, if it had chosen other hypotheses too (epsilon_switch)")
+	add("Epsilon, another group", switched(r.Summary), "most exposed client, if it had chosen other hypotheses too (epsilon_switch)")
 	if q := p.Proved; q != nil {
 		add("Proved for the same releases", &q.Epsilon, layout.RelationWords(*q)+"; every epoch counts as a release of its own")
 	}

@@ -59,7 +59,7 @@ func (r run) lossWords() string {
 		figure = "squared error"
 	}
 	if own(r.Summary) {
-		return r.lossName() + ": every client’s own model on its own held-out examples; the mean over all of them of the " + figure + "."
+		return r.lossName() + ": every client’s model on its own held-out examples; the mean over all of them of the " + figure + "."
 	}
 	return r.lossName() + ": mean over the validating clients of the " + figure + " under the model that fits each best."
 }

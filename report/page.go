@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -79,7 +80,7 @@ func newPage(title string, results []sim.Result) page {
 		Summary: summaryTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
 		Fit: newFitFigure(runs), Again: repeatability(runs),
 	}
-	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !r.counted() }); len(counted) > 0 {
+	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) }); len(counted) > 0 {
 		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)
 		p.Clusters, p.ClusterNote = clusterTable(counted, p.Several)
 	}
@@ -95,7 +96,7 @@ func newPage(title string, results []sim.Result) page {
 }
 
 // counted says that epsilon is added up release by release, and so has a history.
-func (r run) counted() bool {
+func counted(r sim.Summary) bool {
 	return r.Privacy.Protects != "example" && r.Privacy.Protects != "client"
 }
 
@@ -119,11 +120,16 @@ func summaryTable(runs []run) layout.Table {
 	}
 	column("Largest epsilon", true, largestEpsilon)
 	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(prose.Cost(float64(r.Privacy.MedianEpsilon))) })
-	if slices.ContainsFunc(runs, func(r run) bool { return !r.counted() }) {
+	if slices.ContainsFunc(runs, func(r run) bool { return !counted(r.Summary) }) {
 		column("Proved for the same releases", true, func(r run) layout.Cell { return proved(r.Privacy.Claim, r.Privacy.Proved) })
 	}
 	column("Worst distance to the truth", true, func(r run) layout.Cell { return optionalCell(r.Metrics.WorstDistance) })
-	column("Lambda", true, func(r run) layout.Cell { return optionalCell(r.Metrics.Lambda) })
+	column("Lambda", true, func(r run) layout.Cell {
+		if l := r.Metrics.Lambda; l != nil && math.IsInf(float64(*l), 1) {
+			return layout.Words("infinite")
+		}
+		return optionalCell(r.Metrics.Lambda)
+	})
 	column("Shared by all", true, func(r run) layout.Cell {
 		if r.Metrics.Shared == nil {
 			return layout.Cell{}
@@ -173,13 +179,25 @@ func (r run) headlineCell(name string) layout.Cell {
 func largestEpsilon(r run) layout.Cell {
 	p := r.Privacy
 	c := layout.Cell{Text: prose.Cost(float64(p.MaxEpsilon)), Strong: true}
-	if !r.counted() { // the federation's line: one without a target leaves it without a bound
+	if !counted(r.Summary) { // the federation's line: one without a target leaves it without a bound
 		c.Text = prose.Cost(float64(p.Epsilon))
 	}
-	if p.EpsilonAnyUpdate != nil && p.EpsilonSwitch != nil {
-		c.Small = []string{fmt.Sprintf("any other update: %s; any other group: %s", prose.Cost(float64(*p.EpsilonAnyUpdate)), prose.Cost(float64(*p.EpsilonSwitch)))}
+	if p.EpsilonAnyUpdate != nil {
+		c.Small = append(c.Small, "any other update: "+prose.Cost(float64(*p.EpsilonAnyUpdate)))
+	}
+	if e := switched(r.Summary); e != nil {
+		c.Small = append(c.Small, "any other group: "+prose.Cost(float64(*e)))
 	}
 	return c
+}
+
+// switched bounds the loss against a client that chooses other models; nil: there are no
+// others.
+func switched(r sim.Summary) *event.Number {
+	if r.Hypotheses < 2 {
+		return nil
+	}
+	return r.Privacy.EpsilonSwitch
 }
 
 // proved is the number that is proved for the releases of a claim: one of its own, the
@@ -218,13 +236,16 @@ func summaryNotes(runs []run) (notes []string) {
 	any := func(has func(run) bool) bool { return slices.ContainsFunc(runs, has) }
 	for _, r := range runs {
 		if _, ofErrors := headline(r.Metrics, r.Judge); ofErrors {
-			say("Test error: share of wrong answers, every client’s own model on its own held-out examples, all examples together.")
+			say("Test error: share of wrong answers, every client’s model on its own held-out examples, all examples together.")
 		} else {
 			say(r.lossWords())
 		}
 	}
 	if any(func(r run) bool { return len(figuresOf(r.Metrics)) > 0 }) {
 		say("Figures of the task are over all judged examples; beneath them stands the 95 % interval over clients, where there is one.")
+	}
+	if any(func(r run) bool { return r.Metrics.HonestLoss != nil && r.Hypotheses > 1 }) {
+		say("Chosen on other rows: every row under the model that fits its client’s other rows best.")
 	}
 	if any(func(r run) bool { return r.Metrics.WorstDistance != nil }) {
 		say("Worst distance: from a group’s true parameters to the nearest model, for the group that fares worst.")
@@ -233,7 +254,7 @@ func summaryNotes(runs []run) (notes []string) {
 		say("Lambda: the median, over clients and coordinates, of what the server set last; shared by all are the coordinates that it set to infinity.")
 	}
 	say("Epsilon: a client’s total; an epsilon means what its claim, unit and relation say, and epsilons that differ in them cannot be compared.")
-	if any(func(r run) bool { return r.Privacy.EpsilonSwitch != nil }) {
+	if any(func(r run) bool { return r.Privacy.EpsilonAnyUpdate != nil }) {
 		say("Under metric claims the number holds for updates within the radius; any other update of the same hypotheses, and any other choice of hypotheses, lose up to the larger numbers beneath it.")
 	}
 	return notes

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -22,7 +23,7 @@ type participants struct {
 }
 
 func newParticipants(id string, r run) participants {
-	lines := r.Participants[:min(len(r.Participants), mostParticipants)]
+	lines := named(r.Participants[:min(len(r.Participants), mostParticipants)])
 	p := participants{Method: r.label, Table: layout.Table{ID: id}}
 	column := func(name string, figures bool, cell func(l sim.Line) layout.Cell) {
 		layout.AddColumn(&p.Table, name, figures, lines, cell)
@@ -40,18 +41,18 @@ func newParticipants(id string, r run) participants {
 		return layout.Words(prose.Count(*l.Cluster + 1))
 	})
 	column("Examples", true, func(l sim.Line) layout.Cell { return layout.Words(prose.Count(l.Examples)) })
-	if !r.counted() {
+	if !counted(r.Summary) {
 		column("Target (epsilon, delta)", true, func(l sim.Line) layout.Cell { return layout.Words(targetWords(l, prose.Rounded)) })
 		column("Noise", true, func(l sim.Line) layout.Cell { return layout.Words(rounded(l.Noise)) })
 	}
-	column("Spent epsilon, with its claim, unit and relation", true, func(l sim.Line) layout.Cell {
-		small := []string{fmt.Sprintf("%s, %s, %s", l.Claim, l.Unit, l.Relation)}
+	column("Spent epsilon, with its claim, unit and relation; sampling", true, func(l sim.Line) layout.Cell {
+		small := []string{fmt.Sprintf("%s, %s, %s; %s", l.Claim, l.Unit, l.Relation, l.Sampling)}
 		if l.ProtectsPerson != nil {
 			small = append(small, "a person: "+person(l.ProtectsPerson))
 		}
 		return layout.Words(prose.Cost(float64(l.Epsilon)), small...)
 	})
-	if !r.counted() {
+	if !counted(r.Summary) {
 		column("Proved epsilon", true, func(l sim.Line) layout.Cell {
 			if l.Proved == nil {
 				return proved(l.Claim, nil)
@@ -59,7 +60,6 @@ func newParticipants(id string, r run) participants {
 			return layout.Words(prose.Cost(float64(*l.Proved)), fmt.Sprintf("%s, %s, %s", event.ClaimProved, l.Unit, event.ReplaceOne))
 		})
 	}
-	column("Sampling", false, func(l sim.Line) layout.Cell { return layout.Words(l.Sampling) })
 	column(r.lineFigureName(), true, func(l sim.Line) layout.Cell {
 		f, ok := lineFigure(l)
 		if !ok {
@@ -73,7 +73,7 @@ func newParticipants(id string, r run) participants {
 
 // note explains what is in the table.
 func (p *participants) note(r run, shown []sim.Line) {
-	if !r.counted() {
+	if !counted(r.Summary) {
 		p.Notes = append(p.Notes, "Noise: its standard deviation, divided by the clip.")
 	}
 	for _, l := range shown {
@@ -85,6 +85,17 @@ func (p *participants) note(r run, shown []sim.Line) {
 	if left := len(r.Participants) - len(shown); left > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("The first %s are shown; result.json has the other %s.", prose.Count(len(shown)), prose.Count(left)))
 	}
+}
+
+// named gives those a name that the data give none.
+func named(lines []sim.Line) []sim.Line {
+	out := slices.Clone(lines)
+	for i := range out {
+		if out[i].Name == "" {
+			out[i].Name = fmt.Sprintf("client %d", i)
+		}
+	}
+	return out
 }
 
 // targetWords are what a participant asked for.

@@ -103,11 +103,7 @@ func (r run) what() string {
 func lead(runs []run) string {
 	r := runs[0]
 	if len(runs) == 1 {
-		models := prose.Counted(r.Hypotheses, "model", "models")
-		if own(r.Summary) {
-			models = "a model for each"
-		}
-		return fmt.Sprintf("%s with %s: %s, of %s. Privacy claim: %s.", r.label, prose.Counted(r.Clients, "client", "clients"), models,
+		return fmt.Sprintf("%s with %s; a model has %s. Privacy claim: %s.", r.label, prose.Counted(r.Clients, "client", "clients"),
 			prose.Counted(r.Parameters, "parameter", "parameters"), claimWords(r))
 	}
 	names := make([]string, len(runs))
@@ -126,7 +122,7 @@ func claimWords(r run) string {
 	if r.Privacy.Claim == event.ClaimNone {
 		return string(r.Privacy.Claim)
 	}
-	return fmt.Sprintf("%s, for %s", r.Privacy.Claim, layout.UnitProtected(r.Privacy.Unit))
+	return fmt.Sprintf("%s; what it is about: %s", r.Privacy.Claim, layout.UnitProtected(r.Privacy.Unit))
 }
 
 // sentence starts a sentence: small numbers in words.
@@ -181,8 +177,11 @@ func (r run) dataStory() string {
 	}
 	d := r.plan.Data
 	judged := "; others, that take no part, judge the models."
-	if own(r.Summary) {
+	switch {
+	case own(r.Summary):
 		judged = "; everybody’s model is judged on its own held-out examples."
+	case d.Kind == "synthetic":
+		judged = fmt.Sprintf("; %s only %s the models.", prose.Counted(d.ValidationUsers, "other", "others"), verb(d.ValidationUsers, "judges", "judge"))
 	}
 	if d.Kind != "synthetic" {
 		return realData(d) + ". " + trained + judged

@@ -92,11 +92,11 @@ func privacyTable(w io.Writer, runs []sim.Summary) error {
 	wider := false
 	for _, r := range runs {
 		p := r.Privacy
-		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), optional(p.EpsilonAnyUpdate), optional(p.EpsilonSwitch)})
+		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), optional(p.EpsilonAnyUpdate), optional(switched(r))})
 		if p.Proved != nil {
 			lines = append(lines, priced{Statement: *p.Proved, name: "  the same releases"})
 		}
-		wider = wider || p.EpsilonSwitch != nil
+		wider = wider || p.EpsilonAnyUpdate != nil
 	}
 	var t layout.Table
 	column := func(name string, figures bool, cell func(l priced) string) {
@@ -148,15 +148,18 @@ func remarks(w io.Writer, runs []sim.Summary) error {
 // Lines prints what every participant asked for, did and spent.
 func Lines(w io.Writer, r sim.Summary) error {
 	var t layout.Table
+	lines := named(r.Participants)
 	column := func(name string, figures bool, cell func(l sim.Line) string) {
-		layout.AddColumn(&t, name, figures, r.Participants, func(l sim.Line) layout.Cell { return layout.Words(cell(l)) })
+		layout.AddColumn(&t, name, figures, lines, func(l sim.Line) layout.Cell { return layout.Words(cell(l)) })
 	}
 	column("participant", false, func(l sim.Line) string { return l.Name })
 	column("examples", true, func(l sim.Line) string { return fmt.Sprint(l.Examples) })
-	column("target", true, func(l sim.Line) string {
-		return targetWords(l, func(x float64) string { return fmt.Sprintf("%.3g", x) })
-	})
-	column("noise", true, func(l sim.Line) string { return figure(l.Noise) })
+	if !counted(r) {
+		column("target", true, func(l sim.Line) string {
+			return targetWords(l, func(x float64) string { return fmt.Sprintf("%.3g", x) })
+		})
+		column("noise", true, func(l sim.Line) string { return figure(l.Noise) })
+	}
 	column("test figure", true, func(l sim.Line) string {
 		if f, ok := lineFigure(l); ok {
 			return learnt(f)
@@ -194,6 +197,9 @@ func writeTable(w io.Writer, t layout.Table) error {
 	rows := append([][]layout.Cell{head}, t.Rows...)
 	for _, row := range rows {
 		for i, cell := range row {
+			if cell.Text == "" {
+				row[i].Text = "-"
+			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
 		}
 	}

@@ -39,9 +39,6 @@ func AddColumn[T any](t *Table, name string, figures bool, items []T, cell func(
 		t.Rows = make([][]Cell, len(items))
 	}
 	for i, c := range cells {
-		if c.Text == "" && c.Badge == nil {
-			c.Text = "–"
-		}
 		t.Rows[i] = append(t.Rows[i], c)
 	}
 }
