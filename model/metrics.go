@@ -19,12 +19,6 @@ type ClassMetrics struct {
 	AUC float64
 }
 
-// ValueMetrics are what predicted values are judged by.
-type ValueMetrics struct {
-	RMSE, MAE float64
-	R2        float64 // 1 - squared error / variance of the targets; NaN if they are all one
-}
-
 // Targets appends what c's examples should come to: values, or classes as numbers.
 func Targets(dst []float64, c *data.Client) []float64 {
 	if c.Images == nil {
@@ -38,29 +32,6 @@ func Targets(dst []float64, c *data.Client) []float64 {
 		}
 	}
 	return dst
-}
-
-// JudgeValues judges outputs of one value an example.
-func JudgeValues(outputs, targets []float64) (ValueMetrics, error) {
-	n := float64(len(targets))
-	if len(outputs) != len(targets) || n == 0 {
-		return ValueMetrics{}, fmt.Errorf("metrics: %d values for %d targets; allowed: as many, and at least one", len(outputs), len(targets))
-	}
-	var mean, squares, absolute, spread float64
-	for _, y := range targets {
-		mean += y / n
-	}
-	for i, y := range targets {
-		r := outputs[i] - y
-		squares += r * r
-		absolute += math.Abs(r)
-		spread += (y - mean) * (y - mean)
-	}
-	m := ValueMetrics{RMSE: math.Sqrt(squares / n), MAE: absolute / n, R2: math.NaN()}
-	if spread > 0 {
-		m.R2 = 1 - squares/spread
-	}
-	return m, nil
 }
 
 // leastProbability is what an answer has at least where a model's output is taken for

@@ -72,18 +72,6 @@ func GaussianEpsilon(noise float64, steps int64, delta float64, relation event.R
 	return gaussianEpsilon(mu, delta), nil
 }
 
-// GaussianDelta is the exact delta at epsilon of the same releases, rounded up.
-func GaussianDelta(noise float64, steps int64, epsilon float64, relation event.Relation) (float64, error) {
-	mu, err := gaussianDistance(noise, steps, relation)
-	if err != nil {
-		return 0, err
-	}
-	if !(epsilon >= 0) {
-		return 0, parameter("epsilon", epsilon, "a number >= 0")
-	}
-	return gaussianDelta(mu, epsilon), nil
-}
-
 func gaussianDistance(noise float64, steps int64, relation event.Relation) (float64, error) {
 	t := Terms{event.UnitExample, relation, event.ClaimProved}
 	if err := t.validate(); err != nil {

@@ -23,9 +23,6 @@ func WithOrders(orders ...float64) Option {
 	return func(r *RDP) { r.orders = slices.Clone(orders) }
 }
 
-// WithConversion picks the conversion; the default is Improved.
-func WithConversion(c Conversion) Option { return func(r *RDP) { r.conversion = c } }
-
 // WithExactNoise accounts for noise that is drawn exactly on a lattice, as dp/mech
 // draws it for real releases: sampled Gaussians are then bounded at whole orders, and
 // by chords in between (docs/proofs/gaussian.md).
@@ -102,19 +99,4 @@ func CurveEpsilon(curve Curve, delta float64, c Conversion, orders ...float64) (
 		epsilon, order = pure, math.Inf(1)
 	}
 	return epsilon, order, nil
-}
-
-// CurveDelta is the least delta at epsilon that a curve gives.
-func CurveDelta(curve Curve, epsilon float64, c Conversion, orders ...float64) (delta, order float64, err error) {
-	if !(epsilon >= 0) {
-		return 0, 0, parameter("epsilon", epsilon, "a number >= 0")
-	}
-	if err := checkOrders(orders); err != nil {
-		return 0, 0, err
-	}
-	order, delta = bestOrder(orders, func(a float64) float64 { return c.delta(a, curve.RDP(a), epsilon) })
-	if len(orders) == 0 && curve.RDP(math.Inf(1)) <= epsilon {
-		return 0, math.Inf(1), nil
-	}
-	return delta, order, nil
 }

@@ -75,18 +75,6 @@ func Marshal(e Event) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// Unmarshal reads what Marshal wrote, as strictly as Release.UnmarshalJSON.
-func Unmarshal(data []byte) (Event, error) {
-	e, err := unmarshal(data, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := Validate(e); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
 func unmarshal(data []byte, depth int) (Event, error) {
 	if depth >= maxDepth {
 		return nil, fmt.Errorf("%w: nested more than %d deep", ErrFormat, maxDepth)

@@ -265,3 +265,12 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 	})
 }
+
+// Unmarshal reads one event, as strictly as Release.UnmarshalJSON does.
+func Unmarshal(data []byte) (Event, error) {
+	e, err := unmarshal(data, 0)
+	if err != nil {
+		return nil, err
+	}
+	return e, Validate(e)
+}
