@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	_ "github.com/coterie-fl/coterie/all"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/sim"
@@ -41,6 +42,7 @@ func made(s shape) sim.Result {
 	inf := event.Number(math.Inf(1))
 	r := sim.Result{Command: "coterie run run.yaml", Config: fmt.Sprintf("name: %s\nseed: 1\nalgorithm:\n  kind: %s\n", s.algorithm, s.algorithm)}
 	r.RunID, r.Name, r.Algorithm, r.Mode, r.Seed = "20261115-"+s.algorithm, s.algorithm, s.algorithm, s.mode, 1
+	r.Dataset, r.Judge = "synthetic", "clients"
 	r.Rounds, r.BestRound, r.Returned, r.Stopped = s.rounds, max(1, s.rounds-3), "best", sim.StoppedPatience
 	r.Clients, r.Hypotheses, r.Parameters = s.clients, s.hypotheses, s.parameters
 	r.ModelSHA256, r.ConfigSHA256, r.Kernel, r.Version, r.WallSeconds = "ab12", "cd34", "go-amd64", "0.1.0", 0.25
@@ -68,7 +70,7 @@ func made(s shape) sim.Result {
 	totals := make([]float64, s.clients)
 	for t := 1; t <= s.rounds; t++ {
 		share := 1 - math.Exp(-3*float64(t)/float64(s.rounds))
-		rec := sim.RoundRecord{Round: t, ValidationLoss: event.Number(s.scale * (3.5 - 2.9*share + 0.05*random.Float64()))}
+		rec := sim.RoundRecord{Round: t, Loss: event.Number(s.scale * (3.5 - 2.9*share + 0.05*random.Float64()))}
 		for j := range s.hypotheses {
 			at := [2]float64{}
 			for i := range min(2, s.parameters) {
@@ -110,18 +112,18 @@ func made(s shape) sim.Result {
 	for range s.hypotheses {
 		h.Clusters = append(h.Clusters, sim.ClusterBudget{Clients: s.clients / s.hypotheses, Median: event.Number(median), Max: event.Number(most)})
 	}
-	r.Metrics.ValidationLoss = event.Number(0.6 * s.scale)
+	r.Metrics.Loss = event.Number(0.6 * s.scale)
 	p := &r.Privacy
-	p.EpsilonPerRelease, p.MedianEpsilon, p.MaxEpsilon, p.Epsilon = perRelease, event.Number(median), event.Number(most), event.Number(most)
+	p.EpsilonPerRelease, p.MedianEpsilon, p.MaxEpsilon, p.Epsilon = &perRelease, event.Number(median), event.Number(most), event.Number(most)
 	p.NoiseMultiplier, p.Sampling, p.Relation = event.Number(s.noise), "uniform", event.Metric
-	p.Claim, p.Unit, p.Trust = event.ClaimNone, event.UnitClient, event.TrustNobody
+	p.Protects, p.Claim, p.Unit, p.Trust = "nothing", event.ClaimNone, event.UnitClient, event.TrustNobody
 	p.NotCovered = []string{"everything: the trained vectors are sent as they are"}
 	if s.ceiling > 0 {
 		c := event.Number(s.ceiling)
 		p.Ceiling = &c
 	}
 	if s.noise > 0 {
-		p.Claim, p.Unit, p.Trust = event.ClaimHeuristic, event.UnitNeighbourhood, event.TrustLocal
+		p.Protects, p.Claim, p.Unit, p.Trust = "update", event.ClaimHeuristic, event.UnitNeighbourhood, event.TrustLocal
 		p.NotCovered = []string{"group membership", "participation: the server sees who is asked & who declines"}
 		if s.mode == "sound" {
 			radius, any, change := event.Number(0.3), event.Number(2*most), event.Number(40*most)

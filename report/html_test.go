@@ -167,14 +167,12 @@ func TestEdgeCases(t *testing.T) {
 			if len(page) > 1<<20 {
 				t.Errorf("the report has %d bytes", len(page))
 			}
-			if len(methodsOf(results)) > 1 {
-				seen := map[string]bool{}
-				for _, m := range methodsOf(results) {
-					if seen[m.Label] {
-						t.Errorf("two methods are called %q", m.Label)
-					}
-					seen[m.Label] = true
+			seen := map[string]bool{}
+			for _, r := range runsOf(results) {
+				if seen[r.label] {
+					t.Errorf("two methods are called %q", r.label)
 				}
+				seen[r.label] = true
 			}
 		})
 	}
@@ -207,7 +205,7 @@ func TestDamagedResults(t *testing.T) {
 			h.Early[i].At[0], h.Early[i].Cluster = pick(h.Early[i].At[0]), random.IntN(9)-4
 		}
 		for i := range h.Rounds {
-			h.Rounds[i].ValidationLoss = event.Number(pick(float64(h.Rounds[i].ValidationLoss)))
+			h.Rounds[i].Loss = event.Number(pick(float64(h.Rounds[i].Loss)))
 			h.Rounds[i].MaxLeakage[0] = event.Number(pick(1))
 			h.Rounds[i].Hypotheses = h.Rounds[i].Hypotheses[:random.IntN(len(h.Rounds[i].Hypotheses)+1)]
 			h.Rounds[i].Round = random.IntN(20) - 3
@@ -215,8 +213,8 @@ func TestDamagedResults(t *testing.T) {
 		for i := range h.Budgets {
 			h.Budgets[i] = event.Number(pick(float64(h.Budgets[i])))
 		}
-		for _, n := range []*event.Number{&r.Privacy.MaxEpsilon, &r.Privacy.MedianEpsilon, &r.Privacy.EpsilonPerRelease,
-			&r.Privacy.Delta, r.Privacy.Ceiling, &r.Metrics.ValidationLoss} {
+		for _, n := range []*event.Number{&r.Privacy.MaxEpsilon, &r.Privacy.MedianEpsilon, r.Privacy.EpsilonPerRelease,
+			&r.Privacy.Delta, r.Privacy.Ceiling, &r.Metrics.Loss} {
 			*n = event.Number(pick(float64(*n)))
 		}
 		for _, f := range layouttest.Faults(render(t, "damaged", r)) {
@@ -243,7 +241,6 @@ func TestWhatIsSaid(t *testing.T) {
 	s.parameters, s.ceiling = 11, 8
 	page := render(t, "said", made(s))
 	for _, want := range []string{
-		"Only the first two of 11 parameters are drawn.",
 		"3 of 100 clients declined at least once (7 requests)",
 		"epsilon 8 a client",
 		"the best by validation",
@@ -252,6 +249,9 @@ func TestWhatIsSaid(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report does not say %q", want)
 		}
+	}
+	if strings.Contains(page, "Released in") || strings.Contains(page, "released, cluster") {
+		t.Error("vectors of 11 parameters are drawn in a plane")
 	}
 	s = paperShape("ifca")
 	s.parameters, s.truth = 1, false

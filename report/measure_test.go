@@ -15,8 +15,8 @@ import (
 func TestLossIsCalledByItsName(t *testing.T) {
 	rows := made(paperShape("group-private"))
 	images := made(paperShape("group-private"))
-	accuracy := event.Number(0.913)
-	images.Metrics.Accuracy, images.Metrics.WorstDistance = &accuracy, nil
+	low, high := event.Number(0.871), event.Number(0.942)
+	images.Metrics.Accuracy, images.Metrics.WorstDistance = &sim.Figure{Value: 0.913, Low: &low, High: &high}, nil
 	images.Config = "name: x\ndata: {kind: writers, set: mnist}\nmodel: {kind: network, name: femnist}\n" +
 		"algorithm: {kind: group-private, local: {loss: cross-entropy, batch: 10, limit: 50}}\n"
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestLossIsCalledByItsName(t *testing.T) {
 		has, hasNot []string
 	}{
 		{"rows", []sim.Result{rows}, []string{"Validation RMSE", "in units of y"}, []string{"cross entropy", "Accuracy"}},
-		{"pictures", []sim.Result{images}, []string{"Validation cross entropy", "in nats", "91.3 %", "10 out of at most 50 pictures", "MNIST, 10 classes"}, []string{"RMSE", "in units of y", "all their rows"}},
+		{"pictures", []sim.Result{images}, []string{"Validation cross entropy", "in nats", "91.3 %", "87.1 % to 94.2 %", "10 out of at most 50 pictures", "MNIST, 10 classes"}, []string{"RMSE", "in units of y", "all their rows"}},
 		{"both", []sim.Result{rows, images}, []string{"Validation loss", "Validation RMSE", "Validation cross entropy", "91.3 %"}, nil},
 	} {
 		page := render(t, c.name, c.results...)

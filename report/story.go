@@ -291,7 +291,7 @@ func clusterSizes(r sim.Summary, budgets []sim.ClusterBudget) string {
 
 func (r run) batchWords() string {
 	l, one := r.plan.Algorithm.Local, "row"
-	if shape, ok := data.ShapeOf(r.plan.Data); ok && shape.Pictures() {
+	if shape, _ := data.ShapeOf(r.plan.Data); shape.Pictures() {
 		one = "picture"
 	}
 	all := "all their " + one + "s"
