@@ -19,10 +19,10 @@ var levels = map[string]int{
 	"model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"fl": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
 	"fl/cluster": 4, "fl/fltest": 4, "fl/protect": 5, "fl/method": 5,
-	"sim": 6, "federation": 6, "federation/identity/identitytest": 6,
+	"sim": 6, "federation": 6, "all": 6, "federation/identity/identitytest": 6,
 	"audit": 7, "sweep": 7, "report/federated": 7, "repro/lab": 7,
 	"report": 8, "repro/lab/labtest": 8, "repro/groupprivacy": 8,
-	"repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/silos": 9, "web": 9, "all": 9,
+	"repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/silos": 9, "web": 9,
 	"repro":       10,
 	"cmd/coterie": 11,
 }
