@@ -17,6 +17,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -46,8 +47,8 @@ type Result struct {
 	Best   int           `json:"best"` // index of the lowest mean
 	// Privacy is what one run of the best point promises. All the runs together
 	// promise less.
-	Privacy any      `json:"privacy"`
-	Says    []string `json:"says"`
+	Privacy fl.Privacy `json:"privacy"`
+	Says    []string   `json:"says"`
 }
 
 // PointResult is one setting over all seeds.
@@ -60,9 +61,9 @@ type PointResult struct {
 
 // made is one finished run, boiled down.
 type made struct {
-	Metric  string          `json:"metric"`
-	Value   event.Number    `json:"value"`
-	Privacy json.RawMessage `json:"privacy"`
+	Metric  string       `json:"metric"`
+	Value   event.Number `json:"value"`
+	Privacy fl.Privacy   `json:"privacy"`
 }
 
 // NotCharged is what every free sweep says.
@@ -201,14 +202,10 @@ func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, e
 	if err != nil {
 		return made{}, err
 	}
-	text, err := json.Marshal(res.Privacy)
-	if err != nil {
-		return made{}, err
-	}
 	if run.Judge.By == "own" && res.Metrics.Error != nil {
-		return made{Metric: "error", Value: *res.Metrics.Error, Privacy: text}, nil
+		return made{"error", *res.Metrics.Error, res.Privacy}, nil
 	}
-	return made{Metric: "loss", Value: res.Metrics.Loss, Privacy: text}, nil
+	return made{"loss", res.Metrics.Loss, res.Privacy}, nil
 }
 
 func toTheEnd(ctx context.Context, step func() (bool, error)) error {

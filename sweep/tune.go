@@ -164,10 +164,10 @@ func (t *tuner) result() (Tuned, error) {
 	p := t.plan
 	r := Tuned{
 		Name: p.Name, Tuning: "charged", Distribution: p.Tuning.Distribution, MeanTrials: event.Number(p.Trials.Mean),
-		Eta: event.Number(p.Trials.Eta), Gamma: event.Number(p.Trials.Gamma), Metric: "test_mse",
+		Eta: event.Number(p.Trials.Eta), Gamma: event.Number(p.Trials.Gamma), Metric: "loss",
 	}
 	if t.federation.Classes > 0 {
-		r.Metric = "test_error"
+		r.Metric = "error"
 	}
 	theta := make([]float64, t.model.Parameters())
 	var total float64

@@ -34,7 +34,7 @@ func TestTunedKeepsTheTarget(t *testing.T) {
 			run = strings.Replace(run, "accounting: paper", "accounting: sound", 1)
 		}
 		r := tuned(t, loaded(t, run, charged), options(t, folder))
-		if r.Tuning != "charged" || len(r.Silos) != 6 || r.Metric != "test_mse" || !(r.Test > 0) {
+		if r.Tuning != "charged" || len(r.Silos) != 6 || r.Metric != "loss" || !(r.Test > 0) {
 			t.Errorf("%s: %+v", mode, r)
 		}
 		want := map[string]event.Claim{"paper": event.ClaimHeuristic, "scaled": event.ClaimHeuristic, "sound": event.ClaimProved}[mode]

@@ -85,7 +85,7 @@ func TestDemo(t *testing.T) {
 	for _, r := range runs {
 		run := r.(map[string]any)
 		methods = append(methods, run["algorithm"].(string))
-		losses = append(losses, run["metrics"].(map[string]any)["validation_loss"].(float64))
+		losses = append(losses, run["metrics"].(map[string]any)["loss"].(float64))
 		if _, err := os.Stat(run["report"].(string)); err != nil {
 			t.Error(err)
 		}
@@ -415,7 +415,7 @@ func TestDocumentedKeys(t *testing.T) {
 			t.Errorf("%s is printed but not in docs/json.md", k)
 		}
 	}
-	for _, k := range []string{"run_id", "algorithm", "seed", "rounds", "clients", "parameters", "metrics.validation_loss", "metrics.train_loss",
+	for _, k := range []string{"run_id", "algorithm", "seed", "rounds", "clients", "parameters", "metrics.loss", "metrics.train_loss",
 		"privacy.claim", "privacy.unit", "privacy.relation", "privacy.trust", "privacy.epsilon", "privacy.delta", "privacy.sampling",
 		"privacy.radius", "privacy.not_covered", "privacy.noise_multiplier", "privacy.epsilon_per_release", "privacy.median_epsilon",
 		"privacy.max_epsilon", "privacy.declined", "model_sha256", "kernel", "wall_seconds", "report"} {

@@ -76,10 +76,7 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) e
 		return a.printJSON(r)
 	}
 	// Settings may name an epsilon, so the terms come first.
-	s, err := statementOf(r.Privacy)
-	if err != nil {
-		return err
-	}
+	s := r.Privacy.Statement
 	if _, err := fmt.Fprintf(a.stdout, "one run of the best setting (*) costs epsilon %s (%s)\n\n  %-12s %-10s    %-10s settings; epsilons among them: %s\n",
 		upTo(s.Epsilon, 6), inTerms(s), "figure", "mean", "deviation", inTerms(s)); err != nil {
 		return err

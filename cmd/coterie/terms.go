@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -38,13 +37,4 @@ func upTo(n event.Number, digits int) string {
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(x))+1-float64(digits))
 	return strconv.FormatFloat(math.Ceil(x/unit-1e-6)*unit, 'g', digits, 64)
-}
-
-// statementOf is the statement in the privacy object of either family of runs.
-func statementOf(privacy any) (s event.Statement, err error) {
-	text, err := json.Marshal(privacy)
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
 }

@@ -64,7 +64,7 @@ func TestNoBareEpsilon(t *testing.T) {
 		"silos.yaml":   "data: {kind: school, standardise: none}\nalgorithm: {kind: mr-mtl, rounds: 2}\n",
 		"ifca.yaml":    "data: {kind: school}\nalgorithm: {kind: ifca, mode: sound, rounds: 2}\n",
 		"persons.yaml": "data: {kind: school}\nalgorithm: {kind: local, rounds: 2}\nprivacy: {epsilon: 0, noise_multiplier: 20, records_per_person: 3}\n",
-		"whole.yaml":   "data: {kind: school}\nalgorithm: {kind: dp-fedavg, rounds: 2}\n",
+		"whole.yaml":   "data: {kind: school}\nalgorithm: {kind: fedavg, rounds: 2}\nprivacy: {protects: client}\n",
 		"grid.yaml":    "run: silos.yaml\nseeds: 1\ngrid: {privacy.epsilon: [2, 6]}\n",
 		"group.yaml":   "run: sound.yaml\nseeds: 1\ngrid: {privacy.noise_multiplier: [2, 6]}\n",
 		"charged.yaml": "run: silos.yaml\ngrid: {algorithm.lambda: [0.3, 1]}\ntuning: {distribution: tnb, mean_trials: 3, eta: 0, score: {bound: 0.05, noise: 5}}\n",
@@ -128,7 +128,7 @@ func TestBareEpsilonsAreFound(t *testing.T) {
 		"The federation's line, epsilon 6 at delta 0.001, assumes that nobody is in two silos.\n",
 		"  pld, grid of 1e-4: epsilon 5.19257\n", "north   noise 2.1  epsilon 0.5  delta 1e-07\n",
 		"proved for the same releases: epsilon 22.1 (replace-one)\n", "epsilon 2.4 (metric, neighbourhood)\n",
-		"* test_mse     0.1   +- 0.01   privacy.epsilon=3\n",
+		"* loss         0.1   +- 0.01   privacy.epsilon=3\n",
 	} {
 		if bare, _ := bareEpsilons(text); len(bare) != 1 {
 			t.Errorf("%q: %q", text, bare)
