@@ -7,6 +7,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Purse pays for releases before noise is drawn; a participant's purse in package
@@ -23,6 +24,7 @@ type Half struct {
 	local    config.Local
 	release  event.Release
 	entropy  *mech.Entropy
+	learner  learner
 	steps    mech.Steps
 	theta    []float64
 	sum      *mech.ClippedSum
@@ -35,7 +37,7 @@ type Half struct {
 func NewHalf(t *Trainer, local config.Local) (*Half, error) {
 	s := t.spec
 	h := &Half{
-		trainer: t, spec: s, local: local, entropy: mech.SystemEntropy(),
+		trainer: t, spec: s, local: local, entropy: mech.SystemEntropy(), learner: learner{trainer: t},
 		theta: make([]float64, t.parameters), noised: make([]int64, t.parameters),
 	}
 	gaussian := mech.Gaussian{Multiplier: s.Noise}
@@ -163,7 +165,7 @@ func (h *Half) update(paid *mech.Paid) error {
 	if err := paid.Release(mech.Gaussian{Multiplier: h.spec.Noise}, h.noised, h.sum, h.entropy); err != nil {
 		return fmt.Errorf("trainer: %w", err)
 	}
-	h.addNoised(1)
+	h.addNoised()
 	return nil
 }
 
@@ -172,66 +174,24 @@ func (h *Half) rule() mech.StepRule {
 	return mech.StepRule{Clip: h.spec.Clip, Noise: h.spec.Noise, Sampling: event.Poisson, Rate: h.spec.Rate}
 }
 
-// perExample takes private steps: clip every gradient, sum, noise, divide by a
-// public number. Without clipping before the sum no example would be protected. After
-// a failure all steps are noise alone.
+// perExample takes private steps: every gradient clipped, summed, noised, divided by a
+// public number. After a failure all steps are noise alone.
 func (h *Half) perExample(paid *mech.Paid) error {
 	if err := h.steps.Open(paid, h.rule(), h.entropy, mech.Randomness{Exact: h.entropy}); err != nil {
 		return fmt.Errorf("trainer: %w", err)
 	}
 	failed := h.trainer.ready() != nil // only now it is known how many examples there are
-	var checked bool
-	for step := range h.spec.Steps {
-		batch, err := h.batch(failed)
-		if err != nil {
-			return fmt.Errorf("trainer: step %d: %w", step+1, err)
-		}
-		h.sum.Reset()
-		if !failed && h.sumGradients(batch, &checked) != nil { // the trainer keeps the reason
-			failed = true
-			h.sum.Reset()
-		}
-		if err := h.steps.Release(h.noised, h.sum); err != nil {
-			return fmt.Errorf("trainer: step %d: %w", step+1, err)
-		}
-		h.addNoised(-h.spec.Step / float64(h.spec.Batch))
-	}
-	return nil
-}
-
-// batch draws a step's examples: none, once the trainer has failed.
-func (h *Half) batch(failed bool) ([]int, error) {
-	if failed {
-		return nil, h.steps.Blank()
-	}
-	return h.steps.Batch(h.trainer.Examples())
-}
-
-// sumGradients adds the clipped gradients of a step's batch up.
-func (h *Half) sumGradients(batch []int, checked *bool) error {
-	var check probe
-	if !*checked && len(batch) > 1 {
-		*checked, check = true, newProbe(len(batch))
-	}
-	err := h.trainer.gradients(h.theta, batch, func(k int, gradient []float64) error {
-		check.see(k, gradient)
-		clipped, err := mech.Clip(gradient, h.spec.Clip)
-		if err != nil {
-			return err
-		}
-		return h.sum.Add(clipped)
+	h.learner.checked = false          // gradients are looked at in every round
+	return h.learner.Train(h.theta, h.trainer.Client(), &model.Pass{
+		Step: model.Step{Paid: &h.steps, Divisor: h.spec.Batch}, Count: h.spec.Steps, Blank: failed, StepSize: h.spec.Step,
 	})
-	if err != nil {
-		return err
-	}
-	return check.alone(h.trainer, h.theta, batch)
 }
 
-// addNoised adds the noised sum to theta, scaled by a public number.
-func (h *Half) addNoised(scale float64) {
+// addNoised adds the noised sum to theta.
+func (h *Half) addNoised() {
 	step := h.sum.Lattice().Step
 	for i, q := range h.noised {
-		h.theta[i] += scale * step * float64(q)
+		h.theta[i] += step * float64(q)
 	}
 }
 
