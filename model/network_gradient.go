@@ -31,7 +31,7 @@ func (l *networkLearner[F]) Train(theta []float64, c *data.Client, p *Pass) erro
 			toDouble(theta, l.theta)
 			return nil
 		}
-		if p.whole {
+		if p.Whole {
 			batch = l.rows
 		}
 		if _, err := l.engine.Descend(l.theta, l.ex, batch, p.StepSize); err != nil {

@@ -59,7 +59,6 @@ type Pass struct {
 	rounds   int
 
 	examples int // the client's
-	whole    bool
 	left     int // steps to come
 	at       int // where in order the next batch begins
 	order    []int
@@ -95,6 +94,9 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 		p.gradient = make([]float64, max(len(theta), apart))
 	}
 	gradient, pulled := p.gradient[:len(theta)], p.Pull.Offset != nil
+	if pulled && len(p.Pull.Offset) != len(theta) {
+		return fmt.Errorf("pass: a regulariser of %d values for %d parameters", len(p.Pull.Offset), len(theta))
+	}
 	inside := pulled && p.Pull.Inside && p.bound() > 0
 	if inside {
 		if cap(p.shift) < len(theta) {
@@ -136,12 +138,11 @@ func (p *Pass) plain() bool {
 // begin walks to the pass's first batch, on so many examples.
 func (p *Pass) begin(examples int) error {
 	p.examples, p.Shift = examples, nil
-	p.whole = !p.drawn() && (p.Batch <= 0 || p.Batch >= examples)
-	p.Whole = p.whole
+	p.Whole = !p.drawn() && (p.Batch <= 0 || p.Batch >= examples)
 	switch {
 	case p.drawn():
 		p.left = p.Count
-	case p.whole:
+	case p.Whole:
 		p.left = p.Epochs
 	default:
 		if p.Shuffle == nil {
@@ -164,7 +165,7 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 		return nil, false, nil
 	}
 	p.left--
-	if p.whole {
+	if p.Whole {
 		return nil, true, nil
 	}
 	batch, err = p.draw()
