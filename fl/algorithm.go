@@ -2,6 +2,7 @@ package fl
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
@@ -246,4 +247,43 @@ func NotFinite(theta []float64, step float64) error {
 		return fmt.Errorf("training left the finite numbers (%w); try a smaller algorithm.local.step than %v", err, step)
 	}
 	return nil
+}
+
+// A release is a model and, for some methods, what the participant declares beside it:
+// its weight, its cluster, the variance of the noise in every coordinate and the number
+// of steps. None of it comes from an example's content; a cluster that is declared was
+// chosen privately and paid for, or nothing is protected.
+const (
+	tailWeight = iota
+	tailCluster
+	tailVariance
+	tailSteps
+	// DeclarationLength is how many values a declaration has.
+	DeclarationLength
+)
+
+// Declaration is what a participant says beside its model.
+type Declaration struct {
+	Weight   float64
+	Cluster  int
+	Variance float64
+	Steps    float64
+}
+
+func (d Declaration) write(tail []float64) {
+	tail[tailWeight], tail[tailCluster] = d.Weight, float64(d.Cluster)
+	tail[tailVariance], tail[tailSteps] = d.Variance, d.Steps
+}
+
+// Declared reads a declaration. One that declares what cannot be is left out: it comes
+// from outside.
+func Declared(tail []float64, clusters int) (d Declaration, ok bool) {
+	at := tail[tailCluster]
+	d = Declaration{Weight: tail[tailWeight], Variance: tail[tailVariance], Steps: tail[tailSteps]}
+	ok = d.Weight > 0 && d.Weight <= math.MaxInt32 && d.Steps >= 1 && d.Steps <= math.MaxInt32 &&
+		d.Variance >= 0 && d.Variance <= math.MaxFloat64 && at >= 0 && at < float64(clusters) && at == math.Floor(at)
+	if ok {
+		d.Cluster = int(at)
+	}
+	return d, ok
 }

@@ -1,12 +1,8 @@
 package fl
 
 import (
-	"errors"
-
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
-	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/dp/mech"
 )
 
 // Participant is what stays with one client. What every response reads comes first:
@@ -55,29 +51,6 @@ type Paid struct {
 	Rounds  int
 	Choices int
 	Moments int // the round that paid for the features' moments, from 1; 0: none
-}
-
-// Purse is a durable record of what a participant may still release.
-type Purse interface {
-	// Reserve pays for a release of a round. It is called after the update is
-	// clipped and before any noise is drawn. An error that wraps ErrRefused means
-	// that the participant declines; any other one ends the round for it.
-	Reserve(round int, r event.Release) error
-}
-
-// Pay reserves a release if there is a purse. What it returns is drawn from; it is
-// nil if the release may not be made.
-func (p *Participant) Pay(round int, r event.Release) (*mech.Paid, error) {
-	if p.Purse != nil {
-		err := p.Purse.Reserve(round, r)
-		if errors.Is(err, ErrRefused) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return mech.NewPaid(r)
 }
 
 // Moments are the constants that a participant scales its features by,

@@ -1,6 +1,7 @@
 package fl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -240,4 +241,27 @@ func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 	}
 	sound, err := proved.Guarantee(method, delta)
 	return g, &sound, err
+}
+
+// Purse is a durable record of what a participant may still release.
+type Purse interface {
+	// Reserve pays for a release of a round. It is called after the update is
+	// clipped and before any noise is drawn. An error that wraps ErrRefused means
+	// that the participant declines; any other one ends the round for it.
+	Reserve(round int, r event.Release) error
+}
+
+// Pay reserves a release if there is a purse. What it returns is drawn from; it is
+// nil if the release may not be made.
+func (p *Participant) Pay(round int, r event.Release) (*mech.Paid, error) {
+	if p.Purse != nil {
+		err := p.Purse.Reserve(round, r)
+		if errors.Is(err, ErrRefused) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mech.NewPaid(r)
 }

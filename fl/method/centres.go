@@ -65,8 +65,8 @@ func roundsOf(share float64, rounds int) int {
 	return max(1, int(share*float64(rounds)))
 }
 
-// outline is that of a method on these centres.
-func (c *centres) outline() fl.Outline {
+// Outline is that of a method on these centres.
+func (c *centres) Outline() fl.Outline {
 	return fl.Outline{
 		Models: c.means.Models, Passes: 1, Chooses: c.chooses, Sends: c.Run.Algorithm.Rounds, Declares: c.means.Declares,
 		Single: c.means.Models > 1,
@@ -121,10 +121,10 @@ func (c *centres) centre(b *fl.Broadcast, cluster int) []float64 {
 	return b.Hypotheses[cluster*c.n : (cluster+1)*c.n]
 }
 
-// adoptCentre is the model of the participant's cluster, or, where a server sends
+// Adopt sets dst to the model of the participant's cluster, or, where a server sends
 // something else than models, the participant's own. Where everybody goes by what fits
 // best, so does this.
-func (c *centres) adoptCentre(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
+func (c *centres) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
 	if c.sent(b) != nil {
 		copy(dst, p.Personal)
 		return
@@ -138,8 +138,8 @@ func (c *centres) adoptCentre(dst []float64, b *fl.Broadcast, p *fl.Participant,
 	copy(dst, c.centre(b, chosen))
 }
 
-// trainCentre is a federated round: from the cluster's model, as FedAvg.
-func (c *centres) trainCentre(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
+// Respond is a federated round: from the cluster's model, as FedAvg.
+func (c *centres) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
 	chosen, err := c.cluster(g, b, p)
 	if err != nil {
 		return false, err

@@ -30,7 +30,7 @@ type ditto struct {
 }
 
 func (m *ditto) Outline() fl.Outline {
-	o := m.outline()
+	o := m.centres.Outline()
 	o.Personal, o.Passes = true, 2
 	return o
 }

@@ -26,14 +26,14 @@ func init() {
 type finetuning struct{ centres }
 
 func (m *finetuning) Outline() fl.Outline {
-	o := m.outline()
+	o := m.centres.Outline()
 	o.Personal, o.Sends = true, m.federated
 	return o
 }
 
 func (m *finetuning) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
 	if b.Round < m.federated {
-		return m.trainCentre(g, w, b, p, out)
+		return m.centres.Respond(g, w, b, p, out)
 	}
 	if b.Round == m.federated { // from the model that all agreed on
 		chosen, err := m.cluster(g, b, p)
@@ -54,7 +54,7 @@ func (m *finetuning) Aggregate(st *fl.State, r fl.Releases) fl.Outcome {
 
 func (m *finetuning) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
 	if b.Round <= m.federated {
-		m.adoptCentre(dst, b, p, l)
+		m.centres.Adopt(dst, b, p, l)
 		return
 	}
 	copy(dst, p.Personal)

@@ -3,7 +3,6 @@ package method
 import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/model"
 )
 
 func init() {
@@ -42,14 +41,4 @@ type clustered struct{ centres }
 func newClustered(s fl.Setup) *clustered {
 	a := s.Run.Algorithm
 	return &clustered{newCentres(s, roundsOf(a.Selection.Share, a.Rounds), a.Rounds, false)}
-}
-
-func (m *clustered) Outline() fl.Outline { return m.outline() }
-
-func (m *clustered) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-	return m.trainCentre(g, w, b, p, out)
-}
-
-func (m *clustered) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {
-	m.adoptCentre(dst, b, p, l)
 }

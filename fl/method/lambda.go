@@ -3,7 +3,6 @@ package method
 import (
 	"math"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -13,8 +12,6 @@ import (
 // h*(d_k - u_k): u_k is its model's distance from the mean, which the server knows,
 // d_k that of its optimum, of variance tau^2 over silos, and h the curvature. The
 // server estimates h, and for every coordinate the spread (h*tau)^2, and sends them.
-
-func (m *meanRegularised) auto() bool { return m.Run.Algorithm.Lambda == config.LambdaAuto }
 
 // What the server sends, which is the head of State.Memory, too: the mean curvature,
 // 0 while there is no estimate; the dispersion of examples; every coordinate's
@@ -40,25 +37,6 @@ const (
 
 func (m *meanRegularised) keptBySilo() int { return 3*m.n + keptLength }
 func (m *meanRegularised) headLength() int { return m.toldLength() + 2*m.n }
-
-// Begin adds the estimate's memory.
-func (m *meanRegularised) Begin(st *fl.State) {
-	m.centres.Begin(st)
-	if m.auto() {
-		st.Memory = make([]float64, m.headLength()+m.Participants*m.keptBySilo())
-		for silo := range m.Participants {
-			last, _, _, _ := m.kept(st, silo)
-			copy(last, st.Hypotheses)
-		}
-	}
-}
-
-// Tell sends the estimate.
-func (m *meanRegularised) Tell(st *fl.State, b *fl.Broadcast) {
-	if m.auto() {
-		b.Memory = append([]float64(nil), st.Memory[:m.toldLength()]...)
-	}
-}
 
 // diffusion is q: half the variance that a unit of training time, steps times step
 // size, adds to a silo's model.
@@ -140,12 +118,4 @@ func (m *meanRegularised) Lambda(b *fl.Broadcast, p *fl.Participant) (median, sh
 	}
 	median, _ = fl.MedianAndMax(values)
 	return median, shared, true
-}
-
-// Aggregate learns from the round before the means move on.
-func (m *meanRegularised) Aggregate(st *fl.State, r fl.Releases) fl.Outcome {
-	if m.auto() {
-		m.learn(st, r)
-	}
-	return m.centres.Aggregate(st, r)
 }

@@ -28,14 +28,14 @@ func init() {
 type localTraining struct{ centres }
 
 func (m *localTraining) Outline() fl.Outline {
-	o := m.outline()
+	o := m.centres.Outline()
 	o.Personal, o.Sends = true, m.federated
 	return o
 }
 
 func (m *localTraining) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
 	if b.Round < m.federated {
-		return m.trainCentre(g, w, b, p, out)
+		return m.centres.Respond(g, w, b, p, out)
 	}
 	return m.trainAlone(g, w, b, p, out)
 }

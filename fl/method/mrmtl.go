@@ -32,7 +32,7 @@ type meanRegularised struct {
 }
 
 func (m *meanRegularised) Outline() fl.Outline {
-	o := m.outline()
+	o := m.centres.Outline()
 	o.Personal, o.Single = true, o.Single || m.auto()
 	return o
 }
@@ -44,7 +44,7 @@ func (m *meanRegularised) drawn() bool { return m.Run.Algorithm.Prox == "server"
 // Respond trains the participant's own model and sends it.
 func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
 	if b.Round < m.federated {
-		return m.trainCentre(g, w, b, p, out)
+		return m.centres.Respond(g, w, b, p, out)
 	}
 	chosen, err := m.cluster(g, b, p)
 	if err != nil {
@@ -77,4 +77,33 @@ func (m *meanRegularised) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participan
 // draw is drawBy with a participant's own numbers.
 func (m *meanRegularised) draw(theta, mean, told []float64, plan *fl.Plan) {
 	m.drawBy(theta, mean, told, plan.Variance(), float64(plan.Steps), m.size(plan.Weight))
+}
+
+func (m *meanRegularised) auto() bool { return m.Run.Algorithm.Lambda == config.LambdaAuto }
+
+// Begin adds the estimate's memory.
+func (m *meanRegularised) Begin(st *fl.State) {
+	m.centres.Begin(st)
+	if m.auto() {
+		st.Memory = make([]float64, m.headLength()+m.Participants*m.keptBySilo())
+		for silo := range m.Participants {
+			last, _, _, _ := m.kept(st, silo)
+			copy(last, st.Hypotheses)
+		}
+	}
+}
+
+// Tell sends the estimate.
+func (m *meanRegularised) Tell(st *fl.State, b *fl.Broadcast) {
+	if m.auto() {
+		b.Memory = append([]float64(nil), st.Memory[:m.toldLength()]...)
+	}
+}
+
+// Aggregate learns from the round before the means move on.
+func (m *meanRegularised) Aggregate(st *fl.State, r fl.Releases) fl.Outcome {
+	if m.auto() {
+		m.learn(st, r)
+	}
+	return m.centres.Aggregate(st, r)
 }

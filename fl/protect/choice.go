@@ -1,15 +1,9 @@
 package protect
 
 import (
-	"math"
-
-	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/fl/cluster"
-	"github.com/coterie-fl/coterie/model"
 )
 
 // Choose picks a model by the exponential mechanism on the participant's own examples;
@@ -75,28 +69,4 @@ func (g *exampleGuard) scores(b *fl.Broadcast, p *fl.Participant) (mech.Scores, 
 		}
 	}
 	return sums.Scores(), nil
-}
-
-// bestOf is the model with the least loss or the fewest wrong answers, unpaid.
-func bestOf(l model.Learner, s config.Selection, n int, models []float64, c *data.Client) (loss float64, chosen int, err error) {
-	if s.Score != "error" {
-		return model.Best(l, n, models, c)
-	}
-	loss = math.Inf(1)
-	for j := 0; (j+1)*n <= len(models); j++ {
-		_, wrong, err := l.Judge(models[j*n:(j+1)*n], c)
-		if err != nil {
-			return loss, chosen, err
-		}
-		if float64(wrong) < loss {
-			loss, chosen = float64(wrong), j
-		}
-	}
-	return loss, chosen, nil
-}
-
-// nearestToLast is the model nearest to the participant's own last release; before the
-// first one it goes by the participant's number, which is public.
-func nearestToLast(b *fl.Broadcast, p *fl.Participant, n int) int {
-	return cluster.Nearest(p.Last, b.Hypotheses, p.ID%(len(b.Hypotheses)/n))
 }

@@ -52,3 +52,14 @@ func checkRelation(c *config.Checker, run config.Run) {
 	c.Require(run.Data.TrainLimit == 0, "data.train_limit", "is %d, but under add-remove a row less must not let another one in; allowed: 0 (or relation replace-one)", run.Data.TrainLimit)
 	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but under add-remove the number of examples is private; allowed: equal", a.Weights)
 }
+
+// checkMoments: moments must be paid for by a silo's own target, on proved terms.
+func checkMoments(c *config.Checker, run config.Run) {
+	if run.Data.Standardise != string(data.ByPaid) {
+		return
+	}
+	a, p := run.Algorithm, run.Privacy
+	c.Require(a.Mode == "sound", "data.standardise", "is paid, but %s accounting leaves a silo's own statistics uncovered anyway; allowed: silo, public, none (or privacy.accounting sound)", a.Mode)
+	c.Require(p.NoiseMultiplier == 0, "privacy.noise_multiplier", "is %v, but moments take a share of privacy.epsilon; give that", p.NoiseMultiplier)
+	c.Require(a.Mode != "sound" || p.MomentsShare > 0 && p.MomentsShare < 1, "privacy.moments_share", "is %v; allowed: above 0, below 1", p.MomentsShare)
+}

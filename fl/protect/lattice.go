@@ -16,8 +16,6 @@ type exactScratch struct {
 	sum     []int64
 }
 
-func (u *update) exact() bool { return u.privacy.Noise != "simulated" }
-
 // lattice is a layer's public grid in a round. It follows from public settings alone:
 // the round's radius, or in paper mode the smallest radius that an update can have.
 func (u *update) lattice(part *layer, radius float64) (mech.Lattice, error) {

@@ -219,3 +219,11 @@ func (m *moments) constants(sums []float64, count, noise float64) (centre, scale
 	}
 	return centre, scale
 }
+
+// checkScaling holds what a participant keeps against what it should.
+func (e *example) checkScaling(p *fl.Participant) error {
+	if e.moments != nil && p.Scaling != nil && len(p.Scaling) != 2*len(e.moments.scale) {
+		return fmt.Errorf("it scales its features by %d constants, not %d: they belong to another run", len(p.Scaling), 2*len(e.moments.scale))
+	}
+	return nil
+}

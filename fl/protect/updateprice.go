@@ -10,14 +10,6 @@ import (
 	"github.com/coterie-fl/coterie/fl/cluster"
 )
 
-// radius is the public one of a round; paper mode has none.
-func (u *update) radius(round int) float64 {
-	if !u.sound() {
-		return 0
-	}
-	return u.privacy.Radius * math.Pow(u.privacy.RadiusDecay, float64(round))
-}
-
 // priced completes what a layer's release costs: by the lattice, and by how far apart
 // the hypotheses are in that layer. Nothing private enters in sound mode.
 func (u *update) priced(l *layer, e event.MetricLaplace, b *fl.Broadcast) (event.MetricLaplace, error) {
