@@ -53,7 +53,7 @@ func Schema() ([]byte, error) {
 	schema := reflector.Reflect(&Run{})
 	schema.ID = ""
 	schema.Title = "Coterie run file"
-	for _, at := range [][3]string{{"Data", "kind", "data"}, {"Algorithm", "kind", "method"}, {"Privacy", "protects", "protection"}} {
+	for _, at := range [][3]string{{"Data", "kind", "data"}, {"Algorithm", "kind", "method"}, {"Privacy", "protects", "protection"}, {"Layer", "kind", "layer"}} {
 		if key, ok := schema.Definitions[at[0]].Properties.Get(at[1]); ok {
 			for _, name := range registered(at[2]) {
 				key.Enum = append(key.Enum, name)

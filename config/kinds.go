@@ -51,6 +51,17 @@ func RegisterMethod(c Choice) { methodKinds[c.Name] = c }
 // RegisterProtection makes a name known that privacy.protects may have.
 func RegisterProtection(c Choice) { protectionKinds[c.Name] = c }
 
+var layerKinds = map[string]bool{}
+
+// RegisterLayer makes a name known that a layer's kind may have. Two of one name are a
+// mistake in the program.
+func RegisterLayer(name string) {
+	if layerKinds[name] || name == "" {
+		panic("config: no name for a kind of layer, or one for two: " + name)
+	}
+	layerKinds[name] = true
+}
+
 // registered are the names of a registry: a field that a registry fills names it in its
 // tag.
 func registered(registry string) []string {
@@ -59,6 +70,8 @@ func registered(registry string) []string {
 		return DataKinds()
 	case "method":
 		return slices.Sorted(maps.Keys(methodKinds))
+	case "layer":
+		return slices.Sorted(maps.Keys(layerKinds))
 	case "protection":
 		return slices.Sorted(maps.Keys(protectionKinds))
 	}

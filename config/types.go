@@ -70,7 +70,7 @@ type Model struct {
 
 // Layer describes one layer of a network.
 type Layer struct {
-	Kind     string  `yaml:"kind" jsonschema:"enum=linear,enum=conv,enum=transposed-conv,enum=max-pool,enum=mean-pool,enum=relu,enum=leaky-relu,enum=sigmoid,enum=tanh,enum=flatten,enum=residual" jsonschema_description:"what it does"`
+	Kind     string  `yaml:"kind" registered:"layer" jsonschema_description:"what it does"`
 	Units    int     `yaml:"units,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"linear: outputs"`
 	Channels int     `yaml:"channels,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions: output channels"`
 	Kernel   int     `yaml:"kernel,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions and pools: side of the window"`

@@ -1,6 +1,18 @@
 package model
 
-import "github.com/coterie-fl/coterie/internal/kernel"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+func init() {
+	registerLayer(layerKind{name: "relu", single: buildRelu[float32], double: buildRelu[float64]})
+	registerLayer(layerKind{name: "leaky-relu", keys: []string{"slope"}, single: buildLeakyRelu[float32], double: buildLeakyRelu[float64]})
+	registerLayer(layerKind{name: "sigmoid", single: buildSigmoid[float32], double: buildSigmoid[float64]})
+	registerLayer(layerKind{name: "tanh", single: buildTanh[float32], double: buildTanh[float64]})
+}
 
 // activation works element by element, in place where it may; its derivative
 // follows from its output.
@@ -32,23 +44,27 @@ func (a *activation[F]) backward(p pass[F]) {
 	a.back(p.dIn, p.out[:n])
 }
 
-func relu[F Float](s Shape) *activation[F] {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Relu(x, x) }, func(d, y []F) { kernel.ReluGrad(d, y, d) }}
+func buildRelu[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
+	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Relu(x, x) }, func(d, y []F) { kernel.ReluGrad(d, y, d) }}, s, nil
 }
 
-// leakyRelu's slope must be positive: the sign of the output then tells the sign
-// of the input.
-func leakyRelu[F Float](s Shape, slope F) *activation[F] {
+// buildLeakyRelu: the slope must be positive, so that the sign of the output tells the
+// sign of the input.
+func buildLeakyRelu[F Float](s Shape, l Layer, _ []Layer) (layer[F], Shape, error) {
+	slope := F(cmp.Or(l.Slope, 0.01))
+	if !(slope > 0 && slope < 1) {
+		return nil, s, fmt.Errorf("slope %v; allowed: between 0 and 1", l.Slope)
+	}
 	return &activation[F]{bare[F]{s},
 		func(x []F) { kernel.LeakyRelu(x, slope, x) },
 		func(d, y []F) { kernel.LeakyReluGrad(d, slope, y, d) },
-	}
+	}, s, nil
 }
 
-func sigmoid[F Float](s Shape) *activation[F] {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Sigmoid(x, x) }, func(d, y []F) { kernel.SigmoidGrad(d, y, d) }}
+func buildSigmoid[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
+	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Sigmoid(x, x) }, func(d, y []F) { kernel.SigmoidGrad(d, y, d) }}, s, nil
 }
 
-func tanh[F Float](s Shape) *activation[F] {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Tanh(x, x) }, func(d, y []F) { kernel.TanhGrad(d, y, d) }}
+func buildTanh[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
+	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Tanh(x, x) }, func(d, y []F) { kernel.TanhGrad(d, y, d) }}, s, nil
 }

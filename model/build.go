@@ -1,35 +1,66 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // Layer describes one layer, as a run file does.
 type Layer = config.Layer
 
-// maxValues bounds one example between two layers, maxParameters a network: what
-// is larger is a mistake in a run file, and must not exhaust memory.
+// layerKind is a kind of layer: all that networks ask of it by name. Every kind stands
+// in the file of its layer and registers itself there.
+type layerKind struct {
+	name   string
+	keys   []string // of Layer that it reads, beside kind; others are faults
+	single builder[float32]
+	double builder[float64]
+	relus  bool // it does the ReLU right behind it as well
+}
+
+// builder makes a layer for inputs of a shape, and says what comes out of it. Behind are
+// the layers that follow. A nil layer changes nothing but the shape.
+type builder[F Float] func(in Shape, s Layer, behind []Layer) (layer[F], Shape, error)
+
+var layerKinds = map[string]layerKind{}
+
+// registerLayer makes a kind of layer known to networks and run files. It is called from
+// init functions.
+func registerLayer(k layerKind) {
+	config.RegisterLayer(k.name)
+	layerKinds[k.name] = k
+}
+
+// builderOf is a kind's in one precision.
+func builderOf[F Float](k layerKind) builder[F] {
+	if b, ok := any(k.single).(builder[F]); ok {
+		return b
+	}
+	return any(k.double).(builder[F])
+}
+
+// maxValues bounds one example between two layers, maxParameters a network, maxKey a
+// number in a layer's description: what is larger is a mistake in a run file, and must
+// not exhaust memory.
 const (
 	maxValues     = 1 << 27
 	maxParameters = 1 << 31
+	maxKey        = 1 << 24
 )
 
 func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 	var layers []layer[F]
 	shape, total := input, 0
 	for i, spec := range specs {
-		fuse := i+1 < len(specs) && specs[i+1].Kind == "relu"
-		if spec.Kind == "relu" && i > 0 && fuses(specs[i-1].Kind) {
+		if spec.Kind == "relu" && i > 0 && layerKinds[specs[i-1].Kind].relus {
 			continue // done by the layer before
 		}
-		l, out, err := buildLayer[F](shape, spec, fuse)
-		if c, ok := l.(*conv[F]); ok && err == nil {
-			out = c.crop(poolBehind(specs[i+1:]))
-		}
+		l, out, err := buildLayer[F](shape, spec, specs[i+1:])
 		if err != nil {
 			return nil, fmt.Errorf("layer %d (%s) on %v: %w", i, spec.Kind, shape, err)
 		}
@@ -49,116 +80,34 @@ func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 	return c, nil
 }
 
-// poolBehind is the unpadded pool that alone reads a layer's output, but for a ReLU
-// between; without one it is of 1 by 1.
-func poolBehind(specs []Layer) (kernel, stride int) {
-	for len(specs) > 0 && specs[0].Kind == "relu" {
-		specs = specs[1:]
+func buildLayer[F Float](in Shape, s Layer, behind []Layer) (layer[F], Shape, error) {
+	k, ok := layerKinds[s.Kind]
+	if !ok {
+		return nil, in, fmt.Errorf("not known; allowed: %s", strings.Join(slices.Sorted(maps.Keys(layerKinds)), ", "))
 	}
-	if len(specs) == 0 || specs[0].Kind != "max-pool" && specs[0].Kind != "mean-pool" || specs[0].Padding != 0 || specs[0].Kernel < 1 {
-		return 1, 1
-	}
-	return specs[0].Kernel, max(1, cmp.Or(specs[0].Stride, specs[0].Kernel))
-}
-
-func fuses(kind string) bool {
-	return kind == "linear" || kind == "conv" || kind == "transposed-conv"
-}
-
-func buildLayer[F Float](in Shape, s Layer, relued bool) (layer[F], Shape, error) {
-	for _, v := range []int{s.Units, s.Channels, s.Kernel, s.Stride, s.Padding} {
-		if v < 0 || v > 1<<24 {
-			return nil, in, fmt.Errorf("%d is out of range; allowed: 0 to %d", v, 1<<24)
-		}
-	}
-	switch s.Kind {
-	case "linear":
-		if s.Units < 1 {
-			return nil, in, fmt.Errorf("units %d; allowed: 1 or more", s.Units)
-		}
-		if in.Len()*s.Units > maxParameters {
-			return nil, in, fmt.Errorf("%d inputs and %d units are too many parameters", in.Len(), s.Units)
-		}
-		l := &dense[F]{in: in.Len(), out: s.Units, bias: !s.NoBias, relu: relued}
-		return l, l.output(), nil
-	case "conv", "transposed-conv":
-		return buildConv[F](in, s, relued)
-	case "max-pool", "mean-pool":
-		return buildPool[F](in, s)
-	case "relu":
-		return relu[F](in), in, nil
-	case "leaky-relu":
-		slope := s.Slope
-		if slope == 0 {
-			slope = 0.01
-		}
-		if !(slope > 0 && slope < 1) {
-			return nil, in, fmt.Errorf("slope %v; allowed: between 0 and 1", s.Slope)
-		}
-		return leakyRelu(in, F(slope)), in, nil
-	case "sigmoid":
-		return sigmoid[F](in), in, nil
-	case "tanh":
-		return tanh[F](in), in, nil
-	case "flatten":
-		return nil, Shape{1, 1, in.Len()}, nil // the values lie flat already
-	case "residual":
-		inner, err := build[F](in, s.Inner)
-		if err != nil {
-			return nil, in, err
-		}
-		if inner.output() != in {
-			return nil, in, fmt.Errorf("its inner layers end with %v, but the input is added to it", inner.output())
-		}
-		return &residual[F]{inner}, in, nil
-	}
-	return nil, in, fmt.Errorf("not known; allowed: linear, conv, transposed-conv, max-pool, mean-pool, relu, leaky-relu, sigmoid, tanh, flatten, residual")
-}
-
-func buildConv[F Float](in Shape, s Layer, relued bool) (layer[F], Shape, error) {
-	stride := max(s.Stride, 1)
-	if s.Channels < 1 || s.Kernel < 1 || s.Padding >= s.Kernel {
-		return nil, in, fmt.Errorf("channels %d, kernel %d, padding %d; allowed: 1 or more, 1 or more, below the kernel", s.Channels, s.Kernel, s.Padding)
-	}
-	c := &conv[F]{
-		geometry: kernel.Conv{
-			InH: in.Height, InW: in.Width, InC: in.Channels, OutC: s.Channels,
-			KernelH: s.Kernel, KernelW: s.Kernel, StrideH: stride, StrideW: stride, PadH: s.Padding, PadW: s.Padding,
-		},
-		bias: !s.NoBias, relu: relued, fan: s.Kernel * s.Kernel * in.Channels,
-	}
-	g := &c.geometry
-	c.out = Shape{g.OutH(), g.OutW(), g.OutC}
-	if s.Kind == "transposed-conv" {
-		c.transposed = true
-		c.fan = s.Kernel * s.Kernel * s.Channels // PyTorch counts it from the other side
-		c.out = Shape{(in.Height-1)*stride - 2*s.Padding + s.Kernel, (in.Width-1)*stride - 2*s.Padding + s.Kernel, s.Channels}
-		g.InH, g.InW, g.InC, g.OutC = c.out.Height, c.out.Width, s.Channels, in.Channels
-	}
-	if err := g.Validate(); err != nil {
+	if err := k.check(s); err != nil {
 		return nil, in, err
 	}
-	return c, c.out, nil
+	return builderOf[F](k)(in, s, behind)
 }
 
-func buildPool[F Float](in Shape, s Layer) (layer[F], Shape, error) {
-	stride := s.Stride
-	if stride == 0 {
-		stride = s.Kernel
+// check refuses keys that the kind does not read, and numbers that cannot be.
+func (k layerKind) check(s Layer) error {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if key == "kind" || v.Field(i).IsZero() {
+			continue
+		}
+		if !slices.Contains(k.keys, key) {
+			return fmt.Errorf("%s is set, but such a layer does not read it; remove it (it reads: %s)", key, strings.Join(append([]string{"kind"}, k.keys...), ", "))
+		}
+		if n := v.Field(i); n.CanInt() && (n.Int() < 0 || n.Int() > maxKey) {
+			return fmt.Errorf("%s %d is out of range; allowed: 0 to %d", key, n.Int(), maxKey)
+		}
 	}
-	if s.Kernel < 1 || 2*s.Padding > s.Kernel {
-		return nil, in, fmt.Errorf("kernel %d, padding %d; allowed: 1 or more, at most half the kernel", s.Kernel, s.Padding)
-	}
-	g := kernel.Pool{
-		InH: in.Height, InW: in.Width, Channels: in.Channels, KernelH: s.Kernel, KernelW: s.Kernel,
-		StrideH: stride, StrideW: stride, PadH: s.Padding, PadW: s.Padding,
-	}
-	if err := g.Validate(); err != nil {
-		return nil, in, err
-	}
-	out := Shape{g.OutH(), g.OutW(), in.Channels}
-	if s.Kind == "max-pool" {
-		return &maxPool[F]{bare[F]{out}, g}, out, nil
-	}
-	return &meanPool[F]{bare[F]{out}, g}, out, nil
+	return nil
 }
+
+// reluBehind says that a ReLU comes next.
+func reluBehind(behind []Layer) bool { return len(behind) > 0 && behind[0].Kind == "relu" }

@@ -1,10 +1,19 @@
 package model
 
 import (
+	"cmp"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
+
+func init() {
+	keys := []string{"channels", "kernel", "stride", "padding", "no_bias"}
+	for _, name := range []string{"conv", "transposed-conv"} {
+		registerLayer(layerKind{name: name, keys: keys, single: buildConv[float32], double: buildConv[float64], relus: true})
+	}
+}
 
 // conv is a convolution or a transposed one, with ReLU behind it if asked for. A
 // transposed convolution goes the way back of the convolution that geometry
@@ -134,4 +143,42 @@ func (c *convCell[F]) add(acc, _, weights []F, g int) {
 	for i, w := range weights[:g] {
 		kernel.Axpy(w, c.kept[i*n:(i+1)*n], acc)
 	}
+}
+
+func buildConv[F Float](in Shape, s Layer, behind []Layer) (layer[F], Shape, error) {
+	stride := max(s.Stride, 1)
+	if s.Channels < 1 || s.Kernel < 1 || s.Padding >= s.Kernel {
+		return nil, in, fmt.Errorf("channels %d, kernel %d, padding %d; allowed: 1 or more, 1 or more, below the kernel", s.Channels, s.Kernel, s.Padding)
+	}
+	c := &conv[F]{
+		geometry: kernel.Conv{
+			InH: in.Height, InW: in.Width, InC: in.Channels, OutC: s.Channels,
+			KernelH: s.Kernel, KernelW: s.Kernel, StrideH: stride, StrideW: stride, PadH: s.Padding, PadW: s.Padding,
+		},
+		bias: !s.NoBias, relu: reluBehind(behind), fan: s.Kernel * s.Kernel * in.Channels,
+	}
+	g := &c.geometry
+	c.out = Shape{g.OutH(), g.OutW(), g.OutC}
+	if s.Kind == "transposed-conv" {
+		c.transposed = true
+		c.fan = s.Kernel * s.Kernel * s.Channels // PyTorch counts it from the other side
+		c.out = Shape{(in.Height-1)*stride - 2*s.Padding + s.Kernel, (in.Width-1)*stride - 2*s.Padding + s.Kernel, s.Channels}
+		g.InH, g.InW, g.InC, g.OutC = c.out.Height, c.out.Width, s.Channels, in.Channels
+	}
+	if err := g.Validate(); err != nil {
+		return nil, in, err
+	}
+	return c, c.crop(poolBehind(behind)), nil
+}
+
+// poolBehind is the unpadded pool that alone reads a layer's output, but for a ReLU
+// between; without one it is of 1 by 1.
+func poolBehind(specs []Layer) (kernel, stride int) {
+	for len(specs) > 0 && specs[0].Kind == "relu" {
+		specs = specs[1:]
+	}
+	if len(specs) == 0 || specs[0].Kind != "max-pool" && specs[0].Kind != "mean-pool" || specs[0].Padding != 0 || specs[0].Kernel < 1 {
+		return 1, 1
+	}
+	return specs[0].Kernel, max(1, cmp.Or(specs[0].Stride, specs[0].Kernel))
 }

@@ -1,10 +1,15 @@
 package model
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
+
+func init() {
+	registerLayer(layerKind{name: "linear", keys: []string{"units", "no_bias"}, single: buildDense[float32], double: buildDense[float64], relus: true})
+}
 
 // dense is a linear layer on flat vectors, with ReLU behind it if asked for.
 // Weights lie as [input][output].
@@ -113,4 +118,15 @@ func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int) {
 	if d.bias {
 		kernel.SumRows(acc[d.in*d.out:], dOut)
 	}
+}
+
+func buildDense[F Float](in Shape, s Layer, behind []Layer) (layer[F], Shape, error) {
+	if s.Units < 1 {
+		return nil, in, fmt.Errorf("units %d; allowed: 1 or more", s.Units)
+	}
+	if in.Len()*s.Units > maxParameters {
+		return nil, in, fmt.Errorf("%d inputs and %d units are too many parameters", in.Len(), s.Units)
+	}
+	l := &dense[F]{in: in.Len(), out: s.Units, bias: !s.NoBias, relu: reluBehind(behind)}
+	return l, l.output(), nil
 }

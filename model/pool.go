@@ -1,6 +1,16 @@
 package model
 
-import "github.com/coterie-fl/coterie/internal/kernel"
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+func init() {
+	for _, name := range []string{"max-pool", "mean-pool"} {
+		registerLayer(layerKind{name: name, keys: []string{"kernel", "stride", "padding"}, single: buildPool[float32], double: buildPool[float64]})
+	}
+}
 
 // maxPool takes the largest value of every window; the first of equals gets the
 // gradient, padding never wins.
@@ -40,4 +50,26 @@ func (m *meanPool[F]) backward(p pass[F]) {
 	if p.dIn != nil {
 		kernel.AvgPoolGrad(m.geometry, p.dOut, p.dIn)
 	}
+}
+
+func buildPool[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
+	stride := s.Stride
+	if stride == 0 {
+		stride = s.Kernel
+	}
+	if s.Kernel < 1 || 2*s.Padding > s.Kernel {
+		return nil, in, fmt.Errorf("kernel %d, padding %d; allowed: 1 or more, at most half the kernel", s.Kernel, s.Padding)
+	}
+	g := kernel.Pool{
+		InH: in.Height, InW: in.Width, Channels: in.Channels, KernelH: s.Kernel, KernelW: s.Kernel,
+		StrideH: stride, StrideW: stride, PadH: s.Padding, PadW: s.Padding,
+	}
+	if err := g.Validate(); err != nil {
+		return nil, in, err
+	}
+	out := Shape{g.OutH(), g.OutW(), in.Channels}
+	if s.Kind == "max-pool" {
+		return &maxPool[F]{bare[F]{out}, g}, out, nil
+	}
+	return &meanPool[F]{bare[F]{out}, g}, out, nil
 }

@@ -1,10 +1,15 @@
 package model
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
+
+func init() {
+	registerLayer(layerKind{name: "residual", keys: []string{"inner"}, single: buildResidual[float32], double: buildResidual[float64]})
+}
 
 // residual adds its input to what its inner layers make of it.
 type residual[F Float] struct{ inner *chain[F] }
@@ -42,3 +47,14 @@ func (r *residualCell[F]) backward(p pass[F]) {
 }
 
 func (r *residualCell[F]) add(acc, _, weights []F, g int) { r.inner.add(acc, weights, g) }
+
+func buildResidual[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
+	inner, err := build[F](in, s.Inner)
+	if err != nil {
+		return nil, in, err
+	}
+	if inner.output() != in {
+		return nil, in, fmt.Errorf("its inner layers end with %v, but the input is added to it", inner.output())
+	}
+	return &residual[F]{inner}, in, nil
+}
