@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -105,7 +104,7 @@ func squaredEngine(n Network) (*model.Engine[float64], *model.Network[float64], 
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}
-	engine, err := model.NewEngine(net, objective, pool.New(1))
+	engine, err := model.NewEngine(net, objective, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}

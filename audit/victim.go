@@ -9,7 +9,6 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
-	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -38,7 +37,7 @@ func NewVictim(n Network, loss string, step float64, seed uint64) (*Victim, erro
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	engine, err := model.NewEngine(net, objective, pool.New(1))
+	engine, err := model.NewEngine(net, objective, nil)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

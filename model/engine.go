@@ -14,6 +14,17 @@ type Runner interface {
 	Each(n int, job func(worker, i int))
 }
 
+// serial does all jobs itself, in order.
+type serial struct{}
+
+func (serial) Workers() int { return 1 }
+
+func (serial) Each(n int, job func(worker, i int)) {
+	for i := range n {
+		job(0, i)
+	}
+}
+
 // Examples are rows in memory, one after another: Labels for classes, Targets for
 // values.
 type Examples[F Float] struct {
@@ -54,8 +65,12 @@ type workspace[F Float] struct {
 	factors []F
 }
 
-// NewEngine prepares a network for training with an objective.
+// NewEngine prepares a network for training with an objective. A nil runner does one
+// job after another.
 func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], error) {
+	if r == nil {
+		r = serial{}
+	}
 	if err := o.check(n.Output().Len()); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/internal/pool"
 )
 
 // network is a network with its loss: of pictures (float32) or rows (float64), with
@@ -51,7 +50,7 @@ func (m *network[F]) Learner() (Learner, error) {
 		return nil, err
 	}
 	// Clients are what is spread over workers; within one there is nothing to share.
-	if l.engine, err = NewEngine(net, l.trained, pool.New(1)); err != nil {
+	if l.engine, err = NewEngine(net, l.trained, nil); err != nil {
 		return nil, err
 	}
 	l.chunk = l.engine.chunk
