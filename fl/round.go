@@ -1,4 +1,3 @@
-// Package fl is federated learning itself: the round as a state machine, and each method with both its halves.
 package fl
 
 import (

@@ -1,4 +1,3 @@
-// Package ledger is the durable, append-only, hash-chained record of what a dataset has released: reserve, store, commit.
 package ledger
 
 import (

@@ -1,4 +1,3 @@
-// Package model holds linear models and networks with per-example gradients, their losses, and the one pass that trains them, on flat parameter vectors.
 package model
 
 import (

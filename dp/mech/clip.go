@@ -1,4 +1,3 @@
-// Package mech turns vectors into releases: clip, then noise; every mechanism names its own event.
 package mech
 
 import (
