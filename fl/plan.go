@@ -73,7 +73,8 @@ type Plan struct {
 	Target   Target
 	Examples int
 	Batch    int     // examples of a step, and what sums are divided by
-	Steps    int     // in a round
+	Steps    int     // in a round that are paid for
+	Local    int     // in a round in all; the same, but where only the sum of updates is noised
 	Rate     float64 // of Poisson batches; in paper mode of the batches' accounting
 	Noise    float64 // standard deviation of the noise, divided by the clip
 	Choice   float64 // epsilon of one choice of a cluster

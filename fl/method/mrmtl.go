@@ -76,7 +76,7 @@ func (m *meanRegularised) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participan
 
 // draw is drawBy with a participant's own numbers.
 func (m *meanRegularised) draw(theta, mean, told []float64, plan *fl.Plan) {
-	m.drawBy(theta, mean, told, plan.Variance(), float64(plan.Steps), m.size(plan.Weight))
+	m.drawBy(theta, mean, told, plan.Variance(), float64(plan.Local), m.size(plan.Weight))
 }
 
 func (m *meanRegularised) auto() bool { return m.Run.Algorithm.Lambda == config.LambdaAuto }

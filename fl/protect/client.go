@@ -86,8 +86,12 @@ func (m *client) Prepare(p *fl.Participant) error {
 	if p.Data.Len() < 1 {
 		return fmt.Errorf("it has no examples")
 	}
+	local := fl.Participant{Data: p.Data}
+	if err := m.plain.Prepare(&local); err != nil {
+		return err
+	}
 	p.Plan = m.plan()
-	p.Plan.Examples = p.Data.Len()
+	p.Plan.Examples, p.Plan.Local = p.Data.Len(), local.Plan.Local
 	return nil
 }
 

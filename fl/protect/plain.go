@@ -60,7 +60,7 @@ func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Ou
 	if a.Local.Remainder == "keep" {
 		each = (size + plan.Batch - 1) / plan.Batch
 	}
-	plan.Steps = each * plan.Epochs
+	plan.Steps, plan.Local = each*plan.Epochs, each*plan.Epochs
 	plan.Pass = plan.Steps / o.Passes
 }
 
