@@ -35,7 +35,7 @@ func plainly(s string) func(run) string { return func(run) string { return s } }
 
 // lossCurve is the panel's name.
 func (r run) lossCurve() string {
-	if own(r.Summary) {
+	if tested(r.Summary) {
 		return "Test loss"
 	}
 	return "Validation loss"

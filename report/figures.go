@@ -115,9 +115,9 @@ func window(releases []sim.Release) string {
 
 func fitCaption(r run, plane bool) string {
 	var b strings.Builder
-	value, _ := headline(r.Metrics, r.Judge)
+	value, _ := headline(r.Summary)
 	fmt.Fprintf(&b, "%s %s", r.headlineName(), prose.Rounded(value))
-	if a := r.Metrics.Accuracy; a != nil && !own(r.Summary) {
+	if a := r.Metrics.Accuracy; a != nil && !tested(r.Summary) {
 		fmt.Fprintf(&b, "; %s of the validating clients’ examples are classified right", percent(a.Value))
 	}
 	if d := r.Metrics.WorstDistance; d != nil {
@@ -141,15 +141,17 @@ func figureCaption(runs []run, plane, sameSpace, sameCurves bool) string {
 	if plane {
 		parts = append(parts, "The vectors that clients released in the first and in the last rounds.")
 	}
-	others, mine := false, false
 	for _, r := range runs {
-		others, mine = others || !own(r.Summary), mine || own(r.Summary)
-	}
-	if others {
-		parts = append(parts, "The loss of the validating clients under the model that fits each best, after every judged round.")
-	}
-	if mine {
-		parts = append(parts, "The figures of every client’s model on its own held-out examples, all examples together, after every judged round, and at the end client by client, by its number of training examples: the broken line is the mean.")
+		words := "The loss of the validating clients under the model that fits each best, after every judged round."
+		if tested(r.Summary) {
+			words = "The figures of " + testedWords(r.Summary) + ", after every judged round."
+		}
+		if r.Judge == "own" {
+			words += " At the end client by client, by its number of training examples: the broken line is the mean."
+		}
+		if !slices.Contains(parts, words) {
+			parts = append(parts, words)
+		}
 	}
 	switch {
 	case len(runs) == 1:

@@ -9,20 +9,28 @@ import (
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// own says that every participant's own model is judged on its own held-out examples;
+// tested says that examples are judged, all together: everybody's own, or one test set;
 // otherwise clients judge that take no part in training.
-func own(r sim.Summary) bool { return r.Judge == "own" }
+func tested(r sim.Summary) bool { return r.Judge == "own" || r.Judge == "test" }
+
+// testedWords say which models are held against which examples.
+func testedWords(r sim.Summary) string {
+	if r.Judge == "own" {
+		return "every client’s model on its own held-out examples"
+	}
+	return "the server’s model (of several the one that fits best) on everybody’s held-out examples as one test set"
+}
 
 // classes says that the run's examples have classes; otherwise they have values.
 func classes(r sim.Summary) bool { return r.Metrics.Error != nil || r.Metrics.Accuracy != nil }
 
 // lossName is what the judge's loss is called, and lossUnit what its axis says.
 func (r run) lossName() string {
-	words := map[bool]string{true: "Test ", false: "Validation "}[own(r.Summary)]
+	words := map[bool]string{true: "Test ", false: "Validation "}[tested(r.Summary)]
 	switch {
 	case classes(r.Summary):
 		return words + r.classLoss()
-	case own(r.Summary):
+	case tested(r.Summary):
 		return words + "MSE"
 	}
 	return words + "RMSE"
@@ -34,7 +42,7 @@ func (r run) lossUnit() string {
 		return r.lossName() + ", in nats"
 	case classes(r.Summary):
 		return r.lossName()
-	case own(r.Summary):
+	case tested(r.Summary):
 		return r.lossName() + ", in squared units of y"
 	}
 	return r.lossName() + ", in units of y"
@@ -54,23 +62,25 @@ func (r run) lossWords() string {
 	figure := "root mean squared error"
 	switch {
 	case classes(r.Summary):
-		figure = "mean " + r.classLoss() + " of their examples"
-	case own(r.Summary):
+		if figure = "mean " + r.classLoss() + " of their examples"; tested(r.Summary) {
+			figure = r.classLoss()
+		}
+	case tested(r.Summary):
 		figure = "squared error"
 	}
-	if own(r.Summary) {
-		return r.lossName() + ": every client’s model on its own held-out examples; the mean over all of them of the " + figure + "."
+	if tested(r.Summary) {
+		return r.lossName() + ": " + testedWords(r.Summary) + "; the mean over all of them of the " + figure + "."
 	}
 	return r.lossName() + ": mean over the validating clients of the " + figure + " under the model that fits each best."
 }
 
 // headline is the figure that a run is first judged by: the share of wrong answers of
-// own examples that have classes, the loss otherwise.
-func headline(m sim.Metrics, judge string) (value float64, ofErrors bool) {
-	if judge == "own" && m.Error != nil {
+// tested examples that have classes, the loss otherwise.
+func headline(r sim.Summary) (value float64, ofErrors bool) {
+	if m := r.Metrics; tested(r) && m.Error != nil {
 		return float64(*m.Error), true
 	}
-	return float64(m.Loss), false
+	return float64(r.Metrics.Loss), false
 }
 
 // lineFigure is a participant's own.

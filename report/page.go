@@ -149,7 +149,7 @@ func summaryTable(runs []run) layout.Table {
 
 // headlineName is the name of headline.
 func (r run) headlineName() string {
-	if _, ofErrors := headline(r.Metrics, r.Judge); ofErrors {
+	if _, ofErrors := headline(r.Summary); ofErrors {
 		return "Test error"
 	}
 	return r.lossName()
@@ -168,7 +168,7 @@ func (r run) headlineCell(name string) layout.Cell {
 	if r.headlineName() != name {
 		return layout.Cell{}
 	}
-	value, _ := headline(r.Metrics, r.Judge)
+	value, _ := headline(r.Summary)
 	c := layout.Cell{Text: prose.Significant(value, 4), Strong: true}
 	if h := r.Metrics.HonestLoss; h != nil && r.Hypotheses > 1 {
 		c.Small = []string{"chosen on other rows: " + rounded(*h)}
@@ -235,8 +235,8 @@ func summaryNotes(runs []run) (notes []string) {
 	}
 	any := func(has func(run) bool) bool { return slices.ContainsFunc(runs, has) }
 	for _, r := range runs {
-		if _, ofErrors := headline(r.Metrics, r.Judge); ofErrors {
-			say("Test error: share of wrong answers, every client’s model on its own held-out examples, all examples together.")
+		if _, ofErrors := headline(r.Summary); ofErrors {
+			say("Test error: share of wrong answers, " + testedWords(r.Summary) + ".")
 		} else {
 			say(r.lossWords())
 		}

@@ -132,7 +132,7 @@ func dotsPanel(id string, r run) (panel, bool) {
 	if len(points) == 0 {
 		return panel{}, false
 	}
-	mean, _ := headline(r.Metrics, r.Judge)
+	mean, _ := headline(r.Summary)
 	x, y := extent(points)
 	if chart.Drawable(mean) {
 		y = y.Include(mean)

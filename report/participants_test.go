@@ -154,7 +154,7 @@ func TestRunsOfAllKindsSideBySide(t *testing.T) {
 // page says nothing that the run has not.
 func TestWordsFitEveryCombination(t *testing.T) {
 	for _, protects := range []string{"update", "example", "client", "nothing"} {
-		for _, judge := range []string{"own", "clients"} {
+		for _, judge := range []string{"own", "clients", "test"} {
 			for _, method := range []string{"mr-mtl", "group-private", "fedavg", "local"} {
 				r := schools()
 				r.Algorithm, r.Name, r.Judge, r.Privacy.Protects, r.Dataset, r.Config = method, method, judge, protects, "synthetic", "data: {kind: synthetic}\n"
@@ -170,7 +170,9 @@ func TestWordsFitEveryCombination(t *testing.T) {
 				counts := protects == "update" || protects == "nothing"
 				has(" silo", false)
 				has("validating clients", judge == "clients")
-				has("Test MSE", judge == "own")
+				has("Test MSE", judge != "clients")
+				has("its own held-out examples", judge == "own")
+				has("one test set", judge == "test")
 				has("Figure 2. Largest leakage", counts)
 				has("Proved for the same releases", true) // the fixture has such a number
 				has("Target (epsilon, delta)", !counts)

@@ -178,8 +178,8 @@ func (r run) dataStory() string {
 	d := r.plan.Data
 	judged := "; others, that take no part, judge the models."
 	switch {
-	case own(r.Summary):
-		judged = "; everybody’s model is judged on its own held-out examples."
+	case tested(r.Summary):
+		judged = "; judged is " + testedWords(r.Summary) + "."
 	case d.Kind == "synthetic":
 		judged = fmt.Sprintf("; %s only %s the models.", prose.Counted(d.ValidationUsers, "other", "others"), verb(d.ValidationUsers, "judges", "judge"))
 	}
@@ -311,7 +311,7 @@ func (r run) batchWords() string {
 func (r run) ending() string {
 	rounds := prose.Counted(r.Rounds, "round", "rounds")
 	judge := "validating clients"
-	if own(r.Summary) {
+	if tested(r.Summary) {
 		judge = "held-out examples"
 	}
 	switch r.Stopped {

@@ -29,14 +29,14 @@ func Table(w io.Writer, runs []sim.Summary) error {
 	column("clients", true, func(r sim.Summary) string { return fmt.Sprint(r.Clients) })
 	column("rounds", true, func(r sim.Summary) string { return fmt.Sprint(r.Rounds) })
 	for _, c := range []struct {
-		name         string
-		own, classes bool
+		name            string
+		tested, classes bool
 	}{{"validation loss", false, false}, {"test MSE", true, false}, {"test error", true, true}} {
 		column(c.name, true, func(r sim.Summary) string {
-			if own(r) != c.own || own(r) && classes(r) != c.classes {
+			if tested(r) != c.tested || tested(r) && classes(r) != c.classes {
 				return ""
 			}
-			value, _ := headline(r.Metrics, r.Judge)
+			value, _ := headline(r)
 			return learnt(value)
 		})
 	}
