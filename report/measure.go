@@ -110,8 +110,8 @@ type taskFigure struct {
 }
 
 var taskFigures = []taskFigure{
-	{"Accuracy", func(m sim.Metrics) *sim.Figure { return m.Accuracy }, percent},
-	{"Log loss", func(m sim.Metrics) *sim.Figure { return m.LogLoss }, rounded},
+	{"accuracy", func(m sim.Metrics) *sim.Figure { return m.Accuracy }, percent},
+	{"log loss", func(m sim.Metrics) *sim.Figure { return m.LogLoss }, rounded},
 	{"AUC", func(m sim.Metrics) *sim.Figure { return m.AUC }, rounded},
 	{"RMSE of all examples", func(m sim.Metrics) *sim.Figure { return m.RMSE }, rounded},
 	{"MAE", func(m sim.Metrics) *sim.Figure { return m.MAE }, rounded},

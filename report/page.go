@@ -18,6 +18,7 @@ type page struct {
 	Several      bool
 	Pairs        bool // labels two by two
 	Summary      layout.Table
+	Figures      layout.Table
 	SummaryNotes []string
 	Data         []dataNote
 	Methods      []methodNote
@@ -77,7 +78,7 @@ func newPage(title string, results []sim.Result) page {
 	runs := runsOf(results)
 	p := page{
 		Title: title, Lead: lead(runs), Several: len(runs) > 1, Pairs: len(runs) == 4,
-		Summary: summaryTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
+		Summary: summaryTable(runs), Figures: figureTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
 		Fit: newFitFigure(runs), Again: repeatability(runs),
 	}
 	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) }); len(counted) > 0 {
@@ -115,13 +116,31 @@ func summaryTable(runs []run) layout.Table {
 	for _, name := range headlines(runs) {
 		column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
 	}
-	for _, f := range taskFigures {
-		column(f.name, true, func(r run) layout.Cell { return f.cell(r.Metrics) })
-	}
 	column("Largest epsilon", true, largestEpsilon)
 	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(prose.Cost(float64(r.Privacy.MedianEpsilon))) })
 	if slices.ContainsFunc(runs, func(r run) bool { return !counted(r.Summary) }) {
 		column("Proved for the same releases", true, func(r run) layout.Cell { return proved(r.Privacy.Claim, r.Privacy.Proved) })
+	}
+	column("Clients", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Clients)) })
+	column("Rounds", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Rounds), returnedWords(r)) })
+	column("Clients that declined", true, func(r run) layout.Cell {
+		if r.Privacy.Declined == 0 {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Count(r.Privacy.Declined))
+	})
+	return t
+}
+
+// figureTable is what the judge found beside the first figure.
+func figureTable(runs []run) layout.Table {
+	t := layout.Table{ID: "figures-h"}
+	column := func(name string, figures bool, cell func(r run) layout.Cell) {
+		layout.AddColumn(&t, name, figures, runs, cell)
+	}
+	column("Method", false, func(r run) layout.Cell { return layout.Words(r.label) })
+	for _, f := range taskFigures {
+		column(capital(f.name), true, func(r run) layout.Cell { return f.cell(r.Metrics) })
 	}
 	column("Worst distance to the truth", true, func(r run) layout.Cell { return optionalCell(r.Metrics.WorstDistance) })
 	column("Lambda", true, func(r run) layout.Cell {
@@ -135,14 +154,6 @@ func summaryTable(runs []run) layout.Table {
 			return layout.Cell{}
 		}
 		return layout.Words(percent(*r.Metrics.Shared))
-	})
-	column("Clients", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Clients)) })
-	column("Rounds", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Rounds), returnedWords(r)) })
-	column("Clients that declined", true, func(r run) layout.Cell {
-		if r.Privacy.Declined == 0 {
-			return layout.Cell{}
-		}
-		return layout.Words(prose.Count(r.Privacy.Declined))
 	})
 	return t
 }

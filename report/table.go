@@ -41,7 +41,7 @@ func Table(w io.Writer, runs []sim.Summary) error {
 		})
 	}
 	for _, f := range taskFigures {
-		column(strings.ToLower(f.name[:1])+f.name[1:], true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
+		column(f.name, true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
 	}
 	column("worst distance", true, func(r sim.Summary) string { return optional(r.Metrics.WorstDistance) })
 	column("declined", true, func(r sim.Summary) string {
