@@ -33,7 +33,7 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 	p := Privacy{
 		Statement: all.Statement(), Protects: run.Privacy.Protects,
 		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier), MedianEpsilon: event.Number(median), MaxEpsilon: event.Number(most),
-		Assumes: []string{"nobody is in two silos: for such a person their numbers add up"},
+		Assumes: []string{"nobody's data lie with two participants: for such a person their numbers add up"},
 	}
 	if all.Unit == event.UnitClient {
 		notCovered = nil // what a silo does with its own rows is part of the silo
@@ -68,7 +68,7 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 		list = append(list, "shuffled batches: their accounting as Poisson samples is not proved")
 	}
 	if shuffled || run.Privacy.Relation == string(event.ReplaceOne) {
-		list = append(list, "the number of a silo's examples: it is declared public")
+		list = append(list, "the number of a participant's examples: it is declared public")
 	}
 	if all.Unit == event.UnitExample && run.Algorithm.Selection.Rule == "best" && run.Algorithm.Hypotheses > 1 {
 		list = append(list, "group membership: participants choose their cluster by their examples, and nobody pays for it (algorithm.selection.rule best)")
@@ -85,20 +85,20 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 }
 
 func saysOf(run config.Run) []string {
-	says := []string{"taking part costs nothing beside what a silo's own target allows"}
+	says := []string{"taking part costs nothing beside what a participant's own target allows"}
 	a, p := run.Algorithm, run.Privacy
 	private := p.Protects == "example"
 	if private && slices.Contains([]string{"mr-mtl", "mocha"}, a.Kind) {
-		says = append(says, "what a silo sends reveals its own model: that model is protected by the silo's own privacy, as every step of it is noised")
+		says = append(says, "what a participant sends reveals its own model: that model is protected by the participant's own privacy, as every step of it is noised")
 	}
 	if private && a.Kind == "local" {
-		says = append(says, "nothing is sent: the number protects the examples from whoever uses the silo's model")
+		says = append(says, "nothing is sent: the number protects the examples from whoever uses the participant's model")
 	}
 	if private && run.Data.Standardise == string(data.ByPaid) {
 		says = append(says, saysMoments(run))
 	}
 	if p.RecordsPerPerson > 1 {
-		says = append(says, "a person may have several records: every silo must bound them itself; the target was converted by group privacy")
+		says = append(says, "a person may have several records: every participant must bound them itself; the target was converted by group privacy")
 	}
 	if a.Lambda == config.LambdaAuto && a.Kind == "mr-mtl" {
 		says = append(says, "lambda was set from what was released already: it costs nothing more")
@@ -108,7 +108,7 @@ func saysOf(run config.Run) []string {
 
 // saysMoments tells what features were scaled by.
 func saysMoments(run config.Run) string {
-	return fmt.Sprintf("features are scaled by every silo's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
+	return fmt.Sprintf("features are scaled by every participant's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
 		run.Privacy.MomentsShare, rangesOf(run.Data))
 }
 

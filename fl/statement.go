@@ -99,7 +99,7 @@ func (a *Algorithm) updateTerms() event.Statement {
 	switch {
 	case p.Protects != "update":
 		s.Claim, s.Unit, s.Relation, s.Trust = event.ClaimNone, event.UnitClient, event.ReplaceOne, event.TrustNobody
-		s.NotCovered = append(s.NotCovered, "everything: the trained vectors are sent as they are")
+		s.NotCovered = append(s.NotCovered, a.unprotected())
 	case run.Algorithm.Mode == "sound":
 		radius := event.Number(p.Radius)
 		s.Claim, s.Radius = event.ClaimMetric, &radius
@@ -131,6 +131,14 @@ func (a *Algorithm) updateTerms() event.Statement {
 		s.NotCovered = append(s.NotCovered, arithmetic(p.Noise))
 	}
 	return s
+}
+
+// unprotected is what is left open where nothing is protected.
+func (a *Algorithm) unprotected() string {
+	if a.outline.Sends == 0 {
+		return "everything: nothing is sent, and models are trained without noise"
+	}
+	return "everything: the trained vectors are sent as they are"
 }
 
 // arithmetic is what a kind of noise leaves uncovered.

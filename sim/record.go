@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -175,7 +176,7 @@ func (r *recorder) history(s *Simulation) History {
 			Round: round, Loss: event.Number(r.Loss[i]),
 			Sizes:    slices.Clone(r.Sizes[i*r.K : (i+1)*r.K]),
 			Declined: r.Declined[i], Relocated: r.Relocated[i],
-			Error: numberIf(classes, r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
+			Error: numberIf(classes && !math.IsNaN(r.Error[i]), r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
 			Median: numberIf(s.spent != nil, r.Med[i]), Max: numberIf(s.spent != nil, r.Max[i]),
 		}
 		for j := i * r.K; j < (i+1)*r.K; j++ {

@@ -156,7 +156,7 @@ func TestSiloResult(t *testing.T) {
 		t.Errorf("the federation's line: %+v", p)
 	}
 	told := strings.Join(append(append(p.NotCovered, p.Assumes...), p.Says...), "\n")
-	for _, word := range []string{"shuffled", "tuning", "two silos", "own model", "simulation only"} {
+	for _, word := range []string{"shuffled", "tuning", "two participants", "own model", "simulation only"} {
 		if !strings.Contains(told, word) {
 			t.Errorf("%q is not told:\n%s", word, told)
 		}
@@ -193,7 +193,7 @@ func TestProofIsWithheld(t *testing.T) {
 		if p.Proved == nil {
 			continue
 		}
-		for _, word := range []string{"simulation only", "number of a silo's examples"} {
+		for _, word := range []string{"simulation only", "number of a participant's examples"} {
 			if !strings.Contains(strings.Join(p.Proved.NotCovered, "\n"), word) {
 				t.Errorf("the proved number does not say %q: %v", word, p.Proved.NotCovered)
 			}

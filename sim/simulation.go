@@ -108,7 +108,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	}
 	s.judge = newJudge(s)
 	s.progress = progress{
-		Loss: math.Inf(1), BestLoss: math.Inf(1), Best: slices.Clone(s.rounds.State.Hypotheses),
+		Loss: math.Inf(1), BestLoss: math.Inf(1), Error: math.NaN(), Best: slices.Clone(s.rounds.State.Hypotheses),
 		Declined: make([]bool, k), Cluster: slices.Repeat([]int{-1}, k),
 	}
 	s.record = newRecorder(len(s.rounds.State.Hypotheses)/s.parameters, s.parameters, k, s.rounds.State.Hypotheses)
