@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	register(tableKind("adult", "UCI Adult, incomes above $50,000", adultSchema, true, LoadAdult))
+	Register(tableKind("adult", "UCI Adult, incomes above $50,000", adultSchema, true, LoadAdult))
 }
 
 // adultSchema follows the data dictionary of UCI's Adult (adult.names; Becker and

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(Kind{
+	Register(Kind{
 		DataKind: siloKind("cifar10-silos", func(r *config.Run) {
 			classified(r, "cross-silo-cifar")
 			r.Data.Silos, r.Data.SiloClasses = 30, 5

@@ -3,7 +3,7 @@ package data
 import "path/filepath"
 
 func init() {
-	register(tableKind("compas", "COMPAS, offences within two years", compasSchema, false,
+	Register(tableKind("compas", "COMPAS, offences within two years", compasSchema, false,
 		func(folder, _ string, o TabularOptions) (*Tabular, error) { return LoadCOMPAS(folder, o) }))
 }
 

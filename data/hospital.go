@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(Kind{
+	Register(Kind{
 		DataKind: config.DataKind{
 			Name: "hospital",
 			Defaults: func(d *config.Data) {

@@ -36,8 +36,8 @@ var kinds = map[string]Kind{}
 // keysOfAll are the keys of the data block that every kind reads.
 var keysOfAll = []string{"kind", "test_share"}
 
-// register makes a kind known here and to the run file.
-func register(k Kind) {
+// Register makes a kind known here and to run files. It is called from init functions.
+func Register(k Kind) {
 	config.RegisterData(k.DataKind)
 	words := k.Words
 	k.Words = func(d config.Data) string {

@@ -17,7 +17,7 @@ const (
 )
 
 func init() {
-	register(Kind{
+	Register(Kind{
 		DataKind: siloKind("rotated-mnist", func(r *config.Run) {
 			classified(r, "cross-silo-mnist")
 			r.Data.Silos, r.Data.MaskSize = 40, 2

@@ -22,7 +22,7 @@ func init() {
 		r.Privacy.Delta = 1e-3
 		r.Algorithm.Selection.Score = "loss" // answers are values
 	})
-	register(rowSilos(kind, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
+	Register(rowSilos(kind, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
 }
 
 // LoadSchool reads school/school.csv.gz of the folder of real data, or, without

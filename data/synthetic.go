@@ -15,7 +15,7 @@ var paperParameters = [][]float64{{5, 6}, {4, -4.5}}
 const drawnSpread = 5
 
 func init() {
-	register(Kind{
+	Register(Kind{
 		DataKind: config.DataKind{Name: "synthetic", Defaults: func(d *config.Data) {
 			d.Users, d.ValidationUsers = 100, 100
 			d.X = config.Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1}

@@ -20,7 +20,7 @@ func init() {
 		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-7
 	})
-	register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
+	Register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
 }
 
 // LoadVehicle reads vehicle/vehicle.mat, the whole data as the paper's authors

@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(Kind{
+	Register(Kind{
 		DataKind: config.DataKind{
 			Name:     "writers",
 			Defaults: func(d *config.Data) { d.Set, d.Rotated = "unipen", 0.5 },

@@ -37,6 +37,7 @@ var small = map[string]struct {
 	"linear":         {Shape{1, 1, 5}, []Layer{{Kind: "linear", Units: 3}}},
 	"linear, bare":   {Shape{1, 1, 5}, []Layer{{Kind: "linear", Units: 3, NoBias: true}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
 	"tanh":           {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"gain":           {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "gain"}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
 	"sigmoid":        {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "sigmoid"}, {Kind: "linear", Units: 2}}},
 	"leaky":          {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "leaky-relu", Slope: 0.1}, {Kind: "linear", Units: 2}}},
 	"two in a row":   {Shape{1, 1, 4}, []Layer{{Kind: "linear", Units: 6}, {Kind: "relu"}, {Kind: "tanh"}, {Kind: "sigmoid"}, {Kind: "linear", Units: 2}}},
