@@ -27,8 +27,8 @@ func (f *Federation) holdOut(seed uint64, share float64) {
 
 // divide is the client with some of its examples to train on and others held out.
 func (c *Client) divide(train, held []int) Client {
-	out, apart := c.Pick(train), c.Pick(held)
-	out.Held = &apart
+	out, heldOut := c.Pick(train), c.Pick(held)
+	out.Held = &heldOut
 	return out
 }
 

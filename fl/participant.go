@@ -33,7 +33,7 @@ type Participant struct {
 	// Nil: nothing has to be.
 	Keep func(*Participant) error
 	// Uncovered is what was done to Data that no accounting covers (scaling by the
-	// silo's own rows, say): then no number about single examples is proved.
+	// participant's own rows, say): then no number about single examples is proved.
 	Uncovered []string
 }
 

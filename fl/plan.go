@@ -11,7 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 )
 
-// Target is what a silo asks for its own examples: (Epsilon, Delta) for one person
+// Target is what a participant asks for its own examples: (Epsilon, Delta) for one person
 // with at most Records of them. Epsilon 0 asks for nothing.
 type Target struct {
 	Epsilon, Delta float64
@@ -199,7 +199,7 @@ func (p *Plan) recordDelta(t account.Training) (float64, error) {
 	return math.Exp(low), nil
 }
 
-// Spend is what the silo has spent on its records, at the target's delta; and, where
+// Spend is what the participant has spent on its records, at the target's delta; and, where
 // that number is heuristic, what is proved for the same releases (nil otherwise).
 func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 	_, delta := p.Target.PerRecord()

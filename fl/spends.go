@@ -21,7 +21,7 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 	}
 	median, most := MedianAndMax(totals)
 	for _, s := range spends {
-		if s.Claim == event.ClaimNone { // one silo without a target leaves the federation without one
+		if s.Claim == event.ClaimNone { // one participant without a target leaves the federation without one
 			spends, proved = []account.Guarantee{s}, []*account.Guarantee{nil}
 			break
 		}
@@ -36,7 +36,7 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 		Assumes: []string{"nobody's data lie with two participants: for such a person their numbers add up"},
 	}
 	if all.Unit == event.UnitClient {
-		notCovered = nil // what a silo does with its own rows is part of the silo
+		notCovered = nil // what a participant does with its own rows is part of the participant
 	}
 	p.NotCovered = append(p.NotCovered, notCovered...)
 	p.NotCovered = append(p.NotCovered, spendsNotCovered(run, all)...)

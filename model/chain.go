@@ -68,8 +68,8 @@ type chainCell[F Float] struct {
 	gradient [2][]F
 	// The first layers take examples one by one: what is between two of them is then
 	// still in the cache.
-	apart int
-	own   [2][]F // through which one example's gradients travel back
+	singly int
+	own    [2][]F // through which one example's gradients travel back
 }
 
 func (c *chain[F]) newCell(examples int) *chainCell[F] {
@@ -85,13 +85,13 @@ func (c *chain[F]) newCell(examples int) *chainCell[F] {
 		cc.values[i+1] = make([]F, examples*shape.Len())
 	}
 	cc.gradient = [2][]F{make([]F, examples*largest), make([]F, examples*largest)}
-	for cc.apart < len(c.layers) && c.layers[cc.apart].oneByOne() {
-		cc.apart++
+	for cc.singly < len(c.layers) && c.layers[cc.singly].oneByOne() {
+		cc.singly++
 	}
-	if cc.apart == 1 {
-		cc.apart = 0 // nothing is between
+	if cc.singly == 1 {
+		cc.singly = 0 // nothing is between
 	}
-	if cc.apart > 0 {
+	if cc.singly > 0 {
 		cc.own = [2][]F{make([]F, largest), make([]F, largest)}
 	}
 	return cc
@@ -121,11 +121,11 @@ func (c *chainCell[F]) forward(theta, in []F, g int) []F {
 		}
 	}
 	for e := range g {
-		for i := range c.apart {
+		for i := range c.singly {
 			c.forwardThrough(theta, i, e, 1)
 		}
 	}
-	for i := c.apart; i < len(c.layers); i++ {
+	for i := c.singly; i < len(c.layers); i++ {
 		c.forwardThrough(theta, i, 0, g)
 	}
 	return c.values[len(c.layers)][:g*c.lengthInto(len(c.layers))]
@@ -141,7 +141,7 @@ func (c *chainCell[F]) forwardThrough(theta []F, i, first, g int) {
 // input if it is wanted. dOut is overwritten.
 func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wantInput bool) []F {
 	d, turn := dOut, 0
-	for i := len(c.layers) - 1; i >= c.apart; i-- {
+	for i := len(c.layers) - 1; i >= c.singly; i-- {
 		p := c.pass(theta, acc, norms, i, 0, g)
 		p.dOut = d
 		if i > 0 || wantInput {
@@ -155,7 +155,7 @@ func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wa
 		c.cells[i].backward(p)
 		d = p.dIn
 	}
-	if c.apart == 0 {
+	if c.singly == 0 {
 		return d
 	}
 	var inputs []F
@@ -163,17 +163,17 @@ func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wa
 		inputs = c.gradient[turn][:g*c.lengthInto(0)]
 	}
 	for e := range g {
-		c.backwardApart(theta, d, acc, norms, e, inputs)
+		c.backwardSingly(theta, d, acc, norms, e, inputs)
 	}
 	return inputs
 }
 
-// backwardApart takes one example's gradient back through the first layers, into its
+// backwardSingly takes one example's gradient back through the first layers, into its
 // place among the inputs' unless they are nil.
-func (c *chainCell[F]) backwardApart(theta, dOut, acc []F, norms []float64, e int, inputs []F) {
-	out := c.lengthInto(c.apart)
+func (c *chainCell[F]) backwardSingly(theta, dOut, acc []F, norms []float64, e int, inputs []F) {
+	out := c.lengthInto(c.singly)
 	d, turn := dOut[e*out:(e+1)*out], 0
-	for i := c.apart - 1; i >= 0; i-- {
+	for i := c.singly - 1; i >= 0; i-- {
 		p := c.pass(theta, acc, norms, i, e, 1)
 		p.dOut = d
 		in := c.lengthInto(i)

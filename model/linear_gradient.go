@@ -53,7 +53,7 @@ func (l *linearLearner) Gradient(dst, theta []float64, c *data.Client, batch []i
 	}
 	n := len(batch)
 	if len(l.scratch) < 3*n {
-		l.scratch = make([]float64, 3*max(n, apart))
+		l.scratch = make([]float64, 3*max(n, ownLine))
 	}
 	l.slopes = l.scratch[:n]
 	l.rows, l.batch, l.shift = c.Rows, batch, s.Shift
@@ -228,7 +228,7 @@ func (l *linearLearner) exact(dst, theta []float64, s *Step) error {
 		return err
 	}
 	if len(l.vector) < len(dst) {
-		l.vector = make([]float64, max(len(dst), apart))
+		l.vector = make([]float64, max(len(dst), ownLine))
 	}
 	v := l.vector[:len(dst)]
 	for _, i := range l.batch {

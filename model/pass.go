@@ -9,9 +9,9 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 )
 
-// apart is how many values a worker's buffer holds at least: smaller ones would
+// ownLine is how many values a worker's buffer holds at least: smaller ones would
 // share cache lines with other workers' and make them wait for each other.
-const apart = 32
+const ownLine = 32
 
 // Shuffler permutes in place.
 type Shuffler interface{ Shuffle([]int) }
@@ -91,7 +91,7 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 		return err
 	}
 	if cap(p.gradient) < len(theta) {
-		p.gradient = make([]float64, max(len(theta), apart))
+		p.gradient = make([]float64, max(len(theta), ownLine))
 	}
 	gradient, pulled := p.gradient[:len(theta)], p.Pull.Offset != nil
 	if pulled && len(p.Pull.Offset) != len(theta) {
@@ -100,7 +100,7 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 	inside := pulled && p.Pull.Inside && p.bound() > 0
 	if inside {
 		if cap(p.shift) < len(theta) {
-			p.shift = make([]float64, max(len(theta), apart))
+			p.shift = make([]float64, max(len(theta), ownLine))
 		}
 		p.Shift = p.shift[:len(theta)]
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/coterie-fl/coterie/fl"
 )
 
-// An automatic lambda follows from what silos released already and from public
+// An automatic lambda follows from what participants released already and from public
 // numbers, so it costs no privacy: docs/proofs/mr-mtl-lambda.md. In every coordinate
-// and round, silo k's mean gradient is, but for noise of a known variance,
+// and round, participant k's mean gradient is, but for noise of a known variance,
 // h*(d_k - u_k): u_k is its model's distance from the mean, which the server knows,
-// d_k that of its optimum, of variance tau^2 over silos, and h the curvature. The
+// d_k that of its optimum, of variance tau^2 over participants, and h the curvature. The
 // server estimates h, and for every coordinate the spread (h*tau)^2, and sends them.
 
 // What the server sends, which is the head of State.Memory, too: the mean curvature,
@@ -24,8 +24,8 @@ const (
 
 func (m *meanRegularised) toldLength() int { return toldEach + 2*m.n }
 
-// Then come, for every coordinate, sums over silos and rounds of gradient times
-// distance and of the squared distance, both over the noise; and for every silo its
+// Then come, for every coordinate, sums over participants and rounds of gradient times
+// distance and of the squared distance, both over the noise; and for every participant its
 // last release, the sums over rounds of its mean gradient and of its distance, and
 // these numbers.
 const (
@@ -35,11 +35,11 @@ const (
 	keptLength
 )
 
-func (m *meanRegularised) keptBySilo() int { return 3*m.n + keptLength }
+func (m *meanRegularised) keptEach() int   { return 3*m.n + keptLength }
 func (m *meanRegularised) headLength() int { return m.toldLength() + 2*m.n }
 
 // diffusion is q: half the variance that a unit of training time, steps times step
-// size, adds to a silo's model.
+// size, adds to a participant's model.
 func (m *meanRegularised) diffusion(variance, steps float64) float64 {
 	return variance / (2 * m.Run.Algorithm.Local.Step * steps)
 }
@@ -48,7 +48,7 @@ func (m *meanRegularised) diffusion(variance, steps float64) float64 {
 // averaging the noise balance. Left alone, a model diffuses to the variance q/h; drawn
 // with lambda, its error is lambda^2*tau^2/(h+lambda)^2 + q/(h+lambda), least at
 // lambda = h*q/(2*h*tau^2 - q). A spread that noise explains leaves nothing above 0,
-// and without curvature data never correct the noise: then all silos share the
+// and without curvature data never correct the noise: then all participants share the
 // coordinate.
 func strengthAt(h, spread, q, sampling float64) float64 {
 	rest := 2*spread/h - q
@@ -58,7 +58,7 @@ func strengthAt(h, spread, q, sampling float64) float64 {
 	return h * (q + 2*sampling) / rest
 }
 
-// size is a silo's number of examples, if its weight tells.
+// size is a participant's number of examples, if its weight tells.
 func (m *meanRegularised) size(weight float64) float64 {
 	if m.Run.Algorithm.Weights == "counts" {
 		return weight
@@ -66,11 +66,11 @@ func (m *meanRegularised) size(weight float64) float64 {
 	return 0
 }
 
-// drawBy moves a model to the mean by what a round's steps of the regulariser would,
+// pullBy moves a model to the mean by what a round's steps of the regulariser would,
 // taken implicitly: w = m + (w - m)/(1 + step*steps*lambda). It is stable for every
 // lambda, and at infinity it is FedAvg. Before an automatic lambda has an estimate
-// silos go on alone: what that costs is drawn away later.
-func (m *meanRegularised) drawBy(theta, mean, told []float64, variance, steps, size float64) {
+// participants go on alone: what that costs is pulled away later.
+func (m *meanRegularised) pullBy(theta, mean, told []float64, variance, steps, size float64) {
 	if !m.auto() {
 		keep := 1 / (1 + m.Run.Algorithm.Local.Step*steps*m.lambda)
 		if keep == 1 {

@@ -42,7 +42,7 @@ func TestEstimateRecoversWhatWasDrawn(t *testing.T) {
 				r.Clients = append(r.Clients, k)
 				out := r.Vectors[k*s.ReleaseLength():][:s.ReleaseLength()]
 				copy(out, last[k])
-				m.drawBy(out[:m.n], b.Hypotheses, b.Memory, declared*variance, steps, 100)
+				m.pullBy(out[:m.n], b.Hypotheses, b.Memory, declared*variance, steps, 100)
 				noise := f.Stream(1+round, k)
 				for i := range m.n {
 					curvature, at := h, 0.0

@@ -8,27 +8,27 @@ import (
 
 // estimator is the server's scratch for an automatic lambda.
 type estimator struct {
-	totals []float64 // weight of every cluster's releases
-	means  []float64 // by cluster: mean gradient, then mean distance
-	moves  []float64 // by release: gradient, then distance
-	known  []fl.Declaration
-	guess  []float64 // what is to be told
-	silos  []siloSums
+	totals       []float64 // weight of every cluster's releases
+	means        []float64 // by cluster: mean gradient, then mean distance
+	moves        []float64 // by release: gradient, then distance
+	known        []fl.Declaration
+	guess        []float64 // what is to be told
+	participants []participantSums
 }
 
-// kept are the server's memories of a silo.
-func (m *meanRegularised) kept(st *fl.State, silo int) (last, gradients, distances, numbers []float64) {
-	at := st.Memory[m.headLength()+silo*m.keptBySilo():][:m.keptBySilo()]
+// kept are the server's memories of a participant.
+func (m *meanRegularised) kept(st *fl.State, participant int) (last, gradients, distances, numbers []float64) {
+	at := st.Memory[m.headLength()+participant*m.keptEach():][:m.keptEach()]
 	return at[:m.n], at[m.n : 2*m.n], at[2*m.n : 3*m.n], at[3*m.n:]
 }
 
-// sums are, over silos and rounds, gradient times distance and distance squared.
+// sums are, over participants and rounds, gradient times distance and distance squared.
 func (m *meanRegularised) sums(st *fl.State) (products, squares []float64) {
 	at := st.Memory[m.toldLength():m.headLength()]
 	return at[:m.n], at[m.n:]
 }
 
-// learn adds a round's releases to what is known of the silos, and estimates anew.
+// learn adds a round's releases to what is known of the participants, and estimates anew.
 // The models are still those that the round began with.
 func (m *meanRegularised) learn(st *fl.State, r fl.Releases) {
 	if st.Round > m.federated { // already the next one
@@ -36,15 +36,15 @@ func (m *meanRegularised) learn(st *fl.State, r fl.Releases) {
 		m.estimate(st)
 	}
 	length := m.means.Length()
-	for i, silo := range r.Clients {
-		if silo < m.Participants {
-			last, _, _, _ := m.kept(st, silo)
+	for i, participant := range r.Clients {
+		if participant < m.Participants {
+			last, _, _, _ := m.kept(st, participant)
 			copy(last, r.Vectors[i*length:])
 		}
 	}
 }
 
-// gather sums every silo's mean gradient and distance, both less their cluster's
+// gather sums every participant's mean gradient and distance, both less their cluster's
 // mean: the cluster moves as a whole.
 func (m *meanRegularised) gather(st *fl.State, r fl.Releases) {
 	e, n, length := &m.spread, m.n, m.means.Length()
@@ -52,19 +52,19 @@ func (m *meanRegularised) gather(st *fl.State, r fl.Releases) {
 	e.means = append(e.means[:0], make([]float64, 2*n*m.means.Models)...)
 	e.moves = append(e.moves[:0], make([]float64, 2*n*len(r.Clients))...)
 	e.known = append(e.known[:0], make([]fl.Declaration, len(r.Clients))...)
-	for i, silo := range r.Clients {
+	for i, participant := range r.Clients {
 		release := r.Vectors[i*length : (i+1)*length]
 		d, ok := m.means.Of(r, i)
-		if !ok || silo >= m.Participants {
+		if !ok || participant >= m.Participants {
 			continue
 		}
 		e.known[i] = d
 		e.totals[d.Cluster] += d.Weight
 		centre := st.Hypotheses[d.Cluster*n : (d.Cluster+1)*n]
 		y, u := e.moves[2*n*i:][:n], e.moves[2*n*i+n:][:n]
-		last, _, _, _ := m.kept(st, silo)
+		last, _, _, _ := m.kept(st, participant)
 		copy(u, last)
-		m.drawBy(u, centre, st.Memory[:m.toldLength()], d.Variance, d.Steps, m.size(d.Weight))
+		m.pullBy(u, centre, st.Memory[:m.toldLength()], d.Variance, d.Steps, m.size(d.Weight))
 		mean := e.means[2*n*d.Cluster:][:2*n]
 		for j := range u {
 			y[j] = (release[j] - u[j]) / (m.Run.Algorithm.Local.Step * d.Steps)
@@ -74,13 +74,13 @@ func (m *meanRegularised) gather(st *fl.State, r fl.Releases) {
 		}
 	}
 	products, squares := m.sums(st)
-	for i, silo := range r.Clients {
+	for i, participant := range r.Clients {
 		d := e.known[i]
 		if d.Weight == 0 || d.Variance == 0 { // without noise there is nothing to balance
 			continue
 		}
 		mean, total := e.means[2*n*d.Cluster:][:2*n], e.totals[d.Cluster]
-		_, gradients, distances, numbers := m.kept(st, silo)
+		_, gradients, distances, numbers := m.kept(st, participant)
 		scale := m.Run.Algorithm.Local.Step * d.Steps
 		noise := d.Variance / (scale * scale)
 		for j := range n {
@@ -96,9 +96,9 @@ func (m *meanRegularised) gather(st *fl.State, r fl.Releases) {
 	}
 }
 
-// siloSums is what the estimate needs of one silo: sums over rounds of its mean
+// participantSums is what the estimate needs of one participant: sums over rounds of its mean
 // gradient and its distance.
-type siloSums struct {
+type participantSums struct {
 	y, u       []float64
 	rounds     float64
 	noise      float64 // variance of a coordinate of one round's y
@@ -113,12 +113,12 @@ type coordinate struct {
 
 const (
 	// enough is the standard error of the mean curvature, relative to it, at which
-	// silos stop going on alone.
+	// participants stop going on alone.
 	enough = 0.1
 	// curvatureScatter is how far a coordinate's curvature may be from the mean one, relative
 	// to it, before its own releases tell.
 	curvatureScatter = 0.5
-	// doubt is how many standard errors are taken off a spread: silos keep a
+	// doubt is how many standard errors are taken off a spread: participants keep a
 	// coordinate to themselves on evidence only.
 	doubt = 2
 	// spreadSteps is how many powers of two are tried for a spread.
@@ -136,7 +136,7 @@ func estimates(round int) bool { return round <= 40 || round%4 == 0 }
 func (m *meanRegularised) estimate(st *fl.State) {
 	e := &m.spread
 	least := m.sumUp(st)
-	if len(e.silos) < 2 || !estimates(st.Round) {
+	if len(e.participants) < 2 || !estimates(st.Round) {
 		return
 	}
 	told := st.Memory[:m.toldLength()]
@@ -162,21 +162,21 @@ func (m *meanRegularised) estimate(st *fl.State) {
 	}
 }
 
-// sumUp collects the silos that have released, and the least variance of a mean over
+// sumUp collects the participants that have released, and the least variance of a mean over
 // rounds.
 func (m *meanRegularised) sumUp(st *fl.State) (least float64) {
 	e := &m.spread
-	e.silos, least = e.silos[:0], math.Inf(1)
-	for silo := range m.Participants {
-		_, y, u, numbers := m.kept(st, silo)
+	e.participants, least = e.participants[:0], math.Inf(1)
+	for participant := range m.Participants {
+		_, y, u, numbers := m.kept(st, participant)
 		if numbers[keptRounds] == 0 {
 			continue
 		}
-		one := siloSums{y: y, u: u, rounds: numbers[keptRounds], noise: numbers[keptNoise]}
+		one := participantSums{y: y, u: u, rounds: numbers[keptRounds], noise: numbers[keptNoise]}
 		if size := numbers[keptSize]; size > 0 {
 			one.perExample = 1 / size
 		}
-		e.silos = append(e.silos, one)
+		e.participants = append(e.participants, one)
 		least = min(least, one.noise/one.rounds)
 	}
 	return least
@@ -199,8 +199,8 @@ func (m *meanRegularised) fit(i int, least, product, square float64) (best coord
 			spread = least / 16 * math.Exp2(float64(step))
 		}
 		var yy, yu, uu, logs float64
-		for k := range e.silos {
-			s := &e.silos[k]
+		for k := range e.participants {
+			s := &e.participants[k]
 			total := spread + dispersion*s.perExample
 			shrink := total / (s.noise * (s.rounds*total + s.noise))
 			y, u := s.y[i], s.u[i]
@@ -223,12 +223,12 @@ func (m *meanRegularised) fit(i int, least, product, square float64) (best coord
 	return best
 }
 
-// evident is the spread by the weighted mean over silos of (sum/rounds)^2 less what
+// evident is the spread by the weighted mean over participants of (sum/rounds)^2 less what
 // noise and sampling explain, and less what may be chance.
 func (m *meanRegularised) evident(i int, dispersion float64, c coordinate) float64 {
 	var sum, weights float64
-	for k := range m.spread.silos {
-		s := &m.spread.silos[k]
+	for k := range m.spread.participants {
+		s := &m.spread.participants[k]
 		mean := (s.y[i] + c.curvature*s.u[i]) / s.rounds
 		known := s.noise/s.rounds + dispersion*s.perExample
 		weight := 1 / ((known + c.spread) * (known + c.spread))
@@ -238,7 +238,7 @@ func (m *meanRegularised) evident(i int, dispersion float64, c coordinate) float
 	return max(0, sum/weights-doubt*math.Sqrt(2/weights))
 }
 
-// disperse regresses what noise leaves of every silo's squared mean on one over its
+// disperse regresses what noise leaves of every participant's squared mean on one over its
 // number of examples, coordinate by coordinate: the slope is the dispersion.
 func (m *meanRegularised) disperse() {
 	e := &m.spread
@@ -247,8 +247,8 @@ func (m *meanRegularised) disperse() {
 	for i := range m.n {
 		h, spread := max(0, e.guess[toldEach+i]), e.guess[toldEach+m.n+i]
 		var w, wx, we, wxx, wxe float64
-		for k := range e.silos {
-			s := &e.silos[k]
+		for k := range e.participants {
+			s := &e.participants[k]
 			mean, noise, x := (s.y[i]+h*s.u[i])/s.rounds, s.noise/s.rounds, h*s.perExample
 			expected := noise + spread + last*x
 			weight := 1 / (expected * expected)

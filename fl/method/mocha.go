@@ -31,8 +31,8 @@ func init() {
 	})
 }
 
-// mocha learns how silos relate beside their models (Smith et al. 2017), in the
-// primal form of paper 002's code: with W the silos' models, one a row, the penalty is
+// mocha learns how participants relate beside their models (Smith et al. 2017), in the
+// primal form of paper 002's code: with W the participants' models, one a row, the penalty is
 // lambda/2*tr(W' S W), and S = (W W')^(1/2) scaled to trace 1. The published method
 // takes the inverse of S; so do not read more into a pair's relation than its sign.
 type mocha struct {
@@ -59,7 +59,7 @@ func (m *mocha) Begin(st *fl.State) {
 	}
 }
 
-// Tell sends S*W, a row for every silo, and S's diagonal: all that the penalty's
+// Tell sends S*W, a row for every participant, and S's diagonal: all that the penalty's
 // gradient needs.
 func (m *mocha) Tell(st *fl.State, b *fl.Broadcast) {
 	b.Memory = make([]float64, m.Participants*m.n+m.Participants)
@@ -73,8 +73,8 @@ func (m *mocha) relate(related, diagonal, models []float64) {
 	k, n := m.Participants, m.n
 	w := mat.NewDense(k, n, models)
 	var gram mat.Dense
-	bySilo := k <= n
-	if bySilo {
+	byParticipant := k <= n
+	if byParticipant {
 		gram.Mul(w, w.T())
 	} else {
 		gram.Mul(w.T(), w)
@@ -86,7 +86,7 @@ func (m *mocha) relate(related, diagonal, models []float64) {
 			symmetric.SetSym(i, j, gram.At(i, j))
 		}
 	}
-	// Without a decomposition all silos are unrelated: S is the identity over k.
+	// Without a decomposition all participants are unrelated: S is the identity over k.
 	trace, least := 0.0, math.Sqrt(leastRelation)
 	var eigen mat.EigenSym
 	var vectors mat.Dense
@@ -105,7 +105,7 @@ func (m *mocha) relate(related, diagonal, models []float64) {
 		}
 		root := math.Sqrt(v)
 		for s := range k { // the i-th eigenvector of W W'
-			if bySilo {
+			if byParticipant {
 				unit[s] = vectors.At(s, i)
 				continue
 			}

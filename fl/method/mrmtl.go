@@ -22,8 +22,8 @@ func init() {
 	})
 }
 
-// meanRegularised is MR-MTL (paper 002, algorithm 1): every silo keeps its own model
-// and is drawn to the mean of all; after a warm start to that of its cluster
+// meanRegularised is MR-MTL (paper 002, algorithm 1): every participant keeps its own model
+// and is pulled to the mean of all; after a warm start to that of its cluster
 // (algorithm 2).
 type meanRegularised struct {
 	centres
@@ -37,9 +37,9 @@ func (m *meanRegularised) Outline() fl.Outline {
 	return o
 }
 
-// drawn says that participants are drawn to the mean after the round. An automatic lambda
+// pullsAfter says that participants are pulled to the mean after the round. An automatic lambda
 // needs it: only then the update is the data's part alone.
-func (m *meanRegularised) drawn() bool { return m.Run.Algorithm.Prox == "server" || m.auto() }
+func (m *meanRegularised) pullsAfter() bool { return m.Run.Algorithm.Prox == "server" || m.auto() }
 
 // Respond trains the participant's own model and sends it.
 func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
@@ -53,8 +53,8 @@ func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *
 	mean := m.centre(b, chosen)
 	copy(w.Theta, p.Personal)
 	reg := fl.Pull{}
-	if m.drawn() {
-		m.draw(w.Theta, mean, b.Memory, &p.Plan)
+	if m.pullsAfter() {
+		m.pull(w.Theta, mean, b.Memory, &p.Plan)
 	} else if m.lambda > 0 {
 		reg = w.Towards(mean, m.lambda)
 	}
@@ -65,18 +65,18 @@ func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *
 	return m.send(g, b, p, out, w.Theta, mean, chosen)
 }
 
-// Adopt is the participant's own model, drawn to the last mean if that is how it is
-// drawn.
+// Adopt is the participant's own model, pulled to the last mean if participants are pulled
+// after a round.
 func (m *meanRegularised) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, _ model.Learner) {
 	copy(dst, p.Personal)
-	if m.drawn() && m.sent(b) == nil {
-		m.draw(dst, m.centre(b, max(0, min(p.Cluster, m.means.Models-1))), b.Memory, &p.Plan)
+	if m.pullsAfter() && m.sent(b) == nil {
+		m.pull(dst, m.centre(b, max(0, min(p.Cluster, m.means.Models-1))), b.Memory, &p.Plan)
 	}
 }
 
-// draw is drawBy with a participant's own numbers.
-func (m *meanRegularised) draw(theta, mean, told []float64, plan *fl.Plan) {
-	m.drawBy(theta, mean, told, plan.Variance(), float64(plan.Local), m.size(plan.Weight))
+// pull is pullBy with a participant's own numbers.
+func (m *meanRegularised) pull(theta, mean, told []float64, plan *fl.Plan) {
+	m.pullBy(theta, mean, told, plan.Variance(), float64(plan.Local), m.size(plan.Weight))
 }
 
 func (m *meanRegularised) auto() bool { return m.Run.Algorithm.Lambda == config.LambdaAuto }
@@ -85,9 +85,9 @@ func (m *meanRegularised) auto() bool { return m.Run.Algorithm.Lambda == config.
 func (m *meanRegularised) Begin(st *fl.State) {
 	m.centres.Begin(st)
 	if m.auto() {
-		st.Memory = make([]float64, m.headLength()+m.Participants*m.keptBySilo())
-		for silo := range m.Participants {
-			last, _, _, _ := m.kept(st, silo)
+		st.Memory = make([]float64, m.headLength()+m.Participants*m.keptEach())
+		for participant := range m.Participants {
+			last, _, _, _ := m.kept(st, participant)
 			copy(last, st.Hypotheses)
 		}
 	}

@@ -280,13 +280,13 @@ func (g *exampleGuard) Send(_ *fl.Broadcast, _ *fl.Participant, out, theta, _ []
 	return true, nil
 }
 
-// owesMoments says whether a round pays for the silo's moments: its first one, and
+// owesMoments says whether a round pays for the participant's moments: its first one, and
 // that one again if it is made again.
 func (e *example) owesMoments(round int, p *fl.Participant) bool {
 	return e.moments != nil && p.Plan.Moments > 0 && (p.Paid.Moments == 0 || p.Paid.Moments == round+1)
 }
 
-// standardise has the silo train on scaled rows. In its first round it draws the
+// standardise has the participant train on scaled rows. In its first round it draws the
 // constants, which the round has paid for, and keeps them for all later ones.
 func (e *example) standardise(round int, p *fl.Participant, paid *mech.Paid) error {
 	if e.moments == nil || p.Scaled {

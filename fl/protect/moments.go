@@ -13,11 +13,11 @@ import (
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
-// moments scale a silo's features by their mean and deviation over its training
+// moments scale a participant's features by their mean and deviation over its training
 // rows, noised and paid for out of its target: docs/proofs/moments.md. The constants
-// never leave the silo, but its updates follow from them.
+// never leave the participant, but its updates follow from them.
 type moments struct {
-	share  float64   // epsilon of the moments by themselves, of the silo's
+	share  float64   // epsilon of the moments by themselves, of the participant's
 	centre []float64 // of every feature's public range
 	scale  []float64 // half its width
 	noise  rng.Family

@@ -210,15 +210,15 @@ func joint(parts []bounded) event.MetricLaplace {
 		return parts[0].event
 	}
 	all := event.MetricLaplace{NoiseMultiplier: parts[0].event.NoiseMultiplier}
-	var squares, apart float64
+	var squares, switched float64
 	for _, part := range parts {
 		all.Dimension += part.event.Dimension
 		all.Slack += part.event.Slack
 		squares += part.event.Epsilon() * part.event.Epsilon()
-		apart += part.event.Epsilon() * part.event.Spread
+		switched += part.event.Epsilon() * part.event.Spread
 	}
 	all.Radius = float64(all.Dimension) / (all.NoiseMultiplier * math.Sqrt(squares))
-	all.Spread = apart / math.Sqrt(squares)
+	all.Spread = switched / math.Sqrt(squares)
 	return all
 }
 
