@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/pool"
 )
@@ -120,4 +121,112 @@ func (r *Rounds) firstError(n int) (first error) {
 		r.errs[i] = nil
 	}
 	return first
+}
+
+// Step makes one round. When the run has ended it does nothing and returns false.
+func (s *Simulation) Step() (bool, error) {
+	if s.progress.Stopped != "" {
+		return false, nil
+	}
+	clients := s.sampler.Sample(s.rounds.State.Round)
+	if err := s.rounds.Make(clients); err != nil {
+		return false, err
+	}
+	s.noteDeclined(clients)
+	judged := s.rounds.State.Round%s.run.Algorithm.Stop.Every == 0 || s.rounds.State.Round >= s.run.Algorithm.Rounds
+	if judged {
+		jobs, err := s.judge.open(s.rounds.State.Hypotheses)
+		if err != nil {
+			return false, err
+		}
+		s.rounds.Each(jobs+1, s.tallyOrJudgeOne)
+		if err := s.judge.close(&s.progress); err != nil {
+			return false, err
+		}
+	} else {
+		s.tally()
+	}
+	s.settle(len(s.rounds.Releases.Clients), judged)
+	s.record.add(s, s.rounds.Releases, s.rounds.Outcome)
+	return s.progress.Stopped == "", nil
+}
+
+// noteSpent is what follows a release.
+func (s *Simulation) noteSpent(p *fl.Participant) {
+	s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
+}
+
+func (s *Simulation) noteDeclined(clients []int) {
+	if s.rounds.Releases.Declined == 0 {
+		return
+	}
+	for i, c := range clients {
+		if s.rounds.hasDeclined(i) {
+			s.progress.Declined[c] = true
+			s.progress.Requests++
+		}
+	}
+}
+
+// tally notes where the round's releases fell and what they cost.
+func (s *Simulation) tally() {
+	for i, j := range s.rounds.Outcome.Assigned {
+		s.progress.Cluster[s.rounds.Releases.Clients[i]] = j
+	}
+	s.record.tally(s, s.rounds.Releases, s.rounds.Outcome)
+}
+
+// tallyOrJudge is the tally as the first job, and then the judge's: neither needs
+// anything of the other.
+func (s *Simulation) tallyOrJudge(worker, i int) {
+	if i == 0 {
+		s.tally()
+		return
+	}
+	s.judge.score(worker, i-1)
+}
+
+// mean adds in order, so that it does not depend on the workers.
+func mean(values []float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// settle keeps the best models and decides whether the run ends.
+func (s *Simulation) settle(released int, judged bool) {
+	p, stop := &s.progress, s.run.Algorithm.Stop
+	switch {
+	case !judged:
+	case p.Loss < p.BestLoss:
+		p.BestLoss, p.BestRound, p.Stalled = p.Loss, s.rounds.State.Round, 0
+		copy(p.Best, s.rounds.State.Hypotheses)
+	default:
+		p.Stalled++
+	}
+	switch {
+	case released == 0 && !s.anyoneLeft():
+		p.Stopped = StoppedBudget
+	case stop.Patience > 0 && p.Stalled >= stop.Patience:
+		p.Stopped = StoppedPatience
+	case s.rounds.State.Round >= s.run.Algorithm.Rounds:
+		p.Stopped = StoppedRounds
+	}
+}
+
+// anyoneLeft says whether some client may still release under its ceiling. Who
+// declined once declines for good; of the others the account tells.
+func (s *Simulation) anyoneLeft() bool {
+	if s.run.Privacy.Ceiling == nil {
+		return true
+	}
+	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
+	for i, declined := range s.progress.Declined {
+		if !declined && s.rounds.Participants[i].Account.Allows(next, *s.run.Privacy.Ceiling) {
+			return true
+		}
+	}
+	return false
 }
