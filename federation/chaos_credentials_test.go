@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -14,8 +14,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/identity/identitytest"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/wire"
 )
@@ -27,17 +30,17 @@ func guarded(t *testing.T, f *identitytest.Federation, wrap func(http.Handler) h
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCoordinator(context.Background(), Terms{
-		Plan: Plan{
-			Version: planVersion, Federation: f.Authority.Federation(), Run: "guarded", RunFile: witnessedRun, Participants: 1,
+	c, err := server.NewCoordinator(context.Background(), server.Terms{
+		Plan: plan.Plan{
+			Version: plan.Version, Federation: f.Authority.Federation(), Run: "guarded", RunFile: witnessedRun, Participants: 1,
 			Shape: data.Shape{Features: witnessedParameters}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
 		},
-		Names: []string{"north"}, Start: 1, Store: kept, Signer: f.Authority.ReceiptKey(), Log: quiet(),
+		Names: []string{"north"}, Start: 1, Store: kept, Signer: f.Authority.ReceiptKey(), Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := NewServer(c, f.Authority, Limits{Connections: 1000, Uploads: 4, UploadSeconds: 60}, quiet()).httpServer()
+	srv := server.New(c, f.Authority, plan.Limits{Connections: 1000, Uploads: 4, UploadSeconds: 60}, federationtest.Quiet()).HTTPServer()
 	srv.Handler = wrap(srv.Handler)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

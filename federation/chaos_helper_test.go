@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -19,6 +19,9 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -118,7 +121,7 @@ func (c mortalClient) Upload(ctx context.Context) (*connect.ClientStreamForClien
 
 // mortalMemory dies around what is remembered.
 type mortalMemory struct {
-	Memory
+	participant.Memory
 	m *mortality
 }
 
@@ -144,11 +147,11 @@ func helperParticipant() int {
 		if err != nil {
 			return err
 		}
-		policy, err := LoadPolicy(text)
+		policy, err := plan.LoadPolicy(text)
 		if err != nil {
 			return err
 		}
-		f, err := LoadJoinFile([]byte("{}"), dir)
+		f, err := plan.LoadJoinFile([]byte("{}"), dir)
 		if err != nil {
 			return err
 		}
@@ -157,13 +160,13 @@ func helperParticipant() int {
 			return err
 		}
 		defer book.Close()
-		client, _ := NewClient(os.Getenv("COTERIE_TEST_SERVER"), config, nil)
-		p := NewParticipant(ParticipantOptions{
+		client, _ := participant.NewClient(os.Getenv("COTERIE_TEST_SERVER"), config, nil)
+		p := participant.New(participant.Options{
 			Client: mortalClient{client, m}, Name: member.Name(), Federation: member.Federation(), Signer: member.Signer(),
 			Ledger: mortalLedger{book, m}, Policy: policy, Seeded: os.Getenv("COTERIE_TEST_SEEDED") != "",
-			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Half: halfOf(f, nil, nil),
-			Memory: func(run string) (Memory, error) {
-				files, err := OpenMemory(f.Out, run)
+			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Half: participant.HalfOf(f, nil, nil),
+			Memory: func(run string) (participant.Memory, error) {
+				files, err := participant.OpenMemory(f.Out, run)
 				return mortalMemory{files, m}, err
 			},
 		})
@@ -188,12 +191,12 @@ func helperServer() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	f, err := LoadServeFile(text, dir)
+	f, err := plan.LoadServeFile(text, dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	_, err = Serve(context.Background(), ServeOptions{
+	_, err = server.Serve(context.Background(), server.Options{
 		File: f, Seeded: true, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Listening: func(string) {},
 	})
@@ -222,7 +225,7 @@ func enrolled(t testing.TB, a *identity.Authority, address, name, dir string) {
 		t.Fatal(err)
 	}
 	invite.Server = address
-	if _, err := Enrol(context.Background(), invite.String(), filepath.Join(dir, "identity"), slog.New(slog.NewTextHandler(io.Discard, nil))); err != nil {
+	if _, err := participant.Enrol(context.Background(), invite.String(), filepath.Join(dir, "identity"), slog.New(slog.NewTextHandler(io.Discard, nil))); err != nil {
 		t.Fatal(err)
 	}
 }

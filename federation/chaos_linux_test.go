@@ -1,6 +1,8 @@
-package federation
+package federation_test
 
-import "syscall"
+import (
+	"syscall"
+)
 
 // dieWithParent keeps helpers from outliving a test that is killed.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/ledger"
 )
 
@@ -39,7 +40,7 @@ var witnessedPolicy = fmt.Sprintf(`ceilings:
 // not have, nothing is charged twice, the ceiling holds.
 func TestParticipantKilledAtAnyInstant(t *testing.T) {
 	kills := 100
-	if *soak {
+	if *federationtest.Soak {
 		kills = 1000
 	}
 	rng := rand.New(rand.NewPCG(11, 12))

@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -68,15 +71,15 @@ func (d *doomed) server() *exec.Cmd {
 // join takes part as `coterie join` does, and returns the model that came home.
 func (d *doomed) join(ctx context.Context, name string) (string, error) {
 	dir := filepath.Join(d.dir, name)
-	f, err := LoadJoinFile([]byte("{}"), dir)
+	f, err := plan.LoadJoinFile([]byte("{}"), dir)
 	if err != nil {
 		return "", err
 	}
-	policy, err := LoadPolicy([]byte("ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 1000, epsilon_switch: 100000}\n"))
+	policy, err := plan.LoadPolicy([]byte("ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 1000, epsilon_switch: 100000}\n"))
 	if err != nil {
 		return "", err
 	}
-	res, err := Join(ctx, JoinOptions{File: f, Policy: policy, Seeded: true, Log: chaosLog(name)})
+	res, err := participant.Join(ctx, participant.JoinOptions{File: f, Policy: policy, Seeded: true, Log: chaosLog(name)})
 	return res.ModelSHA256, err
 }
 
@@ -141,7 +144,7 @@ func (d *doomed) run(after func(kill int) time.Duration) (hash string, kills int
 // models of one that was not, and every participant was charged once a round.
 func TestServerKilledAtAnyInstant(t *testing.T) {
 	rounds, want := 50, 20
-	if *soak {
+	if *federationtest.Soak {
 		want = 200
 	}
 	rng := rand.New(rand.NewPCG(21, 22))
@@ -191,7 +194,7 @@ func (d *doomed) charged(rounds int) {
 // chaosLog shows a participant's warnings if the test is verbose.
 func chaosLog(name string) *slog.Logger {
 	if !testing.Verbose() {
-		return quiet()
+		return federationtest.Quiet()
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("participant", name)
 }

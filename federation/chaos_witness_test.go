@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -18,7 +18,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
@@ -29,7 +32,7 @@ import (
 type witnessServer struct {
 	address   string
 	authority *identity.Authority
-	plan      Plan
+	plan      plan.Plan
 	ledger    string // the participant's folder
 
 	mu        sync.Mutex
@@ -58,21 +61,21 @@ func newWitness(t *testing.T, dir string, run string, features int) *witnessServ
 		t.Fatal(err)
 	}
 	s.authority = a
-	s.plan = Plan{
-		Version: planVersion, Federation: a.Federation(), Run: "witnessed", RunFile: run, Participants: 1,
+	s.plan = plan.Plan{
+		Version: plan.Version, Federation: a.Federation(), Run: "witnessed", RunFile: run, Participants: 1,
 		Shape: data.Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
 	}
 	kept, err := store.Open(context.Background(), filepath.Join(dir, "server.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCoordinator(context.Background(), Terms{
-		Plan: s.plan, Names: []string{"p"}, Start: 1, Store: kept, Signer: a.ReceiptKey(), Log: quiet(),
+	c, err := server.NewCoordinator(context.Background(), server.Terms{
+		Plan: s.plan, Names: []string{"p"}, Start: 1, Store: kept, Signer: a.ReceiptKey(), Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := NewServer(c, a, Limits{Connections: 100, Uploads: 4, UploadSeconds: 60}, quiet()).httpServer()
+	srv := server.New(c, a, plan.Limits{Connections: 100, Uploads: 4, UploadSeconds: 60}, federationtest.Quiet()).HTTPServer()
 	srv.Handler = s.note(srv.Handler)
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {

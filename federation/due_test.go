@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -13,13 +13,18 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
 )
 
 // serving starts a server and returns how it ends, once it listens.
-func (l *loopback) serving(ctx context.Context, change func(*ServeFile)) <-chan servingEnd {
+func (l *loopback) serving(ctx context.Context, change func(*plan.ServeFile)) <-chan servingEnd {
 	l.t.Helper()
 	f := l.serveFile()
 	if change != nil {
@@ -28,7 +33,7 @@ func (l *loopback) serving(ctx context.Context, change func(*ServeFile)) <-chan 
 	end := make(chan servingEnd, 1)
 	listening := make(chan string, 1)
 	go func() {
-		res, err := Serve(ctx, ServeOptions{File: f, Seeded: true, Log: l.log, Listening: func(address string) { listening <- address }})
+		res, err := server.Serve(ctx, server.Options{File: f, Seeded: true, Log: l.log, Listening: func(address string) { listening <- address }})
 		end <- servingEnd{res, err}
 	}()
 	select {
@@ -40,7 +45,7 @@ func (l *loopback) serving(ctx context.Context, change func(*ServeFile)) <-chan 
 }
 
 type servingEnd struct {
-	res ServeResult
+	res server.Result
 	err error
 }
 
@@ -68,33 +73,33 @@ func (n narrow) Commit(s ledger.Slot, r ledger.SignedReceipt) error {
 }
 
 // joinWith takes part with a ledger of the test's, as Join does.
-func (l *loopback) joinWith(ctx context.Context, name string, wrap func(*ledger.Ledger) Ledger) (Report, error) {
-	f, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
+func (l *loopback) joinWith(ctx context.Context, name string, wrap func(*ledger.Ledger) participant.Ledger) (participant.Report, error) {
+	f, err := plan.LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
 	m, err := identity.OpenMember(f.Identity)
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
 	config, err := m.ClientTLS()
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
-	policy, err := LoadPolicy([]byte(testPolicy))
+	policy, err := plan.LoadPolicy([]byte(federationtest.Policy))
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
 	book, err := ledger.Open(f.Ledger, policy.Budget())
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
 	defer book.Close()
-	client, transport := NewClient(l.server, config, nil)
+	client, transport := participant.NewClient(l.server, config, nil)
 	defer transport.CloseIdleConnections()
-	return NewParticipant(ParticipantOptions{
+	return participant.New(participant.Options{
 		Client: client, Name: name, Federation: m.Federation(), Signer: m.Signer(), Ledger: wrap(book), Policy: policy, Seeded: true, Log: l.log,
-		Half: halfOf(f, nil, nil), Memory: func(run string) (Memory, error) { return OpenMemory(f.Out, run) },
+		Half: participant.HalfOf(f, nil, nil), Memory: func(run string) (participant.Memory, error) { return participant.OpenMemory(f.Out, run) },
 	}).Run(ctx)
 }
 
@@ -105,7 +110,7 @@ func (l *loopback) enrolAll(ctx context.Context) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	for _, name := range testNames {
+	for _, name := range federationtest.Names {
 		l.enrol(ctx, a, name)
 	}
 }
@@ -123,7 +128,7 @@ func newFederation(t *testing.T) (*loopback, context.Context) {
 // joinEnd is how a participant's part ends.
 type joinEnd struct {
 	name string
-	res  JoinResult
+	res  participant.JoinResult
 	err  error
 }
 
@@ -146,7 +151,7 @@ func TestWhoHasPaidGetsTheModel(t *testing.T) {
 	end := l.serving(ctx, nil)
 	l.enrolAll(ctx)
 	others := l.joinAll(ctx, "north", "south")
-	report, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) Ledger { return narrow{Ledger: book, from: 2} })
+	report, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) participant.Ledger { return narrow{Ledger: book, from: 2} })
 	if !errors.Is(err, fl.ErrRefused) || report.Released != 2 || report.Declined != 1 {
 		t.Errorf("released %d, declined %d: %v; want 2, 1 and a refusal", report.Released, report.Declined, err)
 	}
@@ -177,15 +182,15 @@ func read(t *testing.T, path string) []byte {
 // the server when that is started again, even if its budget is used up by then.
 func TestFinishedRunIsHandedOutAgain(t *testing.T) {
 	l, ctx := newFederation(t)
-	end := l.serving(ctx, func(f *ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 2, 2, 2 })
+	end := l.serving(ctx, func(f *plan.ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 2, 2, 2 })
 	l.enrolAll(ctx)
 	others := l.joinAll(ctx, "north", "south")
 	gone, leave := context.WithCancel(ctx)
-	_, err := l.joinWith(gone, "west", func(book *ledger.Ledger) Ledger {
+	_, err := l.joinWith(gone, "west", func(book *ledger.Ledger) participant.Ledger {
 		return narrow{Ledger: book, from: 5, released: func(int) { leave() }}
 	})
-	if !errors.Is(err, ErrInterrupted) {
-		t.Fatalf("%v; want %v", err, ErrInterrupted)
+	if !errors.Is(err, transfer.ErrInterrupted) {
+		t.Fatalf("%v; want %v", err, transfer.ErrInterrupted)
 	}
 	e := <-end
 	if e.err != nil {
@@ -198,8 +203,8 @@ func TestFinishedRunIsHandedOutAgain(t *testing.T) {
 	}
 	model := read(t, filepath.Join(l.dir, "server", "model.safetensors"))
 
-	end = l.serving(ctx, func(f *ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 60, 2, 2 })
-	late, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) Ledger { return spent{book} })
+	end = l.serving(ctx, func(f *plan.ServeFile) { f.LingerSeconds, f.Quorum, f.Minimum = 60, 2, 2 })
+	late, err := l.joinWith(ctx, "west", func(book *ledger.Ledger) participant.Ledger { return spent{book} })
 	if !errors.Is(err, fl.ErrRefused) || late.ModelSHA256 != e.res.ModelSHA256 || !bytes.Equal(late.Models, model) {
 		t.Errorf("model %.8q: %v; want %.8q, and a refusal beside it", late.ModelSHA256, err, e.res.ModelSHA256)
 	}
@@ -235,23 +240,23 @@ func TestNothingLearntIsAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, ctx := newFederation(t)
-			end := l.serving(ctx, func(f *ServeFile) { f.Minimum = 2 })
+			end := l.serving(ctx, func(f *plan.ServeFile) { f.Minimum = 2 })
 			l.enrolAll(ctx)
-			failures := make(chan joinEnd, len(testNames))
-			for _, name := range testNames {
+			failures := make(chan joinEnd, len(federationtest.Names))
+			for _, name := range federationtest.Names {
 				go func() {
-					_, err := l.joinWith(ctx, name, func(book *ledger.Ledger) Ledger { return narrow{Ledger: book, from: from[name]} })
+					_, err := l.joinWith(ctx, name, func(book *ledger.Ledger) participant.Ledger { return narrow{Ledger: book, from: from[name]} })
 					failures <- joinEnd{name: name, err: err}
 				}()
 			}
-			if e := <-end; !errors.Is(e.err, ErrNothing) {
-				t.Errorf("the server ends with %+v: %v; want %v", e.res, e.err, ErrNothing)
+			if e := <-end; !errors.Is(e.err, transfer.ErrNothing) {
+				t.Errorf("the server ends with %+v: %v; want %v", e.res, e.err, transfer.ErrNothing)
 			}
-			for range testNames {
+			for range federationtest.Names {
 				want := fl.ErrRefused
 				f := <-failures
 				if from[f.name] > 0 {
-					want = ErrNothing
+					want = transfer.ErrNothing
 				}
 				if !errors.Is(f.err, want) {
 					t.Errorf("%s ends with %v; want %v", f.name, f.err, want)
@@ -263,71 +268,5 @@ func TestNothingLearntIsAFailure(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestOnlyAnEmptyBudgetIsWaitedWith: a participant waits for the models if its own budget
-// has ended and it has released. From a server that breaks its plan it takes nothing.
-func TestOnlyAnEmptyBudgetIsWaitedWith(t *testing.T) {
-	run := testPlan(t)
-	_, resolved, err := ParsePlan(mustEncode(t, run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	empty := fmt.Errorf("%w: %w", errSpent, ledger.ErrRefused)
-	for _, c := range []struct {
-		released bool
-		err      error
-		want     bool
-	}{
-		{true, empty, true}, {false, empty, false},
-		{true, fmt.Errorf("%w: round 3 begins off the plan's lattice", fl.ErrRefused), false},
-		{true, errors.New("the server asks for round 9"), false},
-	} {
-		known := knownRounds{}
-		if c.released {
-			known.rounds = []int{1}
-		}
-		p := NewParticipant(ParticipantOptions{Ledger: known, Log: quiet()})
-		s := &session{plan: run, run: resolved}
-		if got := p.retire(s, c.err); got != c.want || (s.over != nil) != c.want {
-			t.Errorf("released %v, %v: it waits: %v, want %v", c.released, c.err, got, c.want)
-		}
-	}
-}
-
-// TestLeaversThatPaidAreWaitedFor: a server that is done stays for everybody who ever
-// released, also for those who have declined the rest.
-func TestLeaversThatPaidAreWaitedFor(t *testing.T) {
-	b := newBench(t, func(p *Plan) { p.Minimum, p.Quorum = 1, 3 })
-	for i, name := range testNames {
-		b.work(name)
-		if name == "west" { // it leaves without ever having released
-			if err := b.c.Decline(t.Context(), name, b.slot(0), true, "policy"); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		b.mustSend(name, 0, float64(i), 2)
-	}
-	for _, name := range testNames[:2] { // and the others decline the rest: the run ends
-		if err := b.c.Decline(t.Context(), name, b.slot(1), true, "budget"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, name := range testNames[:2] {
-		_, end, err := b.c.Next(t.Context(), name, b.plan.Run, b.c.sum[:], 10*time.Second)
-		if err != nil || end == nil {
-			t.Fatalf("%s is not told of the end: %v", name, err)
-		}
-		if b.c.presence.allServed() {
-			t.Fatalf("the server goes before %s has the models", name)
-		}
-		if _, err := b.c.Content(name, b.plan.Run, end.models.sum[:]); err != nil {
-			t.Fatal(err)
-		}
-		if done := b.c.presence.allServed(); done != (i == 1) {
-			t.Errorf("after %s the server is done: %v", name, done)
-		}
 	}
 }

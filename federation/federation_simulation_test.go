@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -15,12 +15,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/participant"
 	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/transfer"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
 )
 
 var (
-	soak    = flag.Bool("soak", false, "run the long tests")
 	oneSeed = flag.Int64("simulation-seed", -1, "run the simulation from this seed on")
 	seeds   = flag.Int("simulation-seeds", 0, "how many seeds to run; 0: 1 from a given seed, otherwise the default")
 )
@@ -30,7 +33,7 @@ func newWorld(t *testing.T, seed uint64, members, rounds int) *world {
 	key[0] = byte(seed)
 	return &world{
 		t: t, seed: seed, dir: ramDisk(t), members: members, rounds: rounds, size: members,
-		store: func(s store.Store) store.Store { return s }, ledger: func(l *ledger.Ledger) Ledger { return l },
+		store: func(s store.Store) store.Store { return s }, ledger: func(l *ledger.Ledger) participant.Ledger { return l },
 		signer: ed25519.NewKeyFromSeed(key[:]), net: &network{faulty: true},
 		states: map[int][]byte{}, sent: map[sentSlot][32]byte{},
 	}
@@ -126,8 +129,8 @@ func (w *world) contributors(r store.Round) map[int]bool {
 	if !closed {
 		return in
 	}
-	state, err := decodeState(raw)
-	if err != nil {
+	var state fl.State
+	if err := transfer.DecodeGob(raw, &state); err != nil {
 		w.complain("the state after round %d: %v", r.Number, err)
 		return in
 	}
@@ -173,7 +176,7 @@ func simulate(t *testing.T, seed uint64) *world {
 	w := newWorld(t, seed, 20, 30)
 	if seed%50 == 7 {
 		w = newWorld(t, seed, 8, 12)
-		w.size = PartBytes/8 + 1000
+		w.size = transfer.PartBytes/8 + 1000
 	}
 	w.run()
 	w.report()
@@ -185,7 +188,7 @@ func simulate(t *testing.T, seed uint64) *world {
 // every release that left is in a ledger, whatever the network does.
 func TestSimulatedFederation(t *testing.T) {
 	first, count := uint64(0), 20
-	if *soak {
+	if *federationtest.Soak {
 		count = 2000
 	}
 	if *oneSeed >= 0 {

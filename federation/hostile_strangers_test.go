@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 )
 
@@ -63,13 +65,13 @@ func (b *besieged) crowd(n int, dial func(context.Context) (net.Conn, error)) (l
 				end()
 				there()
 				if err != nil {
-					_ = wait(ctx, nil, 200*time.Millisecond)
+					_ = transfer.Wait(ctx, nil, 200*time.Millisecond)
 					continue
 				}
 				cut := context.AfterFunc(ctx, func() { c.Close() })
 				keep(c)
 				cut()
-				_ = wait(ctx, nil, 200*time.Millisecond)
+				_ = transfer.Wait(ctx, nil, 200*time.Millisecond)
 			}
 		})
 	}
@@ -151,7 +153,7 @@ func TestHostileResets(t *testing.T) {
 func resetStreams(ctx context.Context, server string) {
 	c, err := (&tls.Dialer{Config: stranger()}).DialContext(ctx, "tcp", server)
 	if err != nil {
-		_ = wait(ctx, nil, 100*time.Millisecond)
+		_ = transfer.Wait(ctx, nil, 100*time.Millisecond)
 		return
 	}
 	defer context.AfterFunc(ctx, func() { c.Close() })()
@@ -183,7 +185,7 @@ func TestHostileEnrolments(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.assault)
 	var wg sync.WaitGroup
 	for range 8 {
-		client, transport := NewClient(b.server, stranger(), nil)
+		client, transport := participant.NewClient(b.server, stranger(), nil)
 		defer transport.CloseIdleConnections()
 		wg.Go(func() {
 			for ctx.Err() == nil {

@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -16,8 +16,13 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
 )
@@ -30,32 +35,14 @@ type besieged struct {
 	assault   context.Context // ends when the honest ones are through
 	relent    func()
 	authority *identity.Authority
-	words     *safeBuffer
+	words     *federationtest.Log
 	ended     chan servedEnd
 	west      *hostile
 }
 
 type servedEnd struct {
-	res ServeResult
+	res server.Result
 	err error
-}
-
-// safeBuffer is a log that many write to.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // besiege starts the server and enrols north and west. Two releases close a round, so
@@ -63,7 +50,7 @@ func (b *safeBuffer) String() string {
 func besiege(t *testing.T) *besieged {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	b := &besieged{loopback: newLoopback(t), ctx: ctx, words: new(safeBuffer), ended: make(chan servedEnd, 1)}
+	b := &besieged{loopback: newLoopback(t), ctx: ctx, words: new(federationtest.Log), ended: make(chan servedEnd, 1)}
 	b.assault, b.relent = context.WithCancel(ctx)
 	var err error
 	if b.authority, err = identity.Init(filepath.Join(b.dir, "ca"), identity.Options{Server: "127.0.0.1:1"}); err != nil {
@@ -75,7 +62,7 @@ func besiege(t *testing.T) *besieged {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		res, err := Serve(ctx, ServeOptions{
+		res, err := server.Serve(ctx, server.Options{
 			File: f, Seeded: true, Log: slog.New(slog.NewTextHandler(b.words, nil)), Listening: func(address string) { b.address <- address },
 		})
 		b.ended <- servedEnd{res, err}
@@ -99,12 +86,12 @@ const goodTime = 45 * time.Second
 
 // holdsOut lets south enrol and both honest participants take part, while an attack
 // goes on, and returns what the server ends with.
-func (b *besieged) holdsOut() ServeResult {
+func (b *besieged) holdsOut() server.Result {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, goodTime)
 	defer cancel()
 	b.enrol(ctx, b.authority, "south")
-	results := make(chan JoinResult, 2)
+	results := make(chan participant.JoinResult, 2)
 	for _, name := range []string{"north", "south"} {
 		go func() {
 			res, err := b.join(ctx, name)
@@ -142,7 +129,7 @@ type hostile struct {
 	member *identity.Member
 	client wire.FederationClient
 	server string
-	plan   Plan
+	plan   plan.Plan
 	sum    [32]byte
 	offset int64 // that the server gave for the last offer
 }
@@ -159,7 +146,7 @@ func (b *besieged) newHostile(name string) *hostile {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if h.plan, _, err = ParsePlan(reply.GetPlan()); err != nil {
+	if h.plan, _, err = plan.Parse(reply.GetPlan()); err != nil {
 		b.t.Fatal(err)
 	}
 	h.sum = sha256.Sum256(reply.GetPlan())
@@ -173,7 +160,7 @@ func (h *hostile) connect() wire.FederationClient {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	client, transport := NewClient(h.server, config, nil)
+	client, transport := participant.NewClient(h.server, config, nil)
 	h.t.Cleanup(transport.CloseIdleConnections)
 	return client
 }
@@ -229,7 +216,7 @@ func (h *hostile) offer(round int64, body []byte, counter int64, worse func(*wir
 	if err == nil {
 		h.offset = reply.GetOffset()
 	}
-	return fromWire(err)
+	return transfer.FromWire(err)
 }
 
 func (h *hostile) upload(round int64, parts ...*wire.Part) error {
@@ -246,7 +233,7 @@ func (h *hostile) upload(round int64, parts ...*wire.Part) error {
 	return err
 }
 
-func vector(values ...float64) []byte { return appendVector(nil, values) }
+func vector(values ...float64) []byte { return transfer.AppendVector(nil, values) }
 
 // TestHostileValues: what no lattice holds is refused wherever it stands, and the run
 // ends with models that a participant can use.
@@ -264,7 +251,7 @@ func TestHostileValues(t *testing.T) {
 					continue
 				}
 				n++
-				if err := b.west.upload(round, newPart(0, body)); err == nil {
+				if err := b.west.upload(round, transfer.NewPart(0, body)); err == nil {
 					t.Errorf("%v was accepted in round %d", v, round+1)
 				}
 			}
@@ -304,7 +291,7 @@ func TestHostileOffers(t *testing.T) {
 		"a deep statement":   worse(func(q *wire.OfferRequest) { q.Statement = deep }),
 		"8 MB":               worse(func(q *wire.OfferRequest) { q.Statement = make([]byte, 8<<20) }),
 		"nothing":            worse(func(q *wire.OfferRequest) { *q = wire.OfferRequest{} }),
-		"an unoffered part":  h.upload(round, newPart(0, good)),
+		"an unoffered part":  h.upload(round, transfer.NewPart(0, good)),
 		"an injected reason": decline(h, round, "x\n{\"level\":\"ERROR\"}"),
 	} {
 		if err == nil {
@@ -315,9 +302,9 @@ func TestHostileOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, parts := range map[string][]*wire.Part{
-		"a gap": {newPart(8, good[8:])}, "an offset below 0": {newPart(-8, good)}, "a wrong sum": {{Data: good, Crc32C: 1}},
-		"other bytes": {newPart(0, vector(1, 3))}, "too much": {newPart(0, good), newPart(16, good)},
-		"4 MB": {newPart(0, make([]byte, 4<<20))}, "no part": {}, "an empty part": {nil},
+		"a gap": {transfer.NewPart(8, good[8:])}, "an offset below 0": {transfer.NewPart(-8, good)}, "a wrong sum": {{Data: good, Crc32C: 1}},
+		"other bytes": {transfer.NewPart(0, vector(1, 3))}, "too much": {transfer.NewPart(0, good), transfer.NewPart(16, good)},
+		"4 MB": {transfer.NewPart(0, make([]byte, 4<<20))}, "no part": {}, "an empty part": {nil},
 	} {
 		if h.upload(round, parts...) == nil {
 			t.Errorf("%s is accepted", what)
@@ -326,7 +313,7 @@ func TestHostileOffers(t *testing.T) {
 	if err := h.offer(round, good, 1, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.upload(round, newPart(h.offset, good[h.offset:])); err != nil {
+	if err := h.upload(round, transfer.NewPart(h.offset, good[h.offset:])); err != nil {
 		t.Errorf("after bad ones, a good release is refused: %v", err)
 	}
 	if res := b.holdsOut(); res.Participants[2].Released != 1 {
@@ -342,7 +329,7 @@ func decline(h *hostile, round int64, code string) error {
 // TestHostileStreams: sixteen uploads without a part took every token for ten minutes.
 // Now they take none, whether they are empty or stop after their first part.
 func TestHostileStreams(t *testing.T) {
-	for name, first := range map[string]*wire.Part{"empty": nil, "stalled": newPart(0, vector(1, 2))} {
+	for name, first := range map[string]*wire.Part{"empty": nil, "stalled": transfer.NewPart(0, vector(1, 2))} {
 		t.Run(name, func(t *testing.T) {
 			b := besiege(t)
 			h := b.west
@@ -411,12 +398,12 @@ func TestHostileEquivocations(t *testing.T) {
 	if err := h.offer(round, body, 1, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.upload(round, newPart(0, body)); err != nil {
+	if err := h.upload(round, transfer.NewPart(0, body)); err != nil {
 		t.Fatal(err)
 	}
 	const tries = 100
 	for k := range tries {
-		if err := h.offer(round, vector(2, float64(k)), 2, nil, nil); reasonOf(err) != ReasonEquivocation {
+		if err := h.offer(round, vector(2, float64(k)), 2, nil, nil); transfer.ReasonOf(err) != transfer.ReasonEquivocation {
 			t.Errorf("other bytes: %v; want equivocation", err)
 		}
 	}
@@ -469,7 +456,7 @@ func TestHostileRequests(t *testing.T) {
 // TestEmptyStreamEnds: an upload whose first part does not come is given up after the
 // time of a part, and not after that of a whole transfer: a soak.
 func TestEmptyStreamEnds(t *testing.T) {
-	if !*soak {
+	if !*federationtest.Soak {
 		t.Skip("only with -soak: it takes 30 seconds")
 	}
 	b := besiege(t)
@@ -477,7 +464,7 @@ func TestEmptyStreamEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, transport := NewClient(b.server, config, nil)
+	_, transport := participant.NewClient(b.server, config, nil)
 	defer transport.CloseIdleConnections()
 	body, never := io.Pipe() // nothing is ever written
 	defer never.Close()
@@ -492,7 +479,7 @@ func TestEmptyStreamEnds(t *testing.T) {
 		_, err = io.Copy(io.Discard, reply.Body)
 		reply.Body.Close()
 	}
-	if took := time.Since(began); took < partTime-time.Second || took > partTime+15*time.Second {
-		t.Errorf("an empty stream ends after %v (%v), want %v", took, err, partTime)
+	if took := time.Since(began); took < server.PartTime-time.Second || took > server.PartTime+15*time.Second {
+		t.Errorf("an empty stream ends after %v (%v), want %v", took, err, server.PartTime)
 	}
 }

@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"runtime"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/ledger"
 )
 
@@ -35,18 +37,18 @@ func TestTextsFromOutsideTakeLittleMemory(t *testing.T) {
 		for left, right := range map[string]string{"[": "]", "- ": "", "{a: ": "}"} {
 			yaml := "data:\n  parameters: " + deep(n, left, right)
 			refused("a plan's run file", n, func() error {
-				p := testPlan(t)
+				p := federationtest.Plan(t)
 				p.RunFile = yaml
 				text, _, err := p.Encode()
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, _, err = ParsePlan(text)
+				_, _, err = plan.Parse(text)
 				return err
 			})
-			refused("a serve file", n, func() error { _, err := LoadServeFile([]byte(yaml), ""); return err })
-			refused("a join file", n, func() error { _, err := LoadJoinFile([]byte(yaml), ""); return err })
-			refused("a policy", n, func() error { _, err := LoadPolicy([]byte(yaml)); return err })
+			refused("a serve file", n, func() error { _, err := plan.LoadServeFile([]byte(yaml), ""); return err })
+			refused("a join file", n, func() error { _, err := plan.LoadJoinFile([]byte(yaml), ""); return err })
+			refused("a policy", n, func() error { _, err := plan.LoadPolicy([]byte(yaml)); return err })
 			refused("a run file", n, func() error { _, err := config.Resolve([]byte(yaml), nil); return err })
 			refused("a --set value", n, func() error {
 				_, err := config.Resolve(nil, []string{"data.parameters=" + deep(n, left, right)})
@@ -57,7 +59,7 @@ func TestTextsFromOutsideTakeLittleMemory(t *testing.T) {
 			"[": "]", `{"a":`: "}", `{"kind":"repeated","times":1,"of":`: "}", `{"kind":"composed","parts":[`: "]}",
 		} {
 			nested := deep(n, left, right)
-			refused("a plan in JSON", n, func() error { _, _, err := ParsePlan([]byte(`{"version":1,"shape":` + nested + `}`)); return err })
+			refused("a plan in JSON", n, func() error { _, _, err := plan.Parse([]byte(`{"version":1,"shape":` + nested + `}`)); return err })
 			for _, key := range []string{"release", "spent", "charge", "slot"} {
 				statement := `{"version":1,"` + key + `":` + nested + `}`
 				refused("a statement", n, func() error { _, err := ledger.ParseReceipt([]byte(statement)); return err })

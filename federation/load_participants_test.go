@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"bytes"
@@ -16,7 +16,11 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
 )
@@ -100,7 +104,7 @@ func (s *loaded) enrol(a *identity.Authority, name string) *identity.Member {
 type sender struct {
 	client wire.FederationClient
 	name   string
-	plan   Plan
+	plan   plan.Plan
 	sum    [32]byte
 	first  []byte // its own first part; the rest is the same for all
 	rest   []byte
@@ -112,11 +116,11 @@ func (s *loaded) sender(i int, common []byte) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, transport := NewClient(s.address, config, nil)
+	client, transport := participant.NewClient(s.address, config, nil)
 	s.t.Cleanup(transport.CloseIdleConnections)
 	out := &sender{client: client, name: s.names[i]}
 	if len(common) > 0 {
-		cut := min(PartBytes, len(common))
+		cut := min(transfer.PartBytes, len(common))
 		out.first, out.rest = bytes.Clone(common[:cut]), common[cut:]
 		binary.LittleEndian.PutUint64(out.first, math.Float64bits(float64(i)))
 		h := sha256.New()
@@ -129,13 +133,13 @@ func (s *loaded) sender(i int, common []byte) (*sender, error) {
 
 // join learns the plan; the server may still be starting.
 func (p *sender) join(ctx context.Context) error {
-	reply, err := retry(ctx, quiet(), "join", func(ctx context.Context) (*wire.JoinReply, error) {
+	reply, err := participant.Retry(ctx, federationtest.Quiet(), "join", func(ctx context.Context) (*wire.JoinReply, error) {
 		return p.client.Join(ctx, &wire.JoinRequest{})
 	})
 	if err != nil {
 		return err
 	}
-	if p.plan, _, err = ParsePlan(reply.GetPlan()); err != nil {
+	if p.plan, _, err = plan.Parse(reply.GetPlan()); err != nil {
 		return err
 	}
 	_, p.sum, err = p.plan.Encode()
@@ -183,9 +187,9 @@ func (p *sender) send(ctx context.Context, round int64) error {
 		piece := p.first
 		if at > 0 {
 			piece = p.rest[at-int64(len(p.first)):]
-			piece = piece[:min(PartBytes, len(piece))]
+			piece = piece[:min(transfer.PartBytes, len(piece))]
 		}
-		if err := out.Send(&wire.UploadPart{Slot: slot, Part: newPart(at, piece)}); err != nil {
+		if err := out.Send(&wire.UploadPart{Slot: slot, Part: transfer.NewPart(at, piece)}); err != nil {
 			break // the reply says why
 		}
 		at += int64(len(piece))
@@ -200,7 +204,7 @@ func (p *sender) send(ctx context.Context, round int64) error {
 // participants send at once, and how much memory it takes.
 func TestLoadOfUpdates(t *testing.T) {
 	participants, features, rounds := 16, 150_000, 1
-	if *soak {
+	if *federationtest.Soak {
 		participants, features, rounds = 200, 1_206_590, 3
 	}
 	s := newLoaded(t, ramDisk(t), participants, features, rounds)
@@ -273,7 +277,7 @@ func (s *loaded) all(part func(i int) error) {
 // TestLoadOfIdleParticipants measures what participants cost who wait for work.
 func TestLoadOfIdleParticipants(t *testing.T) {
 	participants := 100
-	if *soak {
+	if *federationtest.Soak {
 		participants = 2000
 	}
 	s := newLoaded(t, ramDisk(t), participants+1, 10, 1)

@@ -1,15 +1,22 @@
-package federation
+package federation_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/ledger"
 )
 
@@ -21,17 +28,6 @@ type loopback struct {
 	server  string
 	log     *slog.Logger
 }
-
-const testRun = `name: test
-seed: 7
-data: {kind: synthetic, users: 3, samples: 20}
-algorithm: {kind: group-private, mode: sound, hypotheses: 2, rounds: 5, clients_per_round: 3}
-privacy: {noise_multiplier: 5, radius: 0.3, noise: exact-seeded}
-`
-
-const testPolicy = `ceilings:
-  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}
-`
 
 func (l *loopback) write(name, text string) {
 	l.t.Helper()
@@ -46,15 +42,13 @@ func (l *loopback) write(name, text string) {
 
 func newLoopback(t testing.TB) *loopback {
 	l := &loopback{t: t, dir: t.TempDir(), address: make(chan string, 1), log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	l.write("run.yaml", testRun)
-	l.write("policy.yaml", testPolicy)
+	l.write("run.yaml", federationtest.Run)
+	l.write("policy.yaml", federationtest.Policy)
 	return l
 }
 
-var testNames = []string{"north", "south", "west"}
-
-func (l *loopback) serveFile() ServeFile {
-	f, err := LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: [north, south, west]\nlinger_seconds: 10\n"), l.dir)
+func (l *loopback) serveFile() plan.ServeFile {
+	f, err := plan.LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: [north, south, west]\nlinger_seconds: 10\n"), l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -69,23 +63,23 @@ func (l *loopback) enrol(ctx context.Context, a *identity.Authority, name string
 		l.t.Fatal(err)
 	}
 	invite.Server = l.server
-	if _, err := Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity"), l.log); err != nil {
+	if _, err := participant.Enrol(ctx, invite.String(), filepath.Join(l.dir, name, "identity"), l.log); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 // join takes part as an enrolled participant.
-func (l *loopback) join(ctx context.Context, name string) (JoinResult, error) {
-	f, err := LoadJoinFile([]byte("ledger_witness: ../"+name+".witness\n"), filepath.Join(l.dir, name))
+func (l *loopback) join(ctx context.Context, name string) (participant.JoinResult, error) {
+	f, err := plan.LoadJoinFile([]byte("ledger_witness: ../"+name+".witness\n"), filepath.Join(l.dir, name))
 	if err != nil {
-		return JoinResult{}, err
+		return participant.JoinResult{}, err
 	}
-	policy, err := LoadPolicy([]byte(testPolicy))
+	policy, err := plan.LoadPolicy([]byte(federationtest.Policy))
 	if err != nil {
-		return JoinResult{}, err
+		return participant.JoinResult{}, err
 	}
 	f.Server = l.server // it may have been started again, elsewhere
-	return Join(ctx, JoinOptions{File: f, Policy: policy, Seeded: true, Log: l.log})
+	return participant.Join(ctx, participant.JoinOptions{File: f, Policy: policy, Seeded: true, Log: l.log})
 }
 
 func TestLoopbackFederation(t *testing.T) {
@@ -100,25 +94,25 @@ func TestLoopbackFederation(t *testing.T) {
 		t.Fatal(err)
 	}
 	type ended struct {
-		res ServeResult
+		res server.Result
 		err error
 	}
-	server := make(chan ended, 1)
+	serving := make(chan ended, 1)
 	go func() {
-		res, err := Serve(ctx, ServeOptions{
+		res, err := server.Serve(ctx, server.Options{
 			File: l.serveFile(), Seeded: true, Log: l.log, Listening: func(address string) { l.address <- address },
 		})
-		server <- ended{res, err}
+		serving <- ended{res, err}
 	}()
 	var address string
 	select {
 	case address = <-l.address:
-	case e := <-server:
+	case e := <-serving:
 		t.Fatal(e.err)
 	}
 	l.server = address
-	results := make(chan JoinResult, len(testNames))
-	for _, name := range testNames {
+	results := make(chan participant.JoinResult, len(federationtest.Names))
+	for _, name := range federationtest.Names {
 		l.enrol(ctx, a, name)
 		go func() {
 			res, err := l.join(ctx, name)
@@ -128,16 +122,16 @@ func TestLoopbackFederation(t *testing.T) {
 			results <- res
 		}()
 	}
-	e := <-server
+	e := <-serving
 	if e.err != nil {
 		t.Fatal(e.err)
 	}
-	for range testNames {
+	for range federationtest.Names {
 		if r := <-results; r.ModelSHA256 != e.res.ModelSHA256 || r.Released != 5 {
 			t.Errorf("%s released %d and has model %.8s; want 5 and %.8s", r.Participant, r.Released, r.ModelSHA256, e.res.ModelSHA256)
 		}
 	}
-	for _, name := range testNames {
+	for _, name := range federationtest.Names {
 		book, err := ledger.Read(filepath.Join(l.dir, name, "ledger"), ledger.WithWitness(filepath.Join(l.dir, name+".witness")))
 		if err != nil || !book.Witnessed() {
 			t.Errorf("the witness of %s: %v", name, err)
@@ -151,4 +145,36 @@ func TestLoopbackFederation(t *testing.T) {
 			t.Errorf("the server's account of %s: %+v", p.Name, p)
 		}
 	}
+}
+
+// TestRevokedParticipantEnds: who is revoked does not try for ever, and says why.
+func TestRevokedParticipantEnds(t *testing.T) {
+	l := newLoopback(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a, err := identity.Init(filepath.Join(l.dir, "ca"), identity.Options{Server: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := server.Serve(ctx, server.Options{
+			File: l.serveFile(), Seeded: true, Log: l.log, Listening: func(address string) { l.address <- address },
+		})
+		if !errors.Is(err, transfer.ErrInterrupted) {
+			t.Error(err)
+		}
+	}()
+	l.server = <-l.address
+	l.enrol(ctx, a, "north")
+	if _, err := a.Revoke("north"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.join(ctx, "north")
+	if err == nil || errors.Is(err, transfer.ErrInterrupted) || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a revoked participant ends with %v; want a word on its certificate", err)
+	}
+	cancel()
+	<-ended
 }

@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -14,6 +14,10 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -25,8 +29,8 @@ var simulatedRelease = event.Release{
 	What: event.Gaussian{Noise: 1000},
 }
 
-func simulatedPolicy() Policy {
-	return Policy{Ceilings: []Ceiling{{Unit: "client", Relation: "replace-one", Claim: "proved", Epsilon: 8, Delta: 1e-6, Filter: "zcdp"}}}
+func simulatedPolicy() plan.Policy {
+	return plan.Policy{Ceilings: []plan.Ceiling{{Unit: "client", Relation: "replace-one", Claim: "proved", Epsilon: 8, Delta: 1e-6, Filter: "zcdp"}}}
 }
 
 // member lives through one participant's lives until its part in the run is over.
@@ -56,18 +60,18 @@ func (w *world) member(ctx context.Context, i int) error {
 	}
 }
 
-func (w *world) memberOnce(alive context.Context, i int, life uint64) (Report, error) {
+func (w *world) memberOnce(alive context.Context, i int, life uint64) (participant.Report, error) {
 	book, err := ledger.Open(filepath.Join(w.dir, w.name(i)), simulatedPolicy().Budget())
 	if err != nil {
-		return Report{}, err
+		return participant.Report{}, err
 	}
 	defer book.Close()
 	l := &link{net: w.net, name: w.name(i), life: alive, rng: w.random(3, uint64(i)<<16|life)}
-	client := wire.NewFederationClient(l, "http://server", connect.WithReadMaxBytes(PartBytes+overhead))
-	p := NewParticipant(ParticipantOptions{
+	client := wire.NewFederationClient(l, "http://server", connect.WithReadMaxBytes(transfer.PartBytes+transfer.Overhead))
+	p := participant.New(participant.Options{
 		Client: &witness{FederationClient: client, w: w, member: i, book: book}, Name: w.name(i), Federation: "simulated",
-		Signer: w.signer.Public().(ed25519.PublicKey), Ledger: w.ledger(book), Policy: simulatedPolicy(), Log: quiet(),
-		Memory: func(string) (Memory, error) { return forgetful{}, nil },
+		Signer: w.signer.Public().(ed25519.PublicKey), Ledger: w.ledger(book), Policy: simulatedPolicy(), Log: federationtest.Quiet(),
+		Memory: func(string) (participant.Memory, error) { return forgetful{}, nil },
 		Half:   w.half(i, w.random(4, uint64(i)<<16|life)),
 	})
 	return p.Run(alive)
@@ -76,22 +80,24 @@ func (w *world) memberOnce(alive context.Context, i int, life uint64) (Report, e
 // forgetful is the memory of a method that keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Save(string, int, *fl.Participant) error   { return nil }
+func (forgetful) Save(string, int, *fl.Participant) error { return nil }
+
 func (forgetful) Recall(string, int, *fl.Participant) error { return nil }
-func (forgetful) Seed() (uint64, error)                     { return 1, nil }
+
+func (forgetful) Seed() (uint64, error) { return 1, nil }
 
 // half answers every round with a vector that names its sender and the round. Now
 // and then it takes its time or fails.
-func (w *world) half(i int, rng *rand.Rand) func(context.Context, Plan, config.Run, config.Run, int) (*Half, error) {
-	return func(_ context.Context, plan Plan, run, _ config.Run, index int) (*Half, error) {
+func (w *world) half(i int, rng *rand.Rand) func(context.Context, plan.Plan, config.Run, config.Run, int) (*participant.Half, error) {
+	return func(_ context.Context, asked plan.Plan, run, _ config.Run, index int) (*participant.Half, error) {
 		if index != i {
 			return nil, fmt.Errorf("%s was given place %d", w.name(i), index)
 		}
-		m, err := model.Of(run, plan.Shape)
+		m, err := model.Of(run, asked.Shape)
 		if err != nil {
 			return nil, err
 		}
-		a, err := fl.New(run, m, plan.Participants)
+		a, err := fl.New(run, m, asked.Participants)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +116,7 @@ func (w *world) half(i int, rng *rand.Rand) func(context.Context, Plan, config.R
 			out[i] = float64(b.Round + 1)
 			return true, nil
 		}
-		return &Half{Algorithm: a, Parameters: m.Parameters(), Data: &data.Client{}, Respond: respond, Enforcement: ledger.Enforced}, nil
+		return &participant.Half{Algorithm: a, Parameters: m.Parameters(), Data: &data.Client{}, Respond: respond, Enforcement: ledger.Enforced}, nil
 	}
 }
 

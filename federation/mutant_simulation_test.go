@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coterie-fl/coterie/federation/participant"
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/ledger"
 )
@@ -92,7 +93,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		store      func(store.Store) store.Store
-		ledger     func(*ledger.Ledger) Ledger
+		ledger     func(*ledger.Ledger) participant.Ledger
 	}{
 		{name: "a release is lost", want: "counted false, but accepted true",
 			store: func(s store.Store) store.Store { return losing{s} }},
@@ -101,7 +102,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{name: "acknowledged before it is recorded", want: "signed for, but not accepted",
 			store: func(s store.Store) store.Store { return hasty{s} }},
 		{name: "sent before it is stored", want: "which its ledger has not stored",
-			ledger: func(l *ledger.Ledger) Ledger {
+			ledger: func(l *ledger.Ledger) participant.Ledger {
 				return &careless{Ledger: l, held: map[ledger.Slot][]byte{}}
 			}},
 	} {

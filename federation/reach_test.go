@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -17,13 +17,15 @@ import (
 
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/identity/identitytest"
+	"github.com/coterie-fl/coterie/federation/participant"
 	"github.com/coterie-fl/coterie/federation/wire"
 )
 
 // wrongClock is a clock that can be set wrong.
 type wrongClock struct{ ahead atomic.Int64 }
 
-func (c *wrongClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *wrongClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
 func (c *wrongClock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
 
 const day = 24 * time.Hour
@@ -84,6 +86,7 @@ type heal struct {
 }
 
 func (h heal) Enabled(context.Context, slog.Level) bool { return true }
+
 func (h heal) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
@@ -149,13 +152,13 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 			}, heals: func(x table) { x.gate.set(nil) }, says: "trying again",
 		},
 		"the certificate was revoked": {
-			happens: func(x table) { revoke(t, x.f.Authority, "north") }, is: ErrTurnedAway, says: "ask those who run the federation for a new invitation",
+			happens: func(x table) { revoke(t, x.f.Authority, "north") }, is: participant.ErrTurnedAway, says: "ask those who run the federation for a new invitation",
 		},
 		"the certificate was revoked, on a live connection": {
-			live: true, happens: func(x table) { revoke(t, x.f.Authority, "north") }, is: ErrTurnedAway, says: "ask those who run the federation for a new invitation",
+			live: true, happens: func(x table) { revoke(t, x.f.Authority, "north") }, is: participant.ErrTurnedAway, says: "ask those who run the federation for a new invitation",
 		},
 		"the certificate has expired, by both clocks": {
-			enrolled: -2 * day, happens: func(x table) { x.clock.set(0) }, is: ErrTurnedAway, says: "it expired at",
+			enrolled: -2 * day, happens: func(x table) { x.clock.set(0) }, is: participant.ErrTurnedAway, says: "it expired at",
 		},
 		"another federation's server": {
 			happens: func(x table) {
@@ -170,7 +173,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 					go func() { _, _ = io.Copy(inner, conn) }()
 					_, _ = io.Copy(conn, inner)
 				})
-			}, is: ErrStranger, says: "check the address",
+			}, is: participant.ErrStranger, says: "check the address",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +192,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 				x.clock.set(c.enrolled)
 			}
 			x.gate = newGate(t, guarded(t, x.f, func(h http.Handler) http.Handler { return h }))
-			client, transport := NewClient(x.gate.address(), config, nil)
+			client, transport := participant.NewClient(x.gate.address(), config, nil)
 			defer transport.CloseIdleConnections()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
@@ -218,7 +221,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 					c.heals(x)
 				}
 			}})
-			_, err = retry(ctx, log, "join", func(ctx context.Context) (*wire.JoinReply, error) {
+			_, err = participant.Retry(ctx, log, "join", func(ctx context.Context) (*wire.JoinReply, error) {
 				return client.Join(ctx, &wire.JoinRequest{})
 			})
 			switch {
@@ -252,8 +255,8 @@ func TestWrongFingerprintStopsAtOnce(t *testing.T) {
 		t.Errorf("it is tried again: %s", text)
 		cancel()
 	}})
-	_, err = Enrol(ctx, invite.String(), filepath.Join(t.TempDir(), "identity"), log)
-	if !errors.Is(err, ErrStranger) || !errors.Is(err, identity.ErrOtherAuthority) {
-		t.Errorf("%v; want %v", err, ErrStranger)
+	_, err = participant.Enrol(ctx, invite.String(), filepath.Join(t.TempDir(), "identity"), log)
+	if !errors.Is(err, participant.ErrStranger) || !errors.Is(err, identity.ErrOtherAuthority) {
+		t.Errorf("%v; want %v", err, participant.ErrStranger)
 	}
 }

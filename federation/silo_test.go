@@ -1,4 +1,4 @@
-package federation
+package federation_test
 
 import (
 	"context"
@@ -11,27 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
 )
-
-const siloRun = `name: silos
-seed: 3
-data: {kind: vehicle, standardise: none}
-algorithm: {kind: mr-mtl, mode: sound, rounds: 3, lambda: 1, local: {epochs: 1, step: 0.01, batch: 64}}
-privacy: {epsilon: 6, delta: 1.0e-4, clip: 1, noise: exact-seeded}
-`
-
-const siloPolicy = `ceilings:
-  - {unit: example, relation: replace-one, claim: heuristic, epsilon: 7, delta: 1.0e-4} # Vehicle was scaled at its source
-  - {unit: example, relation: replace-one, claim: proved, epsilon: 7, delta: 1.0e-4}
-methods: [mr-mtl, mocha]
-`
 
 // TestSilosOverTheNetwork: personal models under example-level privacy are those of
 // the simulation, bit for bit, and stay with their owners.
@@ -41,15 +31,15 @@ func TestSilosOverTheNetwork(t *testing.T) {
 		t.Skip("COTERIE_DATA is not set")
 	}
 	runs := map[string]string{
-		"mr-mtl":   siloRun, // a linear SVM
-		"logistic": strings.Replace(siloRun, "batch: 64", "batch: 64, loss: cross-entropy", 1),
-		"pictures": strings.Replace(siloRun, "kind: vehicle, standardise: none", "kind: rotated-mnist, silos: 4, train_limit: 20", 1),
+		"mr-mtl":   federationtest.SiloRun, // a linear SVM
+		"logistic": strings.Replace(federationtest.SiloRun, "batch: 64", "batch: 64, loss: cross-entropy", 1),
+		"pictures": strings.Replace(federationtest.SiloRun, "kind: vehicle, standardise: none", "kind: rotated-mnist, silos: 4, train_limit: 20", 1),
 	}
-	if *soak {
-		runs["auto"] = strings.Replace(siloRun, "lambda: 1", "lambda: auto", 1)
-		runs["mocha"] = strings.Replace(siloRun, "mr-mtl", "mocha", 1)
+	if *federationtest.Soak {
+		runs["auto"] = strings.Replace(federationtest.SiloRun, "lambda: 1", "lambda: auto", 1)
+		runs["mocha"] = strings.Replace(federationtest.SiloRun, "mr-mtl", "mocha", 1)
 		// Of so many models some are chosen by nobody, and take over half a cluster.
-		runs["split"] = strings.Replace(siloRun, "rounds: 3", "rounds: 4, warm_start: 0.9, hypotheses: 16, empty: split", 1)
+		runs["split"] = strings.Replace(federationtest.SiloRun, "rounds: 3", "rounds: 4, warm_start: 0.9, hypotheses: 16, empty: split", 1)
 	}
 	for name, run := range runs {
 		t.Run(name, func(t *testing.T) { siloFederation(t, data.NewFolder(folder), run) })
@@ -61,7 +51,7 @@ func TestSilosOverTheNetwork(t *testing.T) {
 func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	l := newLoopback(t)
 	l.write("run.yaml", text)
-	run, err := config.Resolve([]byte(text), nil, checks()...)
+	run, err := plan.Resolve([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,19 +71,19 @@ func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	a, names, server := l.serveSilos(ctx, real, len(s.Federation().Train))
-	policy, err := LoadPolicy([]byte(siloPolicy))
+	policy, err := plan.LoadPolicy([]byte(federationtest.SiloPolicy))
 	if err != nil {
 		t.Fatal(err)
 	}
 	joined := make(chan error, len(names))
 	for _, name := range names {
 		l.enrol(ctx, a, name)
-		own, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
+		own, err := plan.LoadJoinFile([]byte("{}"), filepath.Join(l.dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		go func() {
-			_, err := Join(ctx, JoinOptions{File: own, Policy: policy, Seeded: true, Folder: real, Log: l.log})
+			_, err := participant.Join(ctx, participant.JoinOptions{File: own, Policy: policy, Seeded: true, Folder: real, Log: l.log})
 			joined <- err
 		}()
 	}
@@ -133,13 +123,13 @@ func (l *loopback) serveSilos(ctx context.Context, real *data.Folder, n int) (a 
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	f, err := LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: ["+strings.Join(names, ", ")+"]\n"), l.dir)
+	f, err := plan.LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: ["+strings.Join(names, ", ")+"]\n"), l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	ended = make(chan error, 1)
 	go func() {
-		_, err := Serve(ctx, ServeOptions{
+		_, err := server.Serve(ctx, server.Options{
 			File: f, Seeded: true, Folder: real, Log: l.log, Listening: func(address string) { l.address <- address },
 		})
 		ended <- err
@@ -160,9 +150,9 @@ func TestSiloDeclinesBeforeTraining(t *testing.T) {
 		t.Skip("COTERIE_DATA is not set")
 	}
 	l := newLoopback(t)
-	l.write("run.yaml", siloRun)
+	l.write("run.yaml", federationtest.SiloRun)
 	real := data.NewFolder(folder)
-	run, err := config.Resolve([]byte(siloRun), nil, checks()...)
+	run, err := plan.Resolve([]byte(federationtest.SiloRun))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +164,15 @@ func TestSiloDeclinesBeforeTraining(t *testing.T) {
 	defer cancel()
 	a, names, ended := l.serveSilos(ctx, real, len(federation.Train))
 	l.enrol(ctx, a, names[0])
-	own, err := LoadJoinFile([]byte("{}"), filepath.Join(l.dir, names[0]))
+	own, err := plan.LoadJoinFile([]byte("{}"), filepath.Join(l.dir, names[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := LoadPolicy([]byte(strings.Replace(siloPolicy, "epsilon: 7", "epsilon: 5.5", 1)))
+	policy, err := plan.LoadPolicy([]byte(strings.Replace(federationtest.SiloPolicy, "epsilon: 7", "epsilon: 5.5", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Join(ctx, JoinOptions{File: own, Policy: policy, Seeded: true, Folder: real, Log: l.log})
+	_, err = participant.Join(ctx, participant.JoinOptions{File: own, Policy: policy, Seeded: true, Folder: real, Log: l.log})
 	if !errors.Is(err, fl.ErrRefused) || !strings.Contains(err.Error(), "epsilon") {
 		t.Errorf("a plan of epsilon 6 under a ceiling of 5.5 ends with %v; want a refusal that says why", err)
 	}

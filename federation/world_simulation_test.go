@@ -1,12 +1,10 @@
-package federation
+package federation_test
 
 import (
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,7 +15,12 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
 )
@@ -33,8 +36,8 @@ type world struct {
 	size    int // values of a release, at least members
 	signer  ed25519.PrivateKey
 	net     *network
-	store   func(store.Store) store.Store // the server's, perhaps with a planted bug
-	ledger  func(*ledger.Ledger) Ledger   // a participant's
+	store   func(store.Store) store.Store           // the server's, perhaps with a planted bug
+	ledger  func(*ledger.Ledger) participant.Ledger // a participant's
 
 	afterOffer func(round int) // called when the server has taken an offer
 
@@ -44,7 +47,7 @@ type world struct {
 	sent      map[sentSlot][32]byte
 	anomalies []string
 	crashes   int
-	finished  *Finished
+	finished  *server.Finished
 }
 
 type sentSlot struct{ member, round int }
@@ -103,10 +106,10 @@ func (w *world) asked() int {
 
 // plan of every fourth seed wants nearly all releases, so that many rounds are
 // abandoned.
-func (w *world) plan() Plan {
+func (w *world) plan() plan.Plan {
 	asked := w.asked()
-	p := Plan{
-		Version: planVersion, Federation: "simulated", Run: fmt.Sprintf("run-%d", w.seed), RunFile: w.runFile(),
+	p := plan.Plan{
+		Version: plan.Version, Federation: "simulated", Run: fmt.Sprintf("run-%d", w.seed), RunFile: w.runFile(),
 		Participants: w.members, Shape: data.Shape{Features: w.size},
 		Quorum: max(1, asked*9/10), Minimum: max(1, asked/2), DeadlineSeconds: 120,
 	}
@@ -135,8 +138,6 @@ func (s tapped) CloseRound(ctx context.Context, run string, number int, state []
 	return err
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
 func (w *world) openStore(ctx context.Context) (store.Store, error) {
 	return store.Open(ctx, filepath.Join(w.dir, "server.db"), store.Options{})
 }
@@ -156,7 +157,7 @@ func (w *world) serve(ctx context.Context) error {
 		w.mu.Unlock()
 		err := w.serveOnce(ctx, life)
 		kill()
-		if ctx.Err() != nil || err != nil && !errors.Is(err, ErrInterrupted) {
+		if ctx.Err() != nil || err != nil && !errors.Is(err, transfer.ErrInterrupted) {
 			return err
 		}
 		w.mu.Lock()
@@ -184,14 +185,14 @@ func (w *world) serveOnce(ctx, life context.Context) error {
 	for i := range names {
 		names[i] = w.name(i)
 	}
-	c, err := NewCoordinator(life, Terms{
-		Plan: w.plan(), Names: names, Start: w.members, Store: w.store(tapped{s, w}), Signer: w.signer, Log: quiet(),
+	c, err := server.NewCoordinator(life, server.Terms{
+		Plan: w.plan(), Names: names, Start: w.members, Store: w.store(tapped{s, w}), Signer: w.signer, Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		return err
 	}
-	_, handler := wire.NewFederationHandler(newHandlers(c, nil, 8),
-		connect.WithReadMaxBytes(PartBytes+overhead), connect.WithCompression("gzip", nil, nil))
+	_, handler := wire.NewFederationHandler(server.NewHandlers(c, nil, 8),
+		connect.WithReadMaxBytes(transfer.PartBytes+transfer.Overhead), connect.WithCompression("gzip", nil, nil))
 	server := &simulatedServer{handler: handler, life: life}
 	w.net.mu.Lock()
 	w.net.server = server
@@ -202,7 +203,7 @@ func (w *world) serveOnce(ctx, life context.Context) error {
 		w.finished = &end
 		w.mu.Unlock()
 		<-life.Done()
-		err = ErrInterrupted
+		err = transfer.ErrInterrupted
 	}
 	w.net.mu.Lock()
 	w.net.server = nil

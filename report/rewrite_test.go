@@ -12,13 +12,13 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // served is what the server of a small federation might have left.
-func served() federation.ServeResult {
+func served() server.Result {
 	radius := event.Number(0.3)
 	change := event.Number(31.5)
 	spent := func(epsilon float64) *event.Statement {
@@ -28,11 +28,11 @@ func served() federation.ServeResult {
 		}
 	}
 	start := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	r := federation.ServeResult{
-		Family: federation.Family, Federation: "0f1e2d3c4b5a69788796a5b4c3d2e1f0", RunID: "20261115-120000-clinics-1a2b3c4d", Name: "clinics",
+	r := server.Result{
+		Family: server.Family, Federation: "0f1e2d3c4b5a69788796a5b4c3d2e1f0", RunID: "20261115-120000-clinics-1a2b3c4d", Name: "clinics",
 		Algorithm: "group-private", Mode: "sound", Seed: 7, Hypotheses: 2, Parameters: 11, Quorum: 3, Minimum: 1,
-		Finished: federation.Finished{Rounds: 5, Abandoned: 1, Stopped: federation.StoppedRounds, ModelSHA256: strings.Repeat("ab", 32)},
-		Participants: []federation.ServeParticipant{
+		Finished: server.Finished{Rounds: 5, Abandoned: 1, Stopped: server.StoppedRounds, ModelSHA256: strings.Repeat("ab", 32)},
+		Participants: []server.ParticipantRecord{
 			{Name: "north", Released: 4, Missed: 1, Receipts: 4, Spent: spent(2.0004), Enforcement: ledger.Enforced},
 			{Name: "south", Released: 2, Declined: 3, Receipts: 2, Spent: spent(0.8002), Enforcement: ledger.Enforced},
 			{Name: "<west>", Missed: 5},
@@ -40,7 +40,7 @@ func served() federation.ServeResult {
 		ConfigSHA256: strings.Repeat("cd", 32), PlanSHA256: strings.Repeat("ef", 32), Kernel: "avx2", Config: "name: clinics\n",
 	}
 	for i := range 5 {
-		h := federation.ServeRound{
+		h := server.RoundRecord{
 			Round: i + 1, Status: "closed", Asked: 3, Released: 2, Missed: 1,
 			Opened: start.Add(time.Duration(i) * time.Minute), Ended: start.Add(time.Duration(i)*time.Minute + 42*time.Second),
 		}
@@ -98,7 +98,7 @@ func TestFederationIsReportedAsOne(t *testing.T) {
 	whole := served()
 	older := served() // as it was written before results said what they are
 	older.Family, older.Federation, older.History, older.Config = "", "", nil, ""
-	for name, r := range map[string]federation.ServeResult{"now": whole, "before": older} {
+	for name, r := range map[string]server.Result{"now": whole, "before": older} {
 		dir := folder(t, r)
 		path := filepath.Join(dir, sim.ReportFile)
 		if err := Rewrite(path, []string{dir}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/report/federated"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -75,7 +75,7 @@ type kind struct {
 }
 
 func (k kind) ofFederation() bool {
-	return k.Algorithm != "" && (k.Family == federation.Family || k.PlanSHA256 != "" && k.Participants != nil)
+	return k.Algorithm != "" && (k.Family == server.Family || k.PlanSHA256 != "" && k.Participants != nil)
 }
 
 // read decodes the result in a directory and returns its text.
@@ -107,7 +107,7 @@ func Rewrite(path string, dirs []string) error {
 		case k.ofFederation() && len(dirs) > 1:
 			return fmt.Errorf("%s holds a federation's run: it is reported by itself", dir)
 		case k.ofFederation():
-			var r federation.ServeResult
+			var r server.Result
 			if err := decode(dir, text, &r); err != nil {
 				return err
 			}

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/federation"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -73,7 +74,7 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := federation.Enrol(cmd.Context(), string(text), f.identity, log)
+	m, err := participant.Enrol(cmd.Context(), string(text), f.identity, log)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	file, err := federation.LoadJoinFile(text, filepath.Dir(args[0]))
+	file, err := plan.LoadJoinFile(text, filepath.Dir(args[0]))
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -124,7 +125,7 @@ func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: read the policy: %w", errUsage, err)
 	}
-	policy, err := federation.LoadPolicy(text)
+	policy, err := plan.LoadPolicy(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.Policy, err)
 	}
@@ -132,7 +133,7 @@ func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	res, err := federation.Join(cmd.Context(), federation.JoinOptions{
+	res, err := participant.Join(cmd.Context(), participant.JoinOptions{
 		File: file, Policy: policy, Seeded: f.seeded, Folder: data.NewFolder(dataFolder(f.data)), Log: log,
 	})
 	if err != nil && !errors.Is(err, fl.ErrRefused) {

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 )
 
 // unsafeSeeded is the flag that both sides need for noise that can be repeated.
@@ -34,7 +35,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file, err := federation.LoadServeFile(text, filepath.Dir(args[0]))
+			file, err := plan.LoadServeFile(text, filepath.Dir(args[0]))
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -42,7 +43,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			res, err := federation.Serve(cmd.Context(), federation.ServeOptions{
+			res, err := server.Serve(cmd.Context(), server.Options{
 				File: file, New: f.fresh, Seeded: f.seeded, Folder: data.NewFolder(dataFolder(f.data)), Log: log,
 				Listening: func(address string) { log.Info("listening", "address", address) },
 			})

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coterie-fl/coterie/federation"
 	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/participant"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/federation/store"
 )
 
@@ -80,7 +82,7 @@ func TestServerOutlivesItsDatabase(t *testing.T) {
 }
 
 // runOn makes a federation of three on a store, while things happen to it.
-func runOn(t *testing.T, address string, steps ...step) federation.ServeResult {
+func runOn(t *testing.T, address string, steps ...step) server.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	dir, log := t.TempDir(), &script{steps: steps}
@@ -91,7 +93,7 @@ func runOn(t *testing.T, address string, steps ...step) federation.ServeResult {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := federation.LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: [north, south, west]\nlinger_seconds: 10\n"), dir)
+	f, err := plan.LoadServeFile([]byte("run: run.yaml\nlisten: 127.0.0.1:0\nparticipants: [north, south, west]\nlinger_seconds: 10\n"), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +102,12 @@ func runOn(t *testing.T, address string, steps ...step) federation.ServeResult {
 	t.Cleanup(func() { cancel(); all.Wait() })
 	listening := make(chan string, 1)
 	type end struct {
-		res federation.ServeResult
+		res server.Result
 		err error
 	}
 	ended := make(chan end, 1)
 	all.Go(func() {
-		res, err := federation.Serve(ctx, federation.ServeOptions{
+		res, err := server.Serve(ctx, server.Options{
 			File: f, Seeded: true, Log: slog.New(slog.NewTextHandler(log, nil)), Listening: func(a string) { listening <- a },
 		})
 		ended <- end{res, err}
@@ -141,18 +143,18 @@ func takePart(ctx context.Context, a *identity.Authority, dir, name, server stri
 	}
 	invite.Server = server
 	quiet := slog.New(slog.DiscardHandler)
-	if _, err := federation.Enrol(ctx, invite.String(), filepath.Join(dir, name, "identity"), quiet); err != nil {
+	if _, err := participant.Enrol(ctx, invite.String(), filepath.Join(dir, name, "identity"), quiet); err != nil {
 		return err
 	}
-	f, err := federation.LoadJoinFile([]byte("{}"), filepath.Join(dir, name))
+	f, err := plan.LoadJoinFile([]byte("{}"), filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
-	policy, err := federation.LoadPolicy([]byte(restartPolicy))
+	policy, err := plan.LoadPolicy([]byte(restartPolicy))
 	if err != nil {
 		return err
 	}
-	_, err = federation.Join(ctx, federation.JoinOptions{File: f, Policy: policy, Seeded: true, Log: quiet})
+	_, err = participant.Join(ctx, participant.JoinOptions{File: f, Policy: policy, Seeded: true, Log: quiet})
 	return err
 }
 

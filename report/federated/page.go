@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/federation"
+	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
@@ -52,7 +52,7 @@ type personRow struct {
 type roundRow struct{ Round, Status, Asked, Released, Declined, Missed, Took, Reason string }
 
 // WritePage writes the report of a federation's run to a file.
-func WritePage(path string, r federation.ServeResult) error {
+func WritePage(path string, r server.Result) error {
 	var page bytes.Buffer
 	if err := layout.Write(&page, pageTemplate, newPage(r)); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -60,7 +60,7 @@ func WritePage(path string, r federation.ServeResult) error {
 	return sim.WriteFile(path, page.Bytes())
 }
 
-func newPage(r federation.ServeResult) page {
+func newPage(r server.Result) page {
 	p := page{Title: r.Name, Labels: labelsOf(r), Facts: factsOf(r), Config: r.Config}
 	p.Single = len(p.Labels) == 1
 	released := 0
@@ -104,15 +104,15 @@ func spelled(n, all int) string {
 // endOf says why a run ended.
 func endOf(stopped string) outcome {
 	switch stopped {
-	case federation.StoppedRounds:
+	case server.StoppedRounds:
 		return outcome{"Ended", "as planned", "all rounds of the plan were made"}
-	case federation.StoppedBudget:
+	case server.StoppedBudget:
 		return outcome{"Ended", "early", "so many have declined the rest that no further round could succeed"}
 	}
 	return outcome{"Ended", stopped, ""}
 }
 
-func newPersonRow(x federation.ServeParticipant) personRow {
+func newPersonRow(x server.ParticipantRecord) personRow {
 	row := personRow{
 		Name: x.Name, Released: prose.Count(x.Released), Declined: prose.Count(x.Declined), Missed: prose.Count(x.Missed),
 		Receipts: prose.Count(x.Receipts), Doubles: prose.Count(x.Equivocations), Noise: "the program",
@@ -154,7 +154,7 @@ func noiseOf(t event.Trust) string {
 }
 
 // labelsOf are one privacy label for all participants on the same terms.
-func labelsOf(r federation.ServeResult) []layout.Label {
+func labelsOf(r server.Result) []layout.Label {
 	var labels []layout.Label
 	var terms []string
 	var names [][]string
@@ -220,7 +220,7 @@ func named(names []string) string {
 	return prose.Joined(names)
 }
 
-func newRoundRow(h federation.ServeRound) roundRow {
+func newRoundRow(h server.RoundRecord) roundRow {
 	row := roundRow{
 		Round: prose.Count(h.Round), Status: h.Status, Asked: prose.Count(h.Asked), Released: prose.Count(h.Released),
 		Declined: prose.Count(h.Declined), Missed: prose.Count(h.Missed), Took: prose.Unknown, Reason: h.Reason,
@@ -231,7 +231,7 @@ func newRoundRow(h federation.ServeRound) roundRow {
 	return row
 }
 
-func factsOf(r federation.ServeResult) []layout.Fact {
+func factsOf(r server.Result) []layout.Fact {
 	return []layout.Fact{
 		{Name: "Run", Value: r.RunID, Code: true},
 		{Name: "Federation", Value: r.Federation, Code: true},

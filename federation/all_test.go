@@ -1,3 +1,0 @@
-package federation
-
-import _ "github.com/coterie-fl/coterie/all" // every data set, method and protection

@@ -1,0 +1,85 @@
+package participant
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/coterie-fl/coterie/federation/transfer"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// takeHome fetches the models of a finished run.
+func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished) error {
+	if err := p.settleEarlier(ctx, s, s.run.Algorithm.Rounds); err != nil {
+		return err
+	}
+	if f.GetModels() == nil {
+		return fmt.Errorf("%w: the server says that no round had enough releases (the run ended for lack of %q), so there is no model; what was released stays spent", transfer.ErrNothing, f.GetStopped())
+	}
+	var err error
+	if p.report.Personal, err = p.personal(ctx, s, f); err != nil {
+		return err
+	}
+	// The models last: then the server knows that this participant needs it no more.
+	most := 8*int64(len(s.began.Hypotheses)) + transfer.Overhead + 256*int64(s.run.Algorithm.Hypotheses)
+	models, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetModels(), most)
+	if err != nil {
+		return err
+	}
+	p.report.Models = models
+	p.report.Rounds, p.report.Stopped = int(f.GetRounds()), f.GetStopped()
+	p.report.ModelSHA256, err = model.TensorsSHA256(models)
+	return err
+}
+
+// personal is the model that the method leaves this participant to use.
+func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished) ([]float64, error) {
+	raw, err := fetch(ctx, p.o.Client, p.o.Log, s.plan.Run, f.GetBroadcast(), s.mostBroadcast())
+	if err != nil {
+		return nil, err
+	}
+	b, err := transfer.DecodeBroadcast(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Hypotheses) != len(s.began.Hypotheses) {
+		return nil, fmt.Errorf("the run ends with %d values; the plan has %d", len(b.Hypotheses), len(s.began.Hypotheses))
+	}
+	me, err := s.recall(math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	own := make([]float64, s.parameters)
+	s.half.Algorithm.Adopt(own, b, me, s.half.Learner)
+	p.report.Centre, p.report.Scale, _ = me.Moments()
+	return own, nil
+}
+
+// takeHome writes the models. The participant's own is for its owner alone.
+func takeHome(out string, r Report) error {
+	if err := os.MkdirAll(out, 0o700); err != nil {
+		return fmt.Errorf("make the folder for the models: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(out, "model.safetensors"), r.Models, 0o644); err != nil {
+		return err
+	}
+	if r.Personal == nil {
+		return nil
+	}
+	var beside []model.Tensor[float64]
+	if r.Scale != nil {
+		beside = []model.Tensor[float64]{
+			{Name: "centre", Shape: []int{len(r.Centre)}, Values: r.Centre}, {Name: "scale", Shape: []int{len(r.Scale)}, Values: r.Scale},
+		}
+	}
+	own, err := transfer.ModelFile("personal", r.Personal, len(r.Personal), beside...)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(out, "personal.safetensors"), own, 0o600)
+}

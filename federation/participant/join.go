@@ -1,0 +1,79 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/identity"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+// JoinOptions are what `coterie join` takes.
+type JoinOptions struct {
+	File   plan.JoinFile
+	Policy plan.Policy
+	Seeded bool // allow noise that everybody can repeat
+	Folder *data.Folder
+	Log    *slog.Logger
+}
+
+// JoinResult is what a participant's part in a run ends with. Its keys are stable.
+type JoinResult struct {
+	Report
+	Spent     ledger.Summary `json:"ledger"`
+	Directory string         `json:"directory"`
+}
+
+// Join takes part in the federation's run, and leaves the models in the file's
+// folder. An error that wraps fl.ErrRefused means that policy or budget ended it.
+func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
+	m, err := identity.OpenMember(o.File.Identity)
+	if err != nil {
+		return res, err
+	}
+	config, err := m.ClientTLS()
+	if err != nil {
+		return res, err
+	}
+	rows, err := readRows(o.File.Data) // faults of the data are found before a server is asked anything
+	if err != nil {
+		return res, err
+	}
+	server := o.File.Server
+	if server == "" {
+		server = m.Server()
+	}
+	book, err := ledger.Open(o.File.Ledger, o.Policy.Budget(), ledger.WithWitness(o.File.Witness))
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, book.Close()) }()
+
+	client, transport := NewClient(server, config, nil)
+	defer transport.CloseIdleConnections()
+	p := New(Options{
+		Client: client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
+		Ledger: book, Policy: o.Policy, Seeded: o.Seeded, Log: o.Log,
+		Half: HalfOf(o.File, rows, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
+		Memory: func(run string) (Memory, error) { return OpenMemory(o.File.Out, run) },
+		Renew:  renewal(m, client, transport, o.Log),
+	})
+	report, failure := p.Run(ctx)
+	res.Report = report
+	if res.Directory, err = filepath.Abs(o.File.Out); err != nil {
+		return res, fmt.Errorf("find the folder for the models: %w", err)
+	}
+	if res.Spent, err = book.Summary(); err != nil {
+		return res, errors.Join(failure, err)
+	}
+	if report.Models == nil {
+		return res, failure
+	}
+	return res, errors.Join(failure, takeHome(o.File.Out, report))
+}

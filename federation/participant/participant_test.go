@@ -1,0 +1,212 @@
+package participant
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// TestRoundsBeginFromEarlierMemory: a round that is made again after a crash starts
+// from where it started before, whatever it had saved meanwhile.
+func TestRoundsBeginFromEarlierMemory(t *testing.T) {
+	dir := t.TempDir()
+	m, err := OpenMemory(dir, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := m.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 5 {
+		for range 2 { // the second time after a crash
+			p := fl.Participant{Kept: fl.Kept{Personal: []float64{-1}}}
+			if err := m.Recall("r", round, &p); err != nil {
+				t.Fatal(err)
+			}
+			if want := float64(round - 1); p.Personal[0] != want || (round > 0 && p.Switch != want) {
+				t.Fatalf("round %d begins from %v and %v, want %v", round+1, p.Personal, p.Switch, want)
+			}
+			p.Personal, p.Switch = []float64{float64(round)}, float64(round)
+			if err := m.Save("r", round, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again, err := OpenMemory(dir, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := again.Seed(); err != nil || s != seed {
+		t.Errorf("the seed changed from %d to %d (%v)", seed, s, err)
+	}
+	kept, err := again.rounds()
+	if err != nil || len(kept) > 3 {
+		t.Errorf("%v are kept (%v); want three at most", kept, err)
+	}
+	path := again.file(4)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range text {
+		bad := append([]byte(nil), text...)
+		bad[i] ^= 1
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Recall("r", 5, new(fl.Participant)); err == nil {
+			t.Fatalf("a flipped bit at %d of %d goes unnoticed", i, len(text))
+		}
+	}
+}
+
+func TestCSVData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.csv")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := plan.Source{Kind: "csv", Path: path, Target: "y", Features: []string{"b", "a"}}
+	write("a,y,b\n1, 2,3\n4,5,6e-1\n")
+	c, err := readRows(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.X, c.Y); got != "[3 1 0.6 4] [2 5]" {
+		t.Errorf("read as %s", got)
+	}
+	if err := new(Half).load(s, c, nil, data.Shape{Features: 3}, config.Run{}, 0); err == nil {
+		t.Error("two features serve for a model of three")
+	}
+	for text, want := range map[string]string{
+		"":                   "no line of column names",
+		"a,b\n1,2\n":         `no column "y"`,
+		"a,b,y\n":            "no rows",
+		"a,b,y\n1,2\n":       "wrong number of fields",
+		"a,b,y\n1,2,\n":      "line 2, column y",
+		"a,b,y\n1,NaN,3\n":   "line 2, column b",
+		"a,b,y\n1,2,3\n,2,3": "line 3, column a",
+		"a,b,y\n1,2,1e999\n": "not a finite number",
+	} {
+		write(text)
+		if _, err := readRows(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// TestServerCannotChangeTheTerms: a broadcast that does not follow from the plan is
+// refused before anything is trained on it.
+func TestServerCannotChangeTheTerms(t *testing.T) {
+	asked, run, err := plan.Parse(mustEncode(t, federationtest.Plan(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Of(run, asked.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := fl.New(run, m, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{plan: asked, run: run, half: &Half{Algorithm: a}, began: a.Start()}
+	good, err := a.Broadcast(a.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.expects(good, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*fl.Broadcast){
+		"another radius":   func(b *fl.Broadcast) { b.Radius /= 2 },
+		"another spread":   func(b *fl.Broadcast) { b.Spread *= 2 },
+		"another round":    func(b *fl.Broadcast) { b.Round = 1 },
+		"one value less":   func(b *fl.Broadcast) { b.Hypotheses = b.Hypotheses[1:] },
+		"one more":         func(b *fl.Broadcast) { b.Hypotheses = append(b.Hypotheses, 0) },
+		"off the lattice":  func(b *fl.Broadcast) { b.Hypotheses[0] += 1e-13 },
+		"beyond the range": func(b *fl.Broadcast) { b.Hypotheses[0] = 1e300 },
+	} {
+		bad := good
+		bad.Hypotheses = append([]float64(nil), good.Hypotheses...)
+		change(&bad)
+		if err := s.expects(bad, 0); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func mustEncode(t *testing.T, p plan.Plan) []byte {
+	t.Helper()
+	text, _, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// knownRounds is a ledger that knows some rounds.
+type knownRounds struct {
+	Ledger
+	rounds []int
+}
+
+func (k knownRounds) Entry(s ledger.Slot) (ledger.Entry, bool) {
+	return ledger.Entry{}, slices.Contains(k.rounds, s.Round)
+}
+
+// TestMissedRoundsArePricedOnce: a silo that missed a round and starts again is not
+// asked to pay once more for the rounds that it made after it.
+func TestMissedRoundsArePricedOnce(t *testing.T) {
+	s := &session{run: config.Run{Algorithm: config.Algorithm{Rounds: 6}}}
+	for want, rounds := range map[int][]int{0: nil, 2: {0, 1}, 5: {0, 1, 3, 4}, 6: {5}} {
+		p := &Participant{o: Options{Ledger: knownRounds{rounds: rounds}}}
+		if got := p.nextRound(s); got != want {
+			t.Errorf("after rounds %v the next one is %d, want %d", rounds, got, want)
+		}
+	}
+}
+
+// TestOnlyAnEmptyBudgetIsWaitedWith: a participant waits for the models if its own budget
+// has ended and it has released. From a server that breaks its plan it takes nothing.
+func TestOnlyAnEmptyBudgetIsWaitedWith(t *testing.T) {
+	run := federationtest.Plan(t)
+	_, resolved, err := plan.Parse(mustEncode(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := fmt.Errorf("%w: %w", errSpent, ledger.ErrRefused)
+	for _, c := range []struct {
+		released bool
+		err      error
+		want     bool
+	}{
+		{true, empty, true}, {false, empty, false},
+		{true, fmt.Errorf("%w: round 3 begins off the plan's lattice", fl.ErrRefused), false},
+		{true, errors.New("the server asks for round 9"), false},
+	} {
+		known := knownRounds{}
+		if c.released {
+			known.rounds = []int{1}
+		}
+		p := New(Options{Ledger: known, Log: federationtest.Quiet()})
+		s := &session{plan: run, run: resolved}
+		if got := p.retire(s, c.err); got != c.want || (s.over != nil) != c.want {
+			t.Errorf("released %v, %v: it waits: %v, want %v", c.released, c.err, got, c.want)
+		}
+	}
+}

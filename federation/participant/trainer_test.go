@@ -1,0 +1,57 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/federationtest"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/trainer"
+)
+
+// TestTrainerExample: the example's files are what join reads, and its program starts
+// where they say.
+func TestTrainerExample(t *testing.T) {
+	const dir = "../../examples/trainer"
+	text, err := os.ReadFile(dir + "/join.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := plan.LoadJoinFile(text, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := os.ReadFile(f.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.LoadPolicy(policy); err != nil {
+		t.Error(err)
+	}
+	if f.Data.Kind != "trainer" || !f.Trainer.IsSet() || f.Trainer.Mode != "" {
+		t.Errorf("read %+v", f)
+	}
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // the example's folder stays as it is
+	f.Trainer.Environment = []string{"PYTHONDONTWRITEBYTECODE"}
+	run, err := plan.Resolve([]byte(federationtest.Run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := HalfOf(f, nil, nil)(context.Background(), plan.Plan{Participants: 3, Shape: data.Shape{Features: 2}}, run, run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	if half.Data.Len() != 200 || half.Parameters != 2 || half.Failure == nil {
+		t.Errorf("the half has %d examples and %d parameters", half.Data.Len(), half.Parameters)
+	}
+	clipless := strings.Replace(string(text), "trainer:\n", "trainer:\n  mode: "+string(trainer.ModeUpdate)+"\n", 1)
+	if _, err := plan.LoadJoinFile([]byte(clipless), dir); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "clip") {
+		t.Errorf("mode update without a clip is taken, or refused for another reason: %v", err)
+	}
+}

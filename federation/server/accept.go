@@ -1,0 +1,380 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/transfer"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+)
+
+func (h *Handlers) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.OfferReply, error) {
+	name, err := caller(ctx)
+	if err != nil {
+		return nil, h.refused(ctx, err)
+	}
+	s, err := h.c.offer(ctx, name, offered{
+		Slot: slotOf(q.GetSlot()), Size: q.GetContent().GetSize(), SHA256: q.GetContent().GetSha256(), Statement: q.GetStatement(),
+	})
+	if err != nil {
+		return nil, h.refused(ctx, err)
+	}
+	return &wire.OfferReply{Offset: s.Offset, Accepted: s.Receipt != nil, Receipt: s.Receipt}, nil
+}
+
+func slotOf(s *wire.Slot) slotKey {
+	return slotKey{Run: s.GetRun(), Plan: s.GetPlanSha256(), Round: s.GetRound()}
+}
+
+// offer is a release that was announced and may be uploaded.
+type offer struct {
+	update store.Update
+	draft  ledger.Receipt
+}
+
+// slotKey names a release as its sender does.
+type slotKey struct {
+	Run   string
+	Plan  []byte
+	Round int64
+}
+
+// offered is what a participant announces.
+type offered struct {
+	Slot      slotKey
+	Size      int64
+	SHA256    []byte
+	Statement []byte // the receipt to sign
+}
+
+// standing is how far an offered release has come.
+type standing struct {
+	Offset  int64
+	Receipt []byte // not nil: it was accepted
+}
+
+// offer checks everything about a release that can be checked before its bytes.
+func (c *Coordinator) offer(ctx context.Context, name string, o offered) (standing, error) {
+	i, err := c.place(name)
+	if err != nil {
+		return standing{}, err
+	}
+	if err := c.checkPlan(o.Slot.Run, o.Slot.Plan); err != nil {
+		return standing{}, err
+	}
+	if want := 8 * int64(c.algorithm.ReleaseLength()); o.Size != want || len(o.SHA256) != 32 {
+		return standing{}, transfer.Refuse(transfer.ReasonMalformed, "a release of %d bytes with a hash of %d; this run's have %d and 32", o.Size, len(o.SHA256), want)
+	}
+	fresh := offer{update: store.Update{
+		Run: c.plan.Run, Round: int(o.Slot.Round), Participant: i, SHA256: [32]byte(o.SHA256), Size: o.Size, At: time.Now(),
+	}}
+	if fresh.draft, err = c.checkStatement(name, o); err != nil {
+		return standing{}, err
+	}
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if err := c.isOpen(o.Slot.Round); err != nil {
+		// The round may be over because this very release was accepted: then the
+		// acknowledgement was lost, and the receipt is repeated.
+		return c.acknowledged(ctx, name, fresh.update, err)
+	}
+	up, err := c.direct.Upload(ctx, fresh.update)
+	if err != nil {
+		return standing{}, fromStore(err)
+	}
+	defer up.Close()
+	if up.Offset() == o.Size && !c.round.waitsFor(i) {
+		return c.acknowledged(ctx, name, fresh.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", o.Slot.Round+1))
+	}
+	c.round.mu.Lock()
+	c.round.offers[i] = fresh
+	c.round.mu.Unlock()
+	return standing{Offset: up.Offset()}, nil
+}
+
+// isOpen refuses what belongs to another round than the open one.
+func (c *Coordinator) isOpen(round int64) error {
+	switch r := c.round; {
+	case r != nil && int64(r.number) == round:
+		return nil
+	case r != nil && round > int64(r.number), round < 0, round >= int64(c.run.Algorithm.Rounds):
+		return transfer.Refuse(transfer.ReasonMalformed, "round %d was not asked for", round+1)
+	}
+	return transfer.Refuse(transfer.ReasonLate, "round %d is over", round+1)
+}
+
+// checkStatement reads the receipt that the participant wants signed, and holds it
+// against what the server knows.
+func (c *Coordinator) checkStatement(name string, o offered) (ledger.Receipt, error) {
+	r, err := ledger.ParseReceipt(o.Statement)
+	if err != nil {
+		return r, transfer.Refuse(transfer.ReasonMalformed, "the statement: %w", err)
+	}
+	slot := ledger.Slot{Federation: c.plan.Federation, Run: c.plan.Run, Round: int(o.Slot.Round)}
+	for _, check := range []struct {
+		ok   bool
+		what string
+	}{
+		{r.Participant == name, "another participant"},
+		{r.Slot == slot, "another slot"},
+		{r.Plan == ledger.Hash(c.sum), "another plan"},
+		{r.Content == ledger.Hash(o.SHA256) && r.Size == o.Size, "other bytes"},
+	} {
+		if !check.ok {
+			return r, transfer.Refuse(transfer.ReasonMalformed, "the statement is about %s", check.what)
+		}
+	}
+	return r, nil
+}
+
+// acknowledged repeats the receipt of an accepted release, or gives the refusal.
+func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Update, otherwise error) (standing, error) {
+	answers, err := c.direct.Answers(ctx, u.Run, u.Round)
+	if err != nil {
+		return standing{}, otherwise
+	}
+	for _, a := range answers {
+		if a.Participant != u.Participant || a.Kind != store.Released {
+			continue
+		}
+		if a.SHA256 != u.SHA256 {
+			up, err := c.direct.Upload(ctx, u) // refuses it as well, and records it
+			if err == nil {
+				up.Close()
+				err = store.ErrEquivocation
+			}
+			return standing{}, fromStore(err)
+		}
+		r, err := c.direct.Receipt(ctx, u.Run, u.Round, name)
+		if err != nil {
+			return standing{}, err
+		}
+		return standing{Offset: u.Size, Receipt: r.Signed}, nil
+	}
+	return standing{}, otherwise
+}
+
+func (h *Handlers) Upload(ctx context.Context, in *connect.ClientStream[wire.UploadPart]) (*wire.UploadReply, error) {
+	name, err := caller(ctx)
+	if err != nil {
+		return nil, h.refused(ctx, err)
+	}
+	end, err := h.shares.upload(name)
+	if err != nil {
+		return nil, h.refused(ctx, err)
+	}
+	defer end()
+	receipt, err := h.receive(ctx, name, in)
+	if err != nil {
+		return nil, h.refused(ctx, err)
+	}
+	return &wire.UploadReply{Receipt: receipt}, nil
+}
+
+// PartTime is how long a part of a release may take to come in. Who sends slower has
+// to go on later, and lets others come first.
+const PartTime = 30 * time.Second
+
+// longestTransfer is more than every transfer's own limit.
+const longestTransfer = 24 * time.Hour
+
+func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientStream[wire.UploadPart]) ([]byte, error) {
+	if err := h.begin(ctx, in); err != nil {
+		return nil, err
+	}
+	defer h.uploads.give()
+	r, err := h.c.receive(ctx, name, slotOf(in.Msg().GetSlot()))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	hurry(ctx, r.time())
+	for more := true; more; more = in.Receive() {
+		p := in.Msg().GetPart()
+		if err := transfer.CheckPart(p); err != nil {
+			return nil, err
+		}
+		err := r.Write(p.GetOffset(), p.GetData())
+		recycle(p)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, broken(err)
+	}
+	// What has arrived is recorded, even if the caller is gone by now.
+	return r.Accept(context.WithoutCancel(ctx))
+}
+
+// begin waits for the first part, and only then for a token: whoever sends nothing
+// must not keep others waiting.
+func (h *Handlers) begin(ctx context.Context, in *connect.ClientStream[wire.UploadPart]) error {
+	if err := h.firsts.take(ctx); err != nil {
+		return broken(err)
+	}
+	defer h.firsts.give()
+	hurry(ctx, PartTime)
+	if !in.Receive() {
+		return broken(in.Err())
+	}
+	hurry(ctx, longestTransfer)
+	if err := h.uploads.take(ctx); err != nil {
+		return broken(err)
+	}
+	return nil
+}
+
+// broken is a stream that ended early.
+func broken(err error) error {
+	if err == nil {
+		return transfer.Refuse(transfer.ReasonMalformed, "an upload without a part")
+	}
+	return transfer.Refuse(transfer.ReasonBusy, "the upload broke off: %w", err)
+}
+
+// receiving is one release on its way in. It belongs to one goroutine.
+type receiving struct {
+	c      *Coordinator
+	round  *openRound
+	index  int
+	name   string
+	offer  offer
+	upload store.Upload
+}
+
+// receive opens the upload of an offered release.
+func (c *Coordinator) receive(ctx context.Context, name string, s slotKey) (*receiving, error) {
+	i, err := c.place(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkPlan(s.Run, s.Plan); err != nil {
+		return nil, err
+	}
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if err := c.isOpen(s.Round); err != nil {
+		return nil, err
+	}
+	c.round.mu.Lock()
+	o, ok := c.round.offers[i]
+	c.round.mu.Unlock()
+	if !ok {
+		return nil, transfer.Refuse(transfer.ReasonNotOffered, "the release of round %d was not offered", s.Round+1)
+	}
+	up, err := c.direct.Upload(ctx, o.update)
+	if err != nil {
+		return nil, fromStore(err)
+	}
+	return &receiving{c: c, round: c.round, index: i, name: name, offer: o, upload: up}, nil
+}
+
+// time is how long the rest may take to come in: the time of a part for every part
+// that is left, and for the end.
+func (r *receiving) time() time.Duration {
+	left := r.offer.update.Size - r.upload.Offset()
+	return PartTime * time.Duration(1+(left+transfer.PartBytes-1)/transfer.PartBytes)
+}
+
+// Write takes the part at an offset.
+func (r *receiving) Write(offset int64, part []byte) error {
+	at := r.upload.Offset()
+	switch {
+	case offset != at:
+		return transfer.Refuse(transfer.ReasonMalformed, "a part at offset %d where %d was due", offset, at)
+	case len(part)%8 != 0 || at+int64(len(part)) > r.offer.update.Size:
+		return transfer.Refuse(transfer.ReasonMalformed, "a part of %d bytes at offset %d of %d", len(part), at, r.offer.update.Size)
+	}
+	if err := checkBounds(part, at, r.c.bounds); err != nil {
+		return err
+	}
+	r.c.metrics.received(len(part))
+	_, err := r.upload.Write(part)
+	return fromStore(err)
+}
+
+// checkBounds refuses encoded values that a release may not have: no finite numbers,
+// and numbers with which the server could not go on. The first of them stands at byte
+// offset of its release. Bounds are in ascending order.
+func checkBounds(raw []byte, offset int64, bounds []fl.Bound) error {
+	first := int(offset / 8)
+	for _, b := range bounds {
+		least, most := math.Float64bits(b.Least), math.Float64bits(b.Most)
+		for i := max(b.From, first); i < min(b.To, first+len(raw)/8); i++ {
+			bits := binary.LittleEndian.Uint64(raw[8*(i-first):])
+			// Without their sign, floats are in the order of their bits; what is not
+			// finite comes last.
+			if size := bits &^ (1 << 63); size > most || size < least && size != 0 {
+				return transfer.Refuse(transfer.ReasonMalformed, "value %d is %v; this run's releases have magnitudes from %v to %v there, or 0",
+					i, math.Float64frombits(bits), b.Least, b.Most)
+			}
+		}
+	}
+	return nil
+}
+
+// Accept signs for a release that is complete and makes it part of its round.
+func (r *receiving) Accept(ctx context.Context) (receipt []byte, err error) {
+	c := r.c
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if c.round != r.round {
+		return nil, transfer.Refuse(transfer.ReasonLate, "round %d ended while the release was on its way", r.round.number+1)
+	}
+	signed, err := ledger.Sign(r.offer.draft, c.signer)
+	if err != nil {
+		return nil, transfer.Refuse(transfer.ReasonMalformed, "the statement cannot be signed: %w", err)
+	}
+	text, err := json.Marshal(signed)
+	if err != nil {
+		return nil, fmt.Errorf("write a receipt: %w", err)
+	}
+	repeated, err := r.upload.Commit(ctx, &store.Receipt{
+		Run: c.plan.Run, Round: r.round.number, Participant: r.name,
+		Counter: uint64(signed.Receipt.Counter), Head: signed.Receipt.Head, Signed: text,
+	})
+	if err != nil {
+		return nil, fromStore(err)
+	}
+	if repeated {
+		r.round.settle(r.index, store.Released) // the word that it was recorded may have been lost
+		c.progress.ring()
+		standing, err := c.acknowledged(ctx, r.name, r.offer.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", r.round.number+1))
+		return standing.Receipt, err
+	}
+	r.round.settle(r.index, store.Released)
+	c.metrics.answered("released")
+	c.progress.ring()
+	return text, nil
+}
+
+// Close lets go of the upload; it can be continued later.
+func (r *receiving) Close() error { return r.upload.Close() }
+
+// fromStore says what the store's errors mean to the caller.
+func fromStore(err error) error {
+	for _, known := range []struct {
+		is     error
+		reason transfer.Reason
+	}{
+		{store.ErrRoundClosed, transfer.ReasonLate}, {store.ErrNotAssigned, transfer.ReasonNotAsked}, {store.ErrAnswered, transfer.ReasonAnswered},
+		{store.ErrEquivocation, transfer.ReasonEquivocation}, {store.ErrMismatch, transfer.ReasonMalformed}, {store.ErrBusy, transfer.ReasonBusy},
+		{store.ErrReceiptOrder, transfer.ReasonMalformed},
+	} {
+		if errors.Is(err, known.is) {
+			return transfer.Refuse(known.reason, "%w", err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// absence is how long a participant may be silent and still count as present.
+const absence = time.Minute
+
+// presence is who has been heard of. It decides when a round is worth opening, and
+// nothing else.
+type presence struct {
+	mu    sync.Mutex
+	last  []time.Time
+	polls []int
+	out   []bool // declined the rest of the run
+	home  []bool // has fetched the models
+	due   []bool // has released, and so is to have them
+}
+
+func newPresence(n int) presence {
+	return presence{last: make([]time.Time, n), polls: make([]int, n), out: make([]bool, n), home: make([]bool, n), due: make([]bool, n)}
+}
+
+// joined forgets that a participant had declined: it may have another policy now.
+func (p *presence) joined(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out[i] = false
+}
+
+func (p *presence) heard(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last[i] = time.Now()
+}
+
+func (p *presence) waits(i, change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.polls[i] += change
+	p.last[i] = time.Now()
+}
+
+func (p *presence) leaves(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out[i] = true
+}
+
+func (p *presence) hasLeft(i int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out[i]
+}
+
+// served notes that a participant has what it came for.
+func (p *presence) served(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.home[i] = true
+}
+
+// paid notes that a participant has released.
+func (p *presence) paid(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due[i] = true
+}
+
+// allServed says whether nobody is left to wait for.
+func (p *presence) allServed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.home {
+		if !p.home[i] && (!p.out[i] || p.due[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// count is how many are present, and how many have left for good.
+func (p *presence) count() (present, left int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for i := range p.last {
+		switch {
+		case p.out[i]:
+			left++
+		case p.polls[i] > 0 || (!p.last[i].IsZero() && now.Sub(p.last[i]) < absence):
+			present++
+		}
+	}
+	return present, left
+}
+
+// bell wakes everybody who waits for a change.
+type bell struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// next is closed at the next ring.
+func (b *bell) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ch
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+	}
+	b.ch = make(chan struct{})
+}

@@ -1,0 +1,320 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/federation/transfer"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+// content is bytes and their name.
+type content struct {
+	bytes []byte
+	sum   [32]byte
+}
+
+func newContent(b []byte) content { return content{bytes: b, sum: sha256.Sum256(b)} }
+
+// openRound is the round that is collecting answers.
+type openRound struct {
+	number    int
+	clients   []int
+	broadcast content
+	deadline  time.Time
+
+	mu      sync.Mutex
+	answers map[int]store.AnswerKind
+	offers  map[int]offer
+}
+
+func newRound(number int, clients []int, b content, deadline time.Time) *openRound {
+	r := &openRound{
+		number: number, clients: clients, broadcast: b, deadline: deadline,
+		answers: make(map[int]store.AnswerKind, len(clients)), offers: map[int]offer{},
+	}
+	for _, c := range clients {
+		r.answers[c] = store.Waiting
+	}
+	return r
+}
+
+func (r *openRound) waitsFor(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers[i] == store.Waiting
+}
+
+func (r *openRound) settle(i int, kind store.AnswerKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[i] = kind
+	delete(r.offers, i)
+}
+
+// tally counts what has come in.
+func (r *openRound) tally() (waiting, released, declined int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.answers {
+		switch a {
+		case store.Waiting:
+			waiting++
+		case store.Released:
+			released++
+		default:
+			declined++
+		}
+	}
+	return waiting, released, declined
+}
+
+// Run makes the rounds until the run ends. When ctx ends it returns ErrInterrupted;
+// nothing is lost.
+func (c *Coordinator) Run(ctx context.Context) (Finished, error) {
+	for {
+		if stopped := c.ended(); stopped != "" {
+			return c.finish(ctx, stopped)
+		}
+		if c.round == nil { // only this goroutine changes it
+			if err := c.waitForEnough(ctx); err != nil {
+				return Finished{}, err
+			}
+			if c.ended() != "" {
+				continue
+			}
+			if err := c.open(ctx); err != nil {
+				return Finished{}, fmt.Errorf("open round %d: %w", c.state.Round+1, err)
+			}
+		}
+		if err := c.collect(ctx); err != nil {
+			return Finished{}, err
+		}
+		if err := c.close(ctx); err != nil {
+			return Finished{}, fmt.Errorf("close round %d: %w", c.state.Round+1, err)
+		}
+	}
+}
+
+// ended says why the run is over, if it is.
+func (c *Coordinator) ended() string {
+	if c.over != "" || c.round != nil {
+		return c.over
+	}
+	if c.state.Round >= c.run.Algorithm.Rounds {
+		return StoppedRounds
+	}
+	if _, left := c.presence.count(); len(c.names)-left < max(1, c.plan.Minimum) {
+		return StoppedBudget
+	}
+	return ""
+}
+
+// waitForEnough waits until a round can succeed: rounds that nobody answers would
+// use up the run.
+func (c *Coordinator) waitForEnough(ctx context.Context) error {
+	need := c.plan.Minimum
+	if c.state.Round == 0 {
+		need = max(need, c.start)
+	}
+	told := false
+	for {
+		rung := c.progress.next()
+		present, left := c.presence.count()
+		if present >= min(need, len(c.names)-left) {
+			return nil
+		}
+		if !told {
+			c.log.Info("waiting for participants", "present", present, "needed", need)
+			told = true
+		}
+		if err := transfer.Wait(ctx, rung, absence); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Coordinator) deadline() time.Time {
+	return time.Now().Add(time.Duration(c.plan.DeadlineSeconds * float64(time.Second)))
+}
+
+// beginning is what the round begins with. The state before is kept: a round that is
+// abandoned leaves no trace in it.
+func (c *Coordinator) beginning() (fl.Broadcast, error) {
+	c.before = cloneState(c.state)
+	return c.algorithm.Broadcast(c.state)
+}
+
+// open draws the participants of the next round and records them before anyone is
+// asked.
+func (c *Coordinator) open(ctx context.Context) error {
+	b, err := c.beginning()
+	if err != nil {
+		return err
+	}
+	clients := append([]int(nil), c.sampler.Sample(c.state.Round)...)
+	sampler, err := transfer.EncodeGob(c.sampler.State)
+	if err != nil {
+		return err
+	}
+	err = c.store.OpenRound(ctx, store.Round{
+		Run: c.plan.Run, Number: c.state.Round, Clients: clients, Sampler: sampler,
+		Deadline: c.deadline(), Opened: time.Now(), Status: store.RoundOpen,
+	})
+	if err != nil {
+		return err
+	}
+	// The store may have taken its time: that is not the participants'.
+	c.ask(newRound(c.state.Round, clients, newContent(transfer.EncodeBroadcast(b)), c.deadline()))
+	return nil
+}
+
+func (c *Coordinator) ask(r *openRound) {
+	c.gate.Lock()
+	c.round = r
+	c.gate.Unlock()
+	c.metrics.opened(r)
+	_, c.span = c.tracer.Start(context.Background(), "round", trace.WithAttributes(
+		attribute.Int("coterie.round", r.number+1), attribute.Int("coterie.asked", len(r.clients))))
+	c.log.Info("round opened", "round", r.number+1, "asked", len(r.clients))
+	c.news.ring()
+}
+
+// collect waits until everybody has answered, or enough have, or time is up.
+func (c *Coordinator) collect(ctx context.Context) error {
+	r := c.round
+	for {
+		rung := c.progress.next()
+		for _, i := range r.clients {
+			if c.presence.hasLeft(i) && r.waitsFor(i) {
+				err := c.recordDecline(ctx, c.store, r, i, leftRun)
+				if err != nil && transfer.ReasonOf(err) != transfer.ReasonAnswered {
+					return err
+				}
+			}
+		}
+		waiting, released, _ := r.tally()
+		left := time.Until(r.deadline)
+		if waiting == 0 || released >= c.plan.Quorum || left <= 0 {
+			return nil
+		}
+		if err := transfer.Wait(ctx, rung, left); err != nil {
+			return err
+		}
+	}
+}
+
+// close aggregates what was released, or gives the round up. The new state and the
+// end of the round are recorded together. A state that cannot begin another round is
+// never recorded: a server started again would fail with it for ever.
+func (c *Coordinator) close(ctx context.Context) error {
+	c.gate.Lock() // from here on answers are late
+	r := c.round
+	c.round = nil
+	c.gate.Unlock()
+	defer c.span.End()
+
+	answers, err := c.store.Answers(ctx, c.plan.Run, r.number)
+	if err != nil {
+		return err
+	}
+	released := 0
+	for _, a := range answers {
+		if a.Kind == store.Released {
+			released++
+		}
+	}
+	if released < c.plan.Minimum {
+		reason := fmt.Sprintf("%d of %d participants released; the minimum is %d", released, len(r.clients), c.plan.Minimum)
+		c.log.Warn("round abandoned", "round", r.number+1, "reason", reason)
+		return c.abandon(ctx, r, reason)
+	}
+	if err := c.aggregate(ctx, r, answers, released); err != nil {
+		return err
+	}
+	if err := c.checkOpens(c.state); err != nil {
+		c.log.Error("round abandoned: with its releases no further round could begin; they are not used", "round", r.number+1, "released", released, "error", err)
+		return c.abandon(ctx, r, fmt.Sprintf("its releases were not used: the next round could not begin with them: %v", err))
+	}
+	state, err := transfer.EncodeGob(c.state)
+	if err != nil {
+		return err
+	}
+	if err := c.store.CloseRound(ctx, c.plan.Run, r.number, state, time.Now()); err != nil {
+		return err
+	}
+	c.metrics.closed(false)
+	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
+	return nil
+}
+
+// aggregate reads the releases back in client order and moves the state on.
+func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []store.Answer, released int) error {
+	n := c.algorithm.ReleaseLength()
+	room, err := newVectors(released*n, c.scratch)
+	if err != nil {
+		return err
+	}
+	defer room.free()
+	clients := make([]int, 0, released)
+	for _, a := range answers {
+		if a.Kind != store.Released {
+			continue
+		}
+		i := len(clients)
+		if err := c.readUpdate(ctx, r.number, a, room.bytes[8*n*i:8*n*(i+1)]); err != nil {
+			return fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
+		}
+		clients = append(clients, a.Participant)
+	}
+	room.settle()
+	out := c.algorithm.Aggregate(c.state, fl.Releases{Clients: clients, Vectors: room.values, Declined: len(r.clients) - released})
+	if out.Err != nil {
+		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
+	}
+	return nil
+}
+
+// readUpdate reads an accepted release back and checks that it is what was accepted.
+func (c *Coordinator) readUpdate(ctx context.Context, round int, a store.Answer, raw []byte) error {
+	err := c.store.again(ctx, "read a release back", func(bool) error {
+		blob, err := c.store.OpenUpdate(ctx, c.plan.Run, round, a.Participant)
+		if err != nil {
+			return err
+		}
+		defer blob.Close()
+		if blob.Size() != int64(len(raw)) {
+			return fmt.Errorf("%w: it has %d bytes on disk, wanted %d", store.ErrDamaged, blob.Size(), len(raw))
+		}
+		if _, err := blob.ReadAt(raw, 0); err != nil {
+			return fmt.Errorf("read it back: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if sha256.Sum256(raw) != a.SHA256 {
+		return errors.New("is not on disk what it was when it came: the disk has failed")
+	}
+	return nil
+}
+
+// abandon gives a round up: nothing of it is left in the models.
+func (c *Coordinator) abandon(ctx context.Context, r *openRound, reason string) error {
+	if err := c.store.AbandonRound(ctx, c.plan.Run, r.number, reason, time.Now()); err != nil {
+		return err
+	}
+	c.state = c.before // opening the round may have rounded the models
+	c.state.Round++
+	c.metrics.closed(true)
+	return nil
+}

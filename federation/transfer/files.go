@@ -1,0 +1,39 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+
+	"github.com/coterie-fl/coterie/model"
+)
+
+// ModelFile is the file of the models that a run returns: the same bytes as a
+// simulation's. Beside them it may hold what is needed to use them.
+func ModelFile(prefix string, hypotheses []float64, parameters int, beside ...model.Tensor[float64]) ([]byte, error) {
+	var tensors []model.Tensor[float64]
+	for j := 0; (j+1)*parameters <= len(hypotheses); j++ {
+		v := hypotheses[j*parameters : (j+1)*parameters]
+		tensors = append(tensors, model.Tensor[float64]{Name: fmt.Sprintf("%s.%d", prefix, j), Shape: []int{len(v)}, Values: v})
+	}
+	var out bytes.Buffer
+	if err := model.WriteTensors(&out, append(tensors, beside...)); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func EncodeGob(v any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b.Bytes(), nil
+}
+
+func DecodeGob(raw []byte, into any) error {
+	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(into); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+	return nil
+}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package federation
-
-// mapFile has no counterpart here: memory is taken.
-func mapFile(string, int) ([]byte, func(), error) { return nil, nil, nil }
