@@ -1,6 +1,7 @@
 package fl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -124,6 +125,21 @@ func (a *Algorithm) Respond(w *Worker, b Broadcast, p *Participant, out []float6
 		return false, fmt.Errorf("round %d, participant %d %s: %w", b.Round+1, p.ID, p.Name, err)
 	}
 	return released, nil
+}
+
+// Pay reserves a release if there is a purse. What it returns is drawn from; it is
+// nil if the release may not be made.
+func (p *Participant) Pay(round int, r event.Release) (*mech.Paid, error) {
+	if p.Purse != nil {
+		err := p.Purse.Reserve(round, r)
+		if errors.Is(err, ErrRefused) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mech.NewPaid(r)
 }
 
 // ready gives a worker its memory.

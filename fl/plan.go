@@ -1,7 +1,6 @@
 package fl
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -250,19 +249,4 @@ type Purse interface {
 	// clipped and before any noise is drawn. An error that wraps ErrRefused means
 	// that the participant declines; any other one ends the round for it.
 	Reserve(round int, r event.Release) error
-}
-
-// Pay reserves a release if there is a purse. What it returns is drawn from; it is
-// nil if the release may not be made.
-func (p *Participant) Pay(round int, r event.Release) (*mech.Paid, error) {
-	if p.Purse != nil {
-		err := p.Purse.Reserve(round, r)
-		if errors.Is(err, ErrRefused) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return mech.NewPaid(r)
 }

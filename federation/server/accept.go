@@ -18,6 +18,7 @@ import (
 	"github.com/coterie-fl/coterie/ledger"
 )
 
+// Offer takes the announcement of a release, and says how much of it is here already.
 func (h *Handlers) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.OfferReply, error) {
 	name, err := caller(ctx)
 	if err != nil {
@@ -164,6 +165,7 @@ func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Upd
 	return standing{}, otherwise
 }
 
+// Upload takes the parts of a release that was offered, and returns the receipt.
 func (h *Handlers) Upload(ctx context.Context, in *connect.ClientStream[wire.UploadPart]) (*wire.UploadReply, error) {
 	name, err := caller(ctx)
 	if err != nil {
@@ -188,6 +190,7 @@ const PartTime = 30 * time.Second
 // longestTransfer is more than every transfer's own limit.
 const longestTransfer = 24 * time.Hour
 
+// receive takes parts as they come; what is damaged or out of range ends the upload.
 func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientStream[wire.UploadPart]) ([]byte, error) {
 	if err := h.begin(ctx, in); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 )
 
+// Decline takes the word that no release will come.
 func (h *Handlers) Decline(ctx context.Context, q *wire.DeclineRequest) (*wire.DeclineReply, error) {
 	name, err := caller(ctx)
 	if err != nil {

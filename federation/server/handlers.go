@@ -15,7 +15,8 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 )
 
-// Handlers are the calls of the service: check, call the coordinator, convert.
+// Handlers are the calls of the service: check, call the coordinator, convert. A Server
+// puts the network around them; a network that is simulated calls them itself.
 type Handlers struct {
 	c         *Coordinator
 	authority *identity.Authority
@@ -28,6 +29,7 @@ type Handlers struct {
 // it takes at once. They cost memory, and those who send none cost their time.
 const firstsPerUpload = 8
 
+// NewHandlers take so many releases in at once.
 func NewHandlers(c *Coordinator, a *identity.Authority, uploads int) *Handlers {
 	return &Handlers{
 		c: c, authority: a, uploads: make(tokens, uploads), firsts: make(tokens, firstsPerUpload*uploads), shares: newShares(),
@@ -73,6 +75,7 @@ func (h *Handlers) refused(ctx context.Context, err error) error {
 	return transfer.ToWire(err)
 }
 
+// Enrol gives the invited a certificate.
 func (h *Handlers) Enrol(_ context.Context, q *wire.EnrolRequest) (*wire.EnrolReply, error) {
 	grant, err := h.authority.Redeem(q.GetToken(), q.GetSigningRequest())
 	if err != nil {
@@ -83,6 +86,7 @@ func (h *Handlers) Enrol(_ context.Context, q *wire.EnrolRequest) (*wire.EnrolRe
 	return &wire.EnrolReply{Certificates: grant.Chain}, nil
 }
 
+// Renew gives a participant another certificate before its own ends.
 func (h *Handlers) Renew(ctx context.Context, q *wire.RenewRequest) (*wire.RenewReply, error) {
 	name, err := caller(ctx)
 	if err != nil {
@@ -113,6 +117,7 @@ func enrolment(err error) error {
 	return transfer.ToWire(err)
 }
 
+// Join shows a participant the plan.
 func (h *Handlers) Join(ctx context.Context, _ *wire.JoinRequest) (*wire.JoinReply, error) {
 	name, err := caller(ctx)
 	if err != nil {
@@ -167,6 +172,7 @@ func (c *Coordinator) checkPlan(run string, sum []byte) error {
 // longestWait bounds how long a server holds a request for work.
 const longestWait = time.Minute
 
+// Next gives a participant work, once there is some.
 func (h *Handlers) Next(ctx context.Context, q *wire.NextRequest) (*wire.NextReply, error) {
 	name, err := caller(ctx)
 	if err != nil {
@@ -255,6 +261,7 @@ func (c *Coordinator) look(i int) (*work, *Finished) {
 	return &work{Round: r.number, Broadcast: r.broadcast, Left: time.Until(r.deadline), Cohort: len(r.clients)}, nil
 }
 
+// Broadcast sends what a round begins with, or the models, in parts.
 func (h *Handlers) Broadcast(ctx context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) error {
 	name, err := caller(ctx)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ErrInterrupted means that the server was stopped; started again it goes on.
+// ErrInterrupted means that server or participant were stopped; started again they go
+// on.
 var ErrInterrupted = errors.New("interrupted")
 
 // Wait until the bell rings, for some time at most.

@@ -23,6 +23,7 @@ func ModelFile(prefix string, hypotheses []float64, parameters int, beside ...mo
 	return out.Bytes(), nil
 }
 
+// EncodeGob writes what only the program that wrote it will read: a state, a memory.
 func EncodeGob(v any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {
@@ -31,6 +32,7 @@ func EncodeGob(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// DecodeGob reads what EncodeGob wrote.
 func DecodeGob(raw []byte, into any) error {
 	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(into); err != nil {
 		return fmt.Errorf("decode %T: %w", into, err)

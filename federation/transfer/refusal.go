@@ -42,6 +42,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s (%s)", r.Message, r.Re
 // Unwrap is what caused it.
 func (r *Refusal) Unwrap() error { return r.err }
 
+// Refuse makes a refusal. An error that the format wraps is its cause.
 func Refuse(reason Reason, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Refusal{Reason: reason, Message: err.Error(), err: errors.Unwrap(err)}

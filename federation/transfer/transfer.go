@@ -18,6 +18,7 @@ const PartBytes = 1 << 20
 // Overhead is what a message may hold besides its part: names, hashes, lengths.
 const Overhead = 64 << 10
 
+// NewPart is a piece of some content, with its checksum.
 func NewPart(offset int64, data []byte) *wire.Part {
 	return &wire.Part{Offset: offset, Data: data, Crc32C: crc32.Checksum(data, castagnoli)}
 }
