@@ -29,7 +29,7 @@ func TestSecurityTableIsTrue(t *testing.T) {
 		"a lost proof":              {"docs/proofs/filters.md", "docs/proofs/filter.md"},
 		"a lost file":               {"`ledger/witness.go`", "`ledger/witnesses.go`"},
 		"a lost test":               {"`TestKilledProcess`", "`TestKilledProcesses`"},
-		"a test of another package": {"federation `TestServersNoiseMustBeNamed`", "ledger `TestServersNoiseMustBeNamed`"},
+		"a test of another package": {"federation/participant `TestServersNoiseMustBeNamed`", "ledger `TestServersNoiseMustBeNamed`"},
 		"no test":                   {"| ledger `TestLedgersWrittenBefore` |", "| |"},
 	} {
 		wrong := strings.Replace(string(text), change[0], change[1], 1)

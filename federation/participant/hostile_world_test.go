@@ -1,0 +1,218 @@
+package participant
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// hostileServer asks what it likes and writes down all that it can see: which calls
+// come in which order, how long they are, and every public word in them.
+type hostileServer struct {
+	wire.FederationHandler // what it does not serve is not called
+	plan                   plan.Plan
+	text                   []byte
+	sum                    [32]byte
+	broadcasts             [][]byte // one a round; nil: the round is not asked for
+	next                   int
+	offered                []byte
+	key                    ed25519.PrivateKey
+	seen                   []string
+}
+
+func (h *hostileServer) note(format string, args ...any) {
+	h.seen = append(h.seen, fmt.Sprintf(format, args...))
+}
+
+func (h *hostileServer) Join(context.Context, *wire.JoinRequest) (*wire.JoinReply, error) {
+	h.note("join")
+	return &wire.JoinReply{Plan: h.text}, nil
+}
+
+func (h *hostileServer) Next(context.Context, *wire.NextRequest) (*wire.NextReply, error) {
+	h.note("next")
+	if h.next == len(h.broadcasts) {
+		return nil, connect.NewError(connect.CodePermissionDenied, errors.New("that was all"))
+	}
+	round, b := h.next, h.broadcasts[h.next]
+	h.next++
+	return &wire.NextReply{What: &wire.NextReply_Work{Work: &wire.Work{
+		Slot: &wire.Slot{Run: h.plan.Run, PlanSha256: h.sum[:], Round: int64(round)}, Broadcast: contentOf(b), MillisecondsLeft: 60_000, Cohort: 1,
+	}}}, nil
+}
+
+func contentOf(b []byte) *wire.Content {
+	sum := sha256.Sum256(b)
+	return &wire.Content{Size: int64(len(b)), Sha256: sum[:]}
+}
+
+func (h *hostileServer) Broadcast(_ context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) error {
+	h.note("broadcast from %d", q.GetOffset())
+	b := h.broadcasts[h.next-1]
+	return out.Send(&wire.Part{Data: b, Crc32C: crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))})
+}
+
+// Offer writes down the statement but for its hashes, which say nothing but that the
+// noised bytes differ.
+func (h *hostileServer) Offer(_ context.Context, q *wire.OfferRequest) (*wire.OfferReply, error) {
+	h.offered = q.GetStatement()
+	r, err := ledger.ParseReceipt(h.offered)
+	if err != nil {
+		return nil, err
+	}
+	r.Content, r.Head = ledger.Hash{}, ledger.Hash{}
+	words, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	h.note("offer of round %d: %d bytes, a statement of %d: %s", q.GetSlot().GetRound(), q.GetContent().GetSize(), len(h.offered), words)
+	return &wire.OfferReply{}, nil
+}
+
+func (h *hostileServer) Upload(_ context.Context, in *connect.ClientStream[wire.UploadPart]) (*wire.UploadReply, error) {
+	for in.Receive() {
+		h.note("part of %d bytes", len(in.Msg().GetPart().GetData()))
+	}
+	r, err := ledger.ParseReceipt(h.offered)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := ledger.Sign(r, h.key)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(signed)
+	return &wire.UploadReply{Receipt: text}, err
+}
+
+func (h *hostileServer) Decline(_ context.Context, q *wire.DeclineRequest) (*wire.DeclineReply, error) {
+	h.note("decline of round %d, of the run %v: %s", q.GetSlot().GetRound(), q.GetWholeRun(), q.GetCode())
+	return &wire.DeclineReply{}, nil
+}
+
+// hostileWorld is a hostile server on loopback and a participant's folders in memory.
+type hostileWorld struct {
+	t       *testing.T
+	handler *hostileServer
+	client  wire.FederationClient
+	dir     string
+	trial   int
+	blank   int // releases of the last participant that say nothing of its data
+}
+
+func newHostileWorld(t *testing.T) *hostileWorld {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "hostile") // nothing has to survive here
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &hostileWorld{t: t, dir: dir}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain http.Protocols
+	plain.SetUnencryptedHTTP2(true)
+	server := &http.Server{Protocols: &plain, Handler: http.HandlerFunc(func(out http.ResponseWriter, q *http.Request) {
+		_, service := wire.NewFederationHandler(w.handler)
+		service.ServeHTTP(out, q)
+	})}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	transport := &http.Transport{Protocols: &plain}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.client = wire.NewFederationClient(&http.Client{Transport: transport}, "http://"+listener.Addr().String())
+	return w
+}
+
+// observe lets a participant with some rows meet the server, and returns what the
+// server saw.
+func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
+	w.t.Helper()
+	w.trial++
+	w.handler = h
+	h.next, h.seen, h.offered = 0, nil, nil
+	policy, err := plan.LoadPolicy([]byte(hostilePolicy))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	dir := filepath.Join(w.dir, fmt.Sprint(w.trial))
+	book, err := ledger.Open(filepath.Join(dir, "ledger"), policy.Budget())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	file := plan.JoinFile{Data: plan.Source{Kind: "csv"}}
+	p := New(Options{
+		Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
+		Ledger: book, Policy: policy, Half: HalfOf(file, rows, nil),
+		Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
+		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	report, err := p.Run(ctx)
+	w.blank = report.Blank
+	if ctx.Err() != nil {
+		w.t.Fatalf("the participant does not come to an end: %v; the server saw %v", err, h.seen)
+	}
+	if err := book.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	os.RemoveAll(dir)
+	return h.seen
+}
+
+// ask makes a server of a run file for rows of some features.
+func (w *hostileWorld) ask(text string, features int) (*hostileServer, *fl.Algorithm, bool) {
+	w.t.Helper()
+	run, err := plan.Resolve([]byte(text))
+	if err != nil {
+		return nil, nil, false // a server can send it, and it is refused before anything else
+	}
+	resolved, err := run.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h := &hostileServer{key: key, plan: plan.Plan{
+		Version: plan.Version, Federation: "f", Run: "r", RunFile: string(resolved), Participants: 3,
+		Shape: data.Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 60,
+	}}
+	if h.text, h.sum, err = h.plan.Encode(); err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := model.Of(run, h.plan.Shape)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := fl.New(run, m, 3)
+	if err != nil {
+		return nil, nil, false
+	}
+	return h, a, true
+}
