@@ -5,8 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/coterie-fl/coterie/dp/event"
 )
 
 // Why an operation fails. Whatever the reason, nothing may be sent that was not
@@ -63,35 +61,11 @@ type Ledger struct {
 	met       bool       // the log has it
 }
 
-// Check says whether releases would still fit together, and records nothing: a plan
-// can be declined before training. Rounds are told by event.Repeated.
-func (l *Ledger) Check(releases ...event.Release) error {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	for _, r := range releases {
-		if err := l.permits(r); err != nil {
-			return err
-		}
-	}
-	return l.state.check(releases...)
-}
-
 // Head is the last record's hash, and the number of records.
 func (l *Ledger) Head() (head Hash, records int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.state.head, l.state.records
-}
-
-// Entry is what is known of a slot.
-func (l *Ledger) Entry(s Slot) (Entry, bool) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	e, ok := l.state.entries[s]
-	if !ok {
-		return Entry{}, false
-	}
-	return *e, true
 }
 
 // Entries are all slots, as they were reserved.

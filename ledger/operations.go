@@ -9,6 +9,30 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
+// Entry is what is known of a slot.
+func (l *Ledger) Entry(s Slot) (Entry, bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	e, ok := l.state.entries[s]
+	if !ok {
+		return Entry{}, false
+	}
+	return *e, true
+}
+
+// Check says whether releases would still fit together, and records nothing: a plan
+// can be declined before training. Rounds are told by event.Repeated.
+func (l *Ledger) Check(releases ...event.Release) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, r := range releases {
+		if err := l.permits(r); err != nil {
+			return err
+		}
+	}
+	return l.state.check(releases...)
+}
+
 // maxCharge bounds an event, so that its receipt fits a record.
 const maxCharge = 64 << 10
 
