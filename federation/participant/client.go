@@ -18,6 +18,27 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 )
 
+// NewClient speaks to a server, over connections that dial makes: nil dials TCP.
+func NewClient(server string, config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (wire.FederationClient, *http.Transport) {
+	var only http.Protocols
+	only.SetHTTP2(true)
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	}
+	way := &passage{config: config}
+	transport := &http.Transport{
+		Protocols: &only, DialTLSContext: way.dialTLS(dial), DisableCompression: true, IdleConnTimeout: 3 * time.Minute,
+		HTTP2: &http.HTTP2Config{
+			MaxReadFrameSize: transfer.PartBytes, MaxReceiveBufferPerConnection: 4 * transfer.PartBytes, MaxReceiveBufferPerStream: 2 * transfer.PartBytes,
+			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
+		},
+	}
+	way.next = transport
+	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
+		connect.WithReadMaxBytes(plan.MaxBytes+transfer.Overhead), connect.WithAcceptCompression("gzip", nil, nil))
+	return client, transport
+}
+
 // ErrTurnedAway means that the server does not accept the participant's certificate,
 // and will not until somebody has done something about it.
 var ErrTurnedAway = errors.New("the server does not accept this participant's certificate")
@@ -139,25 +160,4 @@ func (d *passage) outdated(err error) error {
 	}
 	return fmt.Errorf("by the server's clock this participant's certificate is not valid now, by the clock here it is, from %s to %s: one of the two clocks is wrong: %w",
 		own.Leaf.NotBefore.UTC().Format(time.RFC3339), own.Leaf.NotAfter.UTC().Format(time.RFC3339), err)
-}
-
-// NewClient speaks to a server, over connections that dial makes: nil dials TCP.
-func NewClient(server string, config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (wire.FederationClient, *http.Transport) {
-	var only http.Protocols
-	only.SetHTTP2(true)
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
-	}
-	way := &passage{config: config}
-	transport := &http.Transport{
-		Protocols: &only, DialTLSContext: way.dialTLS(dial), DisableCompression: true, IdleConnTimeout: 3 * time.Minute,
-		HTTP2: &http.HTTP2Config{
-			MaxReadFrameSize: transfer.PartBytes, MaxReceiveBufferPerConnection: 4 * transfer.PartBytes, MaxReceiveBufferPerStream: 2 * transfer.PartBytes,
-			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
-		},
-	}
-	way.next = transport
-	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
-		connect.WithReadMaxBytes(plan.MaxBytes+transfer.Overhead), connect.WithAcceptCompression("gzip", nil, nil))
-	return client, transport
 }

@@ -60,8 +60,8 @@ func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished
 	return own, nil
 }
 
-// takeHome writes the models. The participant's own is for its owner alone.
-func takeHome(out string, r Report) error {
+// writeModels writes the models. The participant's own is for its owner alone.
+func writeModels(out string, r Report) error {
 	if err := os.MkdirAll(out, 0o700); err != nil {
 		return fmt.Errorf("make the folder for the models: %w", err)
 	}

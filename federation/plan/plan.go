@@ -135,19 +135,13 @@ func Suitable(run config.Run) error {
 	if stop.Return != "last" {
 		wrong = append(wrong, fmt.Errorf("algorithm.stop.return is %q: choosing by validation losses is a release that nobody pays for; set last", stop.Return))
 	}
-	if p.Noise == "simulated" && addsNoise(run) {
+	if p.Noise == "simulated" && p.Protects != "nothing" {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrUnsuitable, errors.Join(wrong...))
-}
-
-// addsNoise says whether participants add noise, by the run file or by a target of
-// their own.
-func addsNoise(run config.Run) bool {
-	return run.Privacy.Protects != "nothing"
 }
 
 // Seeded says whether what a run draws can be repeated, and so its noise subtracted,
