@@ -48,8 +48,8 @@ func buildRelu[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
 	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Relu(x, x) }, func(d, y []F) { kernel.ReluGrad(d, y, d) }}, s, nil
 }
 
-// buildLeakyRelu: the slope must be positive, so that the sign of the output tells the
-// sign of the input.
+// buildLeakyRelu is the identity above 0 and a slope below, which must be positive, so
+// that the sign of the output tells the sign of the input.
 func buildLeakyRelu[F Float](s Shape, l Layer, _ []Layer) (layer[F], Shape, error) {
 	slope := F(cmp.Or(l.Slope, 0.01))
 	if !(slope > 0 && slope < 1) {

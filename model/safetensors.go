@@ -167,7 +167,7 @@ func parseHeader(text []byte) ([]header, error) {
 	return out, nil
 }
 
-// checkLayout: tensors must follow one another without a hole or an overlap.
+// checkLayout refuses a file whose tensors do not lie in order: they must follow one another without a hole or an overlap.
 func checkLayout[F Float](entries []header, limit int64) error {
 	var end, values int64
 	size, _ := elementSize[F]()

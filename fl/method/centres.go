@@ -28,8 +28,9 @@ type centres struct {
 	before     []float64
 }
 
-// newCentres: chooses of 0 means one model for all. Declares asks for declarations
-// beyond what clusters and weights need.
+// newCentres makes the server's half of a method, from the rounds in which participants
+// choose a cluster (0: there is one model for all) and those that start from the server's
+// model. Declares asks for declarations beyond what clusters and weights need.
 func newCentres(s fl.Setup, chooses, federated int, declares bool) centres {
 	a := s.Run.Algorithm
 	c := centres{Setup: s, n: s.Parameters, chooses: chooses, federated: federated}

@@ -53,7 +53,7 @@ func checkRelation(c *config.Checker, run config.Run) {
 	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but under add-remove the number of examples is private; allowed: equal", a.Weights)
 }
 
-// checkMoments: moments must be paid for by a participant's own target, on proved terms.
+// checkMoments lists why moments cannot be paid for: it must be by a participant's own target, on proved terms.
 func checkMoments(c *config.Checker, run config.Run) {
 	if run.Data.Standardise != string(data.ByPaid) {
 		return
