@@ -171,7 +171,7 @@ func (t table) duelRows(duels []duel, unit string, lower bool, difference func(a
 		}
 		s := paired(a, b, difference)
 		rows = append(rows, lab.Measured(study.Row{
-			Section: t.title + ": against one another", Label: d.a + " − " + d.b, Metric: "difference", Unit: unit,
+			Section: t.title + ": against one another", Label: d.a + " against " + d.b, Metric: "difference", Unit: unit,
 			Verdict: study.NoFigure, Note: words(s, d, len(a.cells), lower),
 		}, s))
 	}

@@ -12,8 +12,8 @@ import (
 var schoolClustering = lab.Experiment{
 	ID: "school-clustering", Title: "School: Algorithm 1's clustering among paper 002's methods, every pupil protected",
 	Paper: "thesis 000's Algorithm 1 beside paper 002, figure 1.3; in neither",
-	Needs: []string{"school"}, Quick: "2 min", Full: "10 min",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 5, lab.Full: 20},
+	Needs: []string{"school"}, Quick: "40 s", Full: "6 min",
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 5, lab.Full: 50},
 	Launch: runSchoolClustering,
 }
 
@@ -68,6 +68,7 @@ func runSchoolClustering(l *lab.Lab) (study.Study, error) {
 		Caveats: []string{
 			noFigure,
 			"Unit: example (a pupil), relation: add-remove, delta 0.001. As paper 002 accounts: claim heuristic, for shuffled batches are accounted as Poisson samples and a school's own rows scale its features. Proved: Poisson batches at a public size of 96, equal weights, public ranges.",
+			"As paper 002 accounts, FedAvg, IFCA and MR-MTL weigh schools by their number of pupils; k-means weighs all releases the same. Where the numbers are proved, sizes are private and all weigh the same.",
 			"tuning: not charged. Step 0.01, batch 32, clip 1 and 201 rounds are paper 002's; three clusters are its IFCA's. Two clusters and choices in a twentieth of the rounds were tried at epsilon 6 on seeds 101 and 102, which are not among the reported ones: Algorithm 1 changes by less than 2 %.",
 			"Lambda auto needs no tuning: the server sets it from what was released already. Levels are means and one standard deviation over seeds; differences are paired by seed, with 95 % intervals by Student's t.",
 		},
@@ -86,7 +87,7 @@ func runSchoolClustering(l *lab.Lab) (study.Study, error) {
 			s.Rows = append(s.Rows, movedRow(t, o))
 		}
 	}
-	c := chart("Test error by epsilon", "", "target epsilon of every school (heuristic, add-remove)", "test MSE, lower is better", tables, schoolMethods)
+	c := chart("Test error by epsilon", "local training, far above at epsilon 1, is left out; ", "target epsilon (claim heuristic)", "test MSE, lower is better", tables, schoolMethods[1:])
 	c.LogY = true
 	s.Charts = append(s.Charts, c)
 	return s, nil
