@@ -25,7 +25,7 @@ var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)#]+)\)`)
 func TestArchitectureLinks(t *testing.T) {
 	for _, l := range link.FindAllStringSubmatch(read(t, architecture), -1) {
 		name, path := l[1], filepath.Join("docs", l[2])
-		if _, err := os.Stat(path); err != nil && path != "docs/walk-federated.md" { // a page of its own, to come
+		if _, err := os.Stat(path); err != nil {
 			t.Errorf("[%s] links %s, which is not there", name, path)
 			continue
 		}
@@ -130,6 +130,20 @@ func TestWalks(t *testing.T) {
 		if got := walkCounts.FindStringSubmatch(text); got == nil || !slices.Equal(got[1:], want) {
 			t.Errorf("%s: the page says %q, counted were %v", file, got, want)
 		}
+	}
+}
+
+// TestFederatedWalkIsShort: the walk over the network links ten files at most, and says
+// how many. It was counted by reading.
+func TestFederatedWalkIsShort(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, architecture), "<!-- federated walk -->")
+	text, _, found := strings.Cut(text, "<!-- end of federated walk -->")
+	files := map[string]bool{}
+	for _, l := range link.FindAllStringSubmatch(text, -1) {
+		files[l[2]] = true
+	}
+	if says := fmt.Sprintf("It enters %d files.", len(files)); !found || len(files) > 10 || !strings.Contains(text, says) {
+		t.Errorf("the walk links %d files, at most 10 are wanted, and does not say so", len(files))
 	}
 }
 
