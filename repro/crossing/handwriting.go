@@ -10,7 +10,7 @@ import (
 
 var handwritingMethods = lab.Experiment{
 	ID: "handwriting-methods", Title: "Handwriting: a model a group or a model a writer, under noise on updates",
-	Paper: "thesis 000's Algorithm 1 beside paper 002's methods; in neither",
+	Paper: "Algorithm 1 of paper 000 beside paper 002's methods; in neither",
 	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "3 min", Full: "3 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: runHandwritingMethods,
