@@ -71,7 +71,7 @@ func siloFederation(t *testing.T, real *data.Folder, text string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	a, names, server := l.serveSilos(ctx, real, len(s.Federation().Train))
-	policy, err := plan.LoadPolicy([]byte(federationtest.SiloPolicy))
+	policy, err := plan.LoadPolicy([]byte(agreePolicy))
 	if err != nil {
 		t.Fatal(err)
 	}

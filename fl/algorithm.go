@@ -59,6 +59,13 @@ func (a *Algorithm) Model() model.Model { return a.setup.Model }
 // Outline is the method's.
 func (a *Algorithm) Outline() Outline { return a.outline }
 
+// OwnModels says that everybody ends with a model of its own, kept or taken from the
+// broadcast after the last round: then the run returns its models as that broadcast has
+// them, on its lattice if it has one, so that whoever takes one has the same bytes.
+func (a *Algorithm) OwnModels() bool {
+	return a.outline.Personal || a.setup.Run.Judge.By == "own"
+}
+
 // Method is the one that is used.
 func (a *Algorithm) Method() Method { return a.method }
 

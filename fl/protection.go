@@ -29,7 +29,8 @@ type Protection interface {
 	// have no price of their own, PriceAhead is for all.
 	Price(b *Broadcast) (r event.Release, ok bool, err error)
 	// PriceAhead is what the rounds from one on cost a participant that is asked in all
-	// of them, as one release; rounds says how many that are.
+	// of them, as one release; rounds says how many that are. 0: nothing is sent any more,
+	// and r is what one more would be.
 	PriceAhead(p *Participant, from int) (r event.Release, rounds int, err error)
 	// Spend is what a participant has spent, and, where that number is heuristic, what is
 	// proved for the same releases (nil otherwise).

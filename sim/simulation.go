@@ -161,11 +161,6 @@ func (s *Simulation) Returned() []float64 {
 	return s.progress.Best
 }
 
-// ownModels says that every participant's own model is part of what the run returns.
-func (s *Simulation) ownModels() bool {
-	return s.run.Judge.By == "own" || s.rounds.Algorithm.Outline().Personal
-}
-
 // tensors are the returned models in index order: the server's; every participant's
 // own, where it is judged or kept; and the constants that participants scale their
 // features by, where they paid for them.
@@ -177,7 +172,7 @@ func (s *Simulation) tensors() ([]model.Tensor[float64], error) {
 	for j, v := range vectors(s.Returned(), s.parameters) {
 		add(v, "hypothesis", j, "")
 	}
-	if !s.ownModels() {
+	if !s.rounds.Algorithm.OwnModels() {
 		return out, nil
 	}
 	b, err := s.rounds.Algorithm.Broadcast(s.rounds.State)

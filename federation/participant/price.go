@@ -75,6 +75,19 @@ func (p *Participant) planned(s *session) (price prices, err error) {
 	return price, nil
 }
 
+// sayNothing answers a round in which everybody trains alone and nothing was paid: zeros
+// take a release's place, and the ledger keeps them, on the terms of the plan's other
+// releases, as one that was made no time.
+func (s *session) sayNothing(pay *purse, me *fl.Participant) error {
+	r, _, err := s.half.Algorithm.PriceAhead(me, pay.slot.Round)
+	if err != nil {
+		return err
+	}
+	r.What = event.Repeated{Times: 0, Of: r.What}
+	clear(s.out)
+	return pay.Reserve(pay.slot.Round, r)
+}
+
 // first is one round of a price that lists them.
 func first(all event.Release) event.Release {
 	switch e := all.What.(type) {

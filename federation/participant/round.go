@@ -251,6 +251,10 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 		return false, fmt.Errorf("%w: the run's own ceiling is reached", fl.ErrRefused)
 	case !pay.paid && b.Round < s.half.Algorithm.Outline().Sends:
 		return false, errors.New("the method made a release that it did not pay for; it is not sent")
+	case !pay.paid:
+		if err := s.sayNothing(pay, me); err != nil {
+			return false, err
+		}
 	}
 	fl.Clamp(s.out, s.half.Algorithm.ReleaseBounds())
 	if i := transfer.FirstNotFinite(s.out); i >= 0 {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/transfer"
@@ -18,11 +19,15 @@ func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, err
 	if closed == 0 {
 		return c.fail(ctx, Finished{Rounds: c.state.Round, Abandoned: abandoned, Stopped: stopped})
 	}
-	models, err := transfer.ModelFile("hypothesis", c.state.Hypotheses, c.model.Parameters())
+	returned := slices.Clone(c.state.Hypotheses)
+	b, err := c.algorithm.Broadcast(c.state) // which may round the models
 	if err != nil {
 		return Finished{}, err
 	}
-	b, err := c.algorithm.Broadcast(c.state)
+	if c.algorithm.OwnModels() {
+		returned = b.Hypotheses
+	}
+	models, err := transfer.ModelFile("hypothesis", returned, c.model.Parameters())
 	if err != nil {
 		return Finished{}, err
 	}

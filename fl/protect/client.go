@@ -182,11 +182,8 @@ func (m *client) Price(*fl.Broadcast) (event.Release, bool, error) {
 }
 
 func (m *client) PriceAhead(p *fl.Participant, from int) (event.Release, int, error) {
-	rounds := m.outline.Sends - from
-	if rounds < 1 {
-		return event.Release{}, 0, nil
-	}
-	r, err := p.Plan.Training(rounds, 0, false).Release()
+	rounds := max(0, m.outline.Sends-from)
+	r, err := p.Plan.Training(max(1, rounds), 0, false).Release()
 	return r, rounds, err
 }
 
