@@ -12,7 +12,7 @@ import (
 // TestPaidMomentsOverTheNetwork: silos that pay for their moments have the models
 // and constants of the simulation, bit for bit, and their ledgers the charge, once.
 func TestPaidMomentsOverTheNetwork(t *testing.T) {
-	dir := siloFederation(t, federationtest.Schools(t), federationtest.PaidRun)
+	dir := agrees(t, federationtest.Folder(t), federationtest.PaidRun)
 	for i := range 3 {
 		book, err := ledger.Read(filepath.Join(dir, fmt.Sprintf("silo-%d", i), "ledger"))
 		if err != nil {

@@ -33,7 +33,7 @@ func (m *stumbling) Save(run string, round int, p *fl.Participant) error {
 // killed before it could keep them, they were of no use to anyone: it draws others,
 // and the next round pays anew.
 func TestMomentsSurviveACrash(t *testing.T) {
-	folder := federationtest.Schools(t)
+	folder := federationtest.Folder(t)
 	text := strings.Replace(federationtest.PaidRun, "exact-seeded", "exact", 1) // another draw would differ
 	run, err := plan.Resolve([]byte(text))
 	if err != nil {
