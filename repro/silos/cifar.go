@@ -26,7 +26,7 @@ func cifarPartAt(l *lab.Lab) cifarPart {
 }
 
 // few runs f with three seeds at most: a run takes minutes.
-func few(l *lab.Lab, f func() error) error {
+func few[T any](l *lab.Lab, f func() (T, error)) (T, error) {
 	all := l.Seeds
 	defer func() { l.Seeds = all }()
 	l.Seeds = min(l.Seeds, 3)
@@ -54,40 +54,30 @@ func (p cifarPart) note() string {
 }
 
 // cifarRows are figure 1.3's on CIFAR-10.
-func cifarRows(l *lab.Lab) ([]study.Row, error) {
+func cifarRows(l *lab.Lab) (rows []study.Row, err error) {
 	p := cifarPartAt(l)
-	var rows [][]contender
-	for _, epsilon := range p.epsilons {
-		rows = append(rows, []contender{
-			alone("local", p.run("local", epsilon)), alone("FedAvg", p.run("fedavg", epsilon)),
-			overLambdas("MR-MTL", p.run("mr-mtl", epsilon), p.lambdas),
+	outcomes, err := few(l, func() ([][]outcome, error) {
+		return contest(l, p.epsilons, false, func(epsilon float64) []contender {
+			return []contender{
+				alone("local", p.run("local", epsilon)), alone("FedAvg", p.run("fedavg", epsilon)),
+				overLambdas("MR-MTL", p.run("mr-mtl", epsilon), p.lambdas),
+			}
 		})
+	})
+	for i, row := range outcomes {
+		rows = append(rows, figureRows(study.Row{
+			Section: "Figure 1.3, heterogeneous CIFAR-10, the stored part", Label: epsilonLabel(p.epsilons[i]) + ": ", Metric: "test accuracy", Unit: "share",
+			Settings: map[string]any{"epsilon": p.epsilons[i], "setting": "", "silos": p.silos, "rounds": p.rounds},
+		}, row, func(outcome) string { return p.note() })...)
 	}
-	var outcomes [][]outcome
-	err := few(l, func() (err error) { outcomes, err = contest(l, rows, false); return err })
-	if err != nil {
-		return nil, err
-	}
-	var out []study.Row
-	for i, epsilon := range p.epsilons {
-		for _, o := range outcomes[i] {
-			out = append(out, lab.Measured(study.Row{
-				Section: "Figure 1.3, heterogeneous CIFAR-10, the stored part", Label: fmt.Sprintf("%s: %s", epsilonLabel(epsilon), o.name),
-				Metric: "test accuracy", Unit: "share", Verdict: study.NoFigure,
-				Settings: map[string]any{"epsilon": epsilon, "setting": o.label, "silos": p.silos, "rounds": p.rounds}, Note: p.note(),
-			}, o.spread()))
-		}
-	}
-	return out, nil
+	return rows, err
 }
 
 // cifarSpectra are figure G.4.
 func cifarSpectra(l *lab.Lab) (rows []study.Row, charts []study.Chart, err error) {
 	p := cifarPartAt(l)
-	var parts []spectrum
-	err = few(l, func() (err error) {
-		parts, err = spectra(l, "cifar10-silos", p.epsilons, p.lambdas, false, p.adjust)
-		return err
+	parts, err := few(l, func() ([]spectrum, error) {
+		return spectra(l, "cifar10-silos", p.epsilons, p.lambdas, false, p.adjust)
 	})
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Heterogeneous CIFAR-10, the stored part", sp) {

@@ -3,8 +3,10 @@ package silos
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -94,7 +96,9 @@ func methodRun(kind, method string, epsilon float64) config.Run {
 }
 
 func withLambda(r config.Run, lambda float64) config.Run {
-	r.Algorithm.Lambda = config.Lambda(fmt.Sprint(lambda))
+	if r.Algorithm.Lambda = config.Lambda(fmt.Sprint(lambda)); math.IsInf(lambda, 1) {
+		r.Algorithm.Lambda = "inf"
+	}
 	return r
 }
 
@@ -103,8 +107,7 @@ func withRounds(r config.Run, rounds int) config.Run {
 	return r
 }
 
-// contender is a method with its settings, and what came out of them: the best
-// setting is the one with the best mean over seeds.
+// contender is a method with its settings.
 type contender struct {
 	name     string
 	settings []config.Run
@@ -124,27 +127,30 @@ func overLambdas(name string, r config.Run, lambdas []float64) contender {
 	return c
 }
 
-// outcome is a contender's best setting.
+// outcome is what came of a contender: its best setting is the one with the best mean
+// over seeds.
 type outcome struct {
-	name, label string
-	cells       []cell
+	name, label string   // of the contender, and of its best setting
+	cells       []cell   // of the best setting
+	all         [][]cell // of every setting
+	best        int
 }
 
-func (o outcome) spread() lab.Spread { return lab.MeanAndDeviation(values(o.cells)) }
+func (o outcome) spread() lab.Spread { return spread(o.cells) }
 
 // short says how many silos are too small for a batch.
 func (o outcome) short() string {
 	return fmt.Sprintf("%d of %d silos hold less than one batch", o.cells[0].Short, o.cells[0].Silos)
 }
 
-func values(cells []cell) []float64 { return lab.Pick(cells, figure) }
+func spread(cells []cell) lab.Spread { return lab.MeanAndDeviation(lab.Pick(cells, figure)) }
 
-// contest runs all contenders of all rows and returns them with their best
-// settings, row by row. Lower is better for errors, higher for shares.
-func contest(l *lab.Lab, rows [][]contender, lower bool) ([][]outcome, error) {
+// contest runs the contenders at every x and returns their outcomes, a row for every x.
+// Lower is better for errors, higher for shares.
+func contest(l *lab.Lab, xs []float64, lower bool, contenders func(x float64) []contender) ([][]outcome, error) {
 	var runs []config.Run
-	for _, row := range rows {
-		for _, c := range row {
+	for _, x := range xs {
+		for _, c := range contenders(x) {
 			runs = append(runs, c.settings...)
 		}
 	}
@@ -152,14 +158,13 @@ func contest(l *lab.Lab, rows [][]contender, lower bool) ([][]outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]outcome, len(rows))
-	at := 0
-	for i, row := range rows {
-		for _, c := range row {
-			of := cells[at : at+len(c.settings)]
-			best := bestOf(of, lower)
-			out[i] = append(out[i], outcome{c.name, c.labels[best], of[best]})
-			at += len(c.settings)
+	out := make([][]outcome, len(xs))
+	for i, x := range xs {
+		for _, c := range contenders(x) {
+			n := len(c.settings)
+			best := bestOf(cells[:n], lower)
+			out[i] = append(out[i], outcome{c.name, c.labels[best], cells[best], cells[:n], best})
+			cells = cells[n:]
 		}
 	}
 	return out, nil
@@ -168,7 +173,7 @@ func contest(l *lab.Lab, rows [][]contender, lower bool) ([][]outcome, error) {
 // bestOf is the setting with the best mean over seeds.
 func bestOf(cells [][]cell, lower bool) (best int) {
 	for i := range cells {
-		a, b := lab.MeanAndDeviation(values(cells[i])).Middle, lab.MeanAndDeviation(values(cells[best])).Middle
+		a, b := spread(cells[i]).Middle, spread(cells[best]).Middle
 		if lower && a < b || !lower && a > b || math.IsNaN(b) {
 			best = i
 		}
@@ -179,6 +184,31 @@ func bestOf(cells [][]cell, lower bool) (best int) {
 // named finds a contender's outcome.
 func named(row []outcome, name string) outcome {
 	return row[slices.IndexFunc(row, func(o outcome) bool { return o.name == name })]
+}
+
+// figureRows are outcomes that the paper has no numbers for: like, with each one's name
+// behind the label, its setting where settings have a place for one, and a note.
+func figureRows(like study.Row, row []outcome, note func(outcome) string) []study.Row {
+	var rows []study.Row
+	for _, o := range row {
+		r := like
+		r.Label, r.Verdict, r.Note, r.Settings = like.Label+o.name, study.NoFigure, note(o), maps.Clone(like.Settings)
+		if _, ok := r.Settings["setting"]; ok {
+			r.Settings["setting"] = o.label
+		}
+		rows = append(rows, lab.Measured(r, o.spread()))
+	}
+	return rows
+}
+
+// plainly notes the setting, and the same of all outcomes.
+func plainly(text string) func(outcome) string {
+	return func(o outcome) string { return joined(o.label, text) }
+}
+
+// joined puts a comma between words, where there are any.
+func joined(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
 // claimRow is a sentence of the paper as a row that can be false.
@@ -224,9 +254,9 @@ func epsilonRows(section string, cells []cell, target float64) []study.Row {
 	return rows
 }
 
-// curveOf is an outcome's figure over the rounds.
-func curveOf(o outcome, name string) study.Series {
-	s := study.Series{Name: name}
+// curve is an outcome's figure over the rounds.
+func (o outcome) curve() study.Series {
+	s := study.Series{Name: o.name}
 	for i, round := range o.cells[0].Rounds {
 		s.Points = append(s.Points, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Curve[i]) })).At(float64(round)))
 	}

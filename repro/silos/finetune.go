@@ -20,41 +20,28 @@ var finetune = lab.Experiment{
 // several shares of the rounds on.
 type finetuning struct {
 	epsilon       float64
+	all           []outcome
 	local, fedavg outcome
 	shares        []float64
 	tuned         []outcome
 }
 
 func finetunings(l *lab.Lab, kind string, epsilons, shares []float64, rounds int) ([]finetuning, error) {
-	var runs []config.Run
-	for _, epsilon := range epsilons {
-		for _, method := range []string{"local", "fedavg"} {
-			runs = append(runs, methodRun(kind, method, epsilon))
-		}
+	rows, err := contest(l, epsilons, true, func(epsilon float64) []contender {
+		at := func(method string) config.Run { return withRounds(methodRun(kind, method, epsilon), rounds) }
+		out := []contender{alone("local", at("local")), alone("FedAvg", at("fedavg"))}
 		for _, share := range shares {
-			r := methodRun(kind, "finetune", epsilon)
+			r := at("finetune")
 			r.Algorithm.FederatedShare = share
-			runs = append(runs, r)
+			out = append(out, alone(fmt.Sprintf("fine-tuned from %.0f %%", 100*share), r))
 		}
-	}
-	for i := range runs {
-		runs[i].Algorithm.Rounds = rounds
-	}
-	cells, err := lab.Grid(l, runs, simulate)
-	if err != nil {
-		return nil, err
-	}
+		return out
+	})
 	var out []finetuning
-	each := len(shares) + 2
-	for i, epsilon := range epsilons {
-		row := cells[i*each : (i+1)*each]
-		f := finetuning{epsilon: epsilon, local: outcome{name: "local", cells: row[0]}, fedavg: outcome{name: "FedAvg", cells: row[1]}, shares: shares}
-		for j := range shares {
-			f.tuned = append(f.tuned, outcome{name: fmt.Sprintf("fine-tuned from %.0f %%", 100*shares[j]), cells: row[2+j]})
-		}
-		out = append(out, f)
+	for i, row := range rows {
+		out = append(out, finetuning{epsilons[i], row, row[0], row[1], shares, row[2:]})
 	}
-	return out, nil
+	return out, err
 }
 
 func runFinetune(l *lab.Lab) (study.Study, error) {
@@ -98,15 +85,7 @@ func runFinetune(l *lab.Lab) (study.Study, error) {
 // rows are the figures and what the text claims of them; free is the same without
 // privacy.
 func (f finetuning) rows(section, metric string, lower bool, free finetuning) []study.Row {
-	row := func(o outcome) study.Row {
-		return lab.Measured(study.Row{
-			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": f.epsilon}, Verdict: study.NoFigure, Note: "the text lacks the figure",
-		}, o.spread())
-	}
-	rows := []study.Row{row(f.local), row(f.fedavg)}
-	for _, o := range f.tuned {
-		rows = append(rows, row(o))
-	}
+	rows := figureRows(study.Row{Section: section, Metric: metric, Settings: map[string]any{"epsilon": f.epsilon}}, f.all, plainly("the text lacks the figure"))
 	sign := 1.0
 	if !lower {
 		sign = -1
@@ -146,9 +125,9 @@ func (f finetuning) widening(i int, free finetuning) lab.Spread {
 }
 
 func (f finetuning) chart(title, y string) study.Chart {
-	c := study.Chart{Title: title, XTitle: "round", YTitle: y, Note: "mean and one standard deviation over seeds", Series: []study.Series{curveOf(f.local, "local"), curveOf(f.fedavg, "FedAvg")}}
-	for _, o := range f.tuned {
-		c.Series = append(c.Series, curveOf(o, o.name))
+	c := study.Chart{Title: title, XTitle: "round", YTitle: y, Note: "mean and one standard deviation over seeds"}
+	for _, o := range f.all {
+		c.Series = append(c.Series, o.curve())
 	}
 	return c
 }

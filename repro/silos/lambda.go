@@ -3,6 +3,7 @@ package silos
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/report/study"
@@ -17,74 +18,51 @@ var spectrumOfLambda = lab.Experiment{
 	Launch: runLambda,
 }
 
-// lambdaCurve is one method's figure over lambda, and its two ends.
-type lambdaCurve struct {
-	name    string
-	lambdas []float64
-	cells   [][]cell
-	lower   bool
-}
-
-func (c lambdaCurve) best() (lambda float64, at int) {
-	at = bestOf(c.cells, c.lower)
-	return c.lambdas[at], at
-}
-
-func (c lambdaCurve) series() study.Series {
-	s := study.Series{Name: c.name}
-	for i, l := range c.lambdas {
-		if math.IsInf(l, 1) {
-			continue
-		}
-		s.Points = append(s.Points, lab.MeanAndDeviation(values(c.cells[i])).At(l))
-	}
-	return s
-}
-
-// spectrum is everything that one data set shows at one epsilon.
+// spectrum is everything that one data set shows at one epsilon: methods over lambda,
+// and the two ends.
 type spectrum struct {
 	epsilon       float64
-	mtl, server   lambdaCurve
-	ditto         lambdaCurve
+	lambdas       []float64
+	lower         bool // is better
 	local, fedavg outcome
+	mtl, ditto    outcome
+	server        outcome // over one lambda more: infinity
 }
 
 func spectra(l *lab.Lab, kind string, epsilons, lambdas []float64, lower bool, adjust func(*config.Run)) ([]spectrum, error) {
-	var runs []config.Run
-	at := func(method string, epsilon float64) config.Run {
-		r := methodRun(kind, method, epsilon)
-		adjust(&r)
-		return r
-	}
-	for _, epsilon := range epsilons {
-		runs = append(runs, at("local", epsilon), at("fedavg", epsilon))
-		for _, lambda := range lambdas {
-			server := withLambda(at("mr-mtl", epsilon), lambda)
-			server.Algorithm.Prox = "server"
-			runs = append(runs, withLambda(at("mr-mtl", epsilon), lambda), withLambda(at("ditto", epsilon), lambda), server)
+	rows, err := contest(l, epsilons, lower, func(epsilon float64) []contender {
+		at := func(method string) config.Run {
+			r := methodRun(kind, method, epsilon)
+			adjust(&r)
+			return r
 		}
-		endless := at("mr-mtl", epsilon)
-		endless.Algorithm.Lambda, endless.Algorithm.Prox = "inf", "server"
-		runs = append(runs, endless)
-	}
-	cells, err := lab.Grid(l, runs, simulate)
-	if err != nil {
-		return nil, err
-	}
+		server := at("mr-mtl")
+		server.Algorithm.Prox = "server"
+		return []contender{
+			alone("local", at("local")), alone("FedAvg", at("fedavg")),
+			overLambdas("MR-MTL", at("mr-mtl"), lambdas), overLambdas("Ditto", at("ditto"), lambdas),
+			overLambdas("MR-MTL, drawn after the round (ours)", server, append(slices.Clone(lambdas), math.Inf(1))),
+		}
+	})
 	var out []spectrum
-	for i, next := 0, 0; i < len(epsilons); i++ {
-		take := func() []cell { next++; return cells[next-1] }
-		s := spectrum{epsilon: epsilons[i], local: outcome{name: "local", cells: take()}, fedavg: outcome{name: "FedAvg", cells: take()}}
-		s.mtl = lambdaCurve{name: "MR-MTL", lambdas: lambdas, lower: lower}
-		s.ditto = lambdaCurve{name: "Ditto", lambdas: lambdas, lower: lower}
-		s.server = lambdaCurve{name: "MR-MTL, drawn after the round (ours)", lambdas: append(append([]float64{}, lambdas...), math.Inf(1)), lower: lower}
-		for range lambdas {
-			s.mtl.cells, s.ditto.cells, s.server.cells = append(s.mtl.cells, take()), append(s.ditto.cells, take()), append(s.server.cells, take())
-		}
-		s.server.cells = append(s.server.cells, take())
-		out = append(out, s)
+	for i, row := range rows {
+		out = append(out, spectrum{epsilons[i], lambdas, lower, row[0], row[1], row[2], row[3], row[4]})
 	}
-	return out, nil
+	return out, err
+}
+
+// bestLambda is the one that a method does best with.
+func (sp spectrum) bestLambda(o outcome) float64 {
+	return append(slices.Clone(sp.lambdas), math.Inf(1))[o.best]
+}
+
+// series is a method over the lambdas that have a place on an axis.
+func (sp spectrum) series(o outcome) study.Series {
+	s := study.Series{Name: o.name}
+	for i, l := range sp.lambdas {
+		s.Points = append(s.Points, spread(o.all[i]).At(l))
+	}
+	return s
 }
 
 func runLambda(l *lab.Lab) (study.Study, error) {
@@ -140,56 +118,37 @@ func epsilonLabel(epsilon float64) string {
 
 func spectrumRows(what string, sp spectrum) []study.Row {
 	section := what + ", " + epsilonLabel(sp.epsilon)
-	metric := "test MSE"
-	if !sp.mtl.lower {
-		metric = "test accuracy"
+	metric, unit, sign, better, worse := "test MSE", "squared", 1.0, "below", "above"
+	if !sp.lower {
+		metric, unit, sign, better, worse = "test accuracy", "share", -1, "above", "below"
 	}
 	row := func(label string, s lab.Spread) study.Row {
 		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
 	}
-	at := func(c lambdaCurve) (string, lab.Spread) {
-		lambda, i := c.best()
-		label := fmt.Sprint(lambda)
-		if math.IsInf(lambda, 1) {
-			label = "infinite"
-		}
-		return fmt.Sprintf("%s, best lambda %s", c.name, label), lab.MeanAndDeviation(values(c.cells[i]))
-	}
 	rows := []study.Row{row("local", sp.local.spread()), row("FedAvg", sp.fedavg.spread())}
-	for _, c := range []lambdaCurve{sp.mtl, sp.ditto, sp.server} {
-		rows = append(rows, row(at(c)))
+	for _, o := range []outcome{sp.mtl, sp.ditto, sp.server} {
+		label := "infinite"
+		if lambda := sp.bestLambda(o); !math.IsInf(lambda, 1) {
+			label = fmt.Sprint(lambda)
+		}
+		rows = append(rows, row(fmt.Sprintf("%s, best lambda %s", o.name, label), o.spread()))
 	}
-	endless := outcome{cells: sp.server.cells[len(sp.server.cells)-1]}
+	endless := outcome{cells: sp.server.all[len(sp.lambdas)]}
 	rows = append(rows, row("MR-MTL, drawn after the round, lambda infinite", endless.spread()))
-	_, i := sp.mtl.best()
-	mtl := outcome{cells: sp.mtl.cells[i]}
-	_, j := sp.ditto.best()
-	ends := math.Min(sp.local.spread().Middle, sp.fedavg.spread().Middle)
-	if !sp.mtl.lower {
-		ends = math.Max(sp.local.spread().Middle, sp.fedavg.spread().Middle)
-	}
-	ratio := mtl.spread().Middle / ends
-	beats, side := ratio < 1, "below"
-	if !sp.mtl.lower {
-		beats, side = ratio > 1, "above"
-	}
-	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", lab.Exactly(ratio), beats, "agrees: "+side+" 1 (figure 1.5: beats both ends)")
+	ends := sign * min(sign*sp.local.spread().Middle, sign*sp.fedavg.spread().Middle)
+	ratio := sp.mtl.spread().Middle / ends
+	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", lab.Exactly(ratio), sign*ratio < sign, "agrees: "+better+" 1 (figure 1.5: beats both ends)")
 	if sp.epsilon > 0 && sp.epsilon < 3 {
 		claim.Verdict, claim.Note = study.NoFigure, "high privacy: MR-MTL may never reach FedAvg (G.2)"
 	}
-	ditto := paired(outcome{cells: sp.ditto.cells[j]}, mtl)
-	pays, unit, side := ditto.Middle > 0, "squared", "above"
-	if !sp.mtl.lower {
-		pays, unit, side = ditto.Middle < 0, "share", "below"
-	}
-	worse := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, ditto, pays, "agrees: "+side+" 0, Ditto pays for its extra pass (figure 1.5)")
+	extra := paired(sp.ditto, sp.mtl)
+	pays := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, extra, sign*extra.Middle > 0, "agrees: "+worse+" 0, Ditto pays for its extra pass (figure 1.5)")
 	if sp.epsilon == 0 {
-		worse.Verdict, worse.Note = study.NoFigure, "without privacy there is nothing to pay"
+		pays.Verdict, pays.Note = study.NoFigure, "without privacy there is nothing to pay"
 	}
-	same := paired(endless, sp.fedavg)
-	beyond := row("lambda infinite minus FedAvg, drawn after the round", same)
+	beyond := row("lambda infinite minus FedAvg, drawn after the round", paired(endless, sp.fedavg))
 	beyond.Metric, beyond.Note = "difference", "ours, not the paper's: 0 means that this knob ends at FedAvg"
-	return append(rows, claim, worse, beyond)
+	return append(rows, claim, pays, beyond)
 }
 
 // fallingRow is G.2's first observation.
@@ -200,7 +159,7 @@ func fallingRow(all []spectrum) study.Row {
 		if sp.epsilon == 0 {
 			continue
 		}
-		lambda, _ := sp.mtl.best()
+		lambda := sp.bestLambda(sp.mtl)
 		falls = falls && lambda <= last
 		last = lambda
 		text += fmt.Sprintf(" %v at epsilon %v;", lambda, sp.epsilon)
@@ -210,16 +169,12 @@ func fallingRow(all []spectrum) study.Row {
 
 func spectrumChart(title, y string, sp spectrum) study.Chart {
 	c := study.Chart{
-		Title: title, XTitle: "lambda", YTitle: y, LogX: true, LogY: sp.mtl.lower, Note: "mean and one standard deviation over seeds; the ends are drawn across",
-		Series: []study.Series{sp.mtl.series(), sp.ditto.series(), sp.server.series()},
+		Title: title, XTitle: "lambda", YTitle: y, LogX: true, LogY: sp.lower, Note: "mean and one standard deviation over seeds; the ends are drawn across",
+		Series: []study.Series{sp.series(sp.mtl), sp.series(sp.ditto), sp.series(sp.server)},
 	}
 	for _, o := range []outcome{sp.local, sp.fedavg} {
-		s := study.Series{Name: o.name}
 		m := o.spread()
-		for _, l := range []float64{sp.mtl.lambdas[0], sp.mtl.lambdas[len(sp.mtl.lambdas)-1]} {
-			s.Points = append(s.Points, m.At(l))
-		}
-		c.Series = append(c.Series, s)
+		c.Series = append(c.Series, study.Series{Name: o.name, Points: []study.Point{m.At(sp.lambdas[0]), m.At(sp.lambdas[len(sp.lambdas)-1])}})
 	}
 	return c
 }

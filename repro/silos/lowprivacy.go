@@ -25,22 +25,17 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 	case lab.Quick:
 		epsilons, vehicle, lambdas = []float64{6, 20, 100}, []float64{1, 10}, []float64{0.1, 0.3, 1}
 	}
-	methods := func(kind string, epsilon float64) []contender {
-		at := func(method string) config.Run { return withRounds(methodRun(kind, method, epsilon), rounds) }
-		return []contender{alone("local", at("local")), alone("FedAvg", at("fedavg")), alone("IFCA (10 %)", at("ifca")), alone("fine-tuning", at("finetune")), overLambdas("MR-MTL", at("mr-mtl"), lambdas)}
+	on := func(kind string) func(epsilon float64) []contender {
+		return func(epsilon float64) []contender {
+			at := func(method string) config.Run { return withRounds(methodRun(kind, method, epsilon), rounds) }
+			return []contender{alone("local", at("local")), alone("FedAvg", at("fedavg")), alone("IFCA (10 %)", at("ifca")), alone("fine-tuning", at("finetune")), overLambdas("MR-MTL", at("mr-mtl"), lambdas)}
+		}
 	}
-	var school, stored [][]contender
-	for _, e := range epsilons {
-		school = append(school, methods("school", e))
-	}
-	for _, e := range vehicle {
-		stored = append(stored, methods("vehicle", e))
-	}
-	outcomes, err := contest(l, school, true)
+	outcomes, err := contest(l, epsilons, true, on("school"))
 	if err != nil {
 		return study.Study{}, err
 	}
-	parts, err := contest(l, stored, false)
+	parts, err := contest(l, vehicle, false, on("vehicle"))
 	if err != nil {
 		return study.Study{}, err
 	}
@@ -74,13 +69,7 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 	return s, nil
 }
 
-// plainRows are figures that the paper has no numbers for.
+// plainRows are the figures of one epsilon.
 func plainRows(section, metric string, epsilon float64, row []outcome, note string) []study.Row {
-	var rows []study.Row
-	for _, o := range row {
-		rows = append(rows, lab.Measured(study.Row{
-			Section: section, Label: o.name, Metric: metric, Settings: map[string]any{"epsilon": epsilon, "setting": o.label}, Verdict: study.NoFigure, Note: joined(o.label, note),
-		}, o.spread()))
-	}
-	return rows
+	return figureRows(study.Row{Section: section, Metric: metric, Settings: map[string]any{"epsilon": epsilon, "setting": ""}}, row, plainly(note))
 }

@@ -24,20 +24,16 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 	case lab.Quick:
 		epsilons = []float64{1, 3, 6, 10}
 	}
-	at := func(method string, epsilon float64) config.Run {
-		return withRounds(methodRun("school", method, epsilon), rounds)
-	}
-	var rows [][]contender
-	for _, epsilon := range epsilons {
-		always := at("ifca", epsilon)
+	outcomes, err := contest(l, epsilons, true, func(epsilon float64) []contender {
+		at := func(method string) config.Run { return withRounds(methodRun("school", method, epsilon), rounds) }
+		always := at("ifca")
 		always.Algorithm.Selection.Share = 1
-		rows = append(rows, []contender{
-			alone("local", at("local", epsilon)), alone("FedAvg", at("fedavg", epsilon)),
-			alone("IFCA, choosing in 10 % of rounds", at("ifca", epsilon)), alone("IFCA, choosing in every round", always),
-			alone("Ditto", at("ditto", epsilon)), alone("MR-MTL", at("mr-mtl", epsilon)),
-		})
-	}
-	outcomes, err := contest(l, rows, true)
+		return []contender{
+			alone("local", at("local")), alone("FedAvg", at("fedavg")),
+			alone("IFCA, choosing in 10 % of rounds", at("ifca")), alone("IFCA, choosing in every round", always),
+			alone("Ditto", at("ditto")), alone("MR-MTL", at("mr-mtl")),
+		}
+	})
 	if err != nil {
 		return study.Study{}, err
 	}

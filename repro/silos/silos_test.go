@@ -32,15 +32,14 @@ func TestSchoolFigures(t *testing.T) {
 // TestOutcomes: the best setting is the lowest mean for errors and the highest for
 // shares.
 func TestOutcomes(t *testing.T) {
-	c := lambdaCurve{lambdas: []float64{0.1, 1, 10}, cells: [][]cell{{{Figure: 3}, {Figure: 3}}, {{Figure: 1}, {Figure: 2}}, {{Figure: 4}, {Figure: 5}}}, lower: true}
-	if l, _ := c.best(); l != 1 {
-		t.Errorf("the least error is at lambda %v", l)
+	cells := [][]cell{{{Figure: 3}, {Figure: 3}}, {{Figure: 1}, {Figure: 2}}, {{Figure: 4}, {Figure: 5}}}
+	if best := bestOf(cells, true); best != 1 {
+		t.Errorf("the least error is that of setting %d", best)
 	}
-	c.lower = false
-	if l, _ := c.best(); l != 10 {
-		t.Errorf("the largest share is at lambda %v", l)
+	if best := bestOf(cells, false); best != 2 {
+		t.Errorf("the largest share is that of setting %d", best)
 	}
-	d := paired(outcome{cells: c.cells[2]}, outcome{cells: c.cells[1]})
+	d := paired(outcome{cells: cells[2]}, outcome{cells: cells[1]})
 	if d.Middle != 3 || math.Abs(d.High-d.Middle) > 1e-12 {
 		t.Errorf("the paired difference is %+v, want 3 without spread", d)
 	}

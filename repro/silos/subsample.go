@@ -25,22 +25,22 @@ func runSubsample(l *lab.Lab) (study.Study, error) {
 	case lab.Quick:
 		epsilons, lambdas = []float64{3, 6, 10}, []float64{1, 3, 10}
 	}
-	var rows [][]contender
-	for _, test := range tests {
-		for _, epsilon := range epsilons {
+	outcomes := make([][][]outcome, len(tests)) // by test share and epsilon
+	for i, test := range tests {
+		var err error
+		outcomes[i], err = contest(l, epsilons, true, func(epsilon float64) []contender {
 			at := func(method string) config.Run {
-				r := methodRun("school", method, epsilon)
-				r.Data.TestShare, r.Algorithm.Rounds = test, rounds
+				r := withRounds(methodRun("school", method, epsilon), rounds)
+				r.Data.TestShare = test
 				return r
 			}
-			rows = append(rows, []contender{
+			return []contender{
 				alone("local", at("local")), alone("FedAvg", at("fedavg")), alone("fine-tuning", at("finetune")), overLambdas("MR-MTL", at("mr-mtl"), lambdas),
-			})
+			}
+		})
+		if err != nil {
+			return study.Study{}, err
 		}
-	}
-	outcomes, err := contest(l, rows, true)
-	if err != nil {
-		return study.Study{}, err
 	}
 	s := study.Study{
 		Intro: []string{
@@ -49,33 +49,29 @@ func runSubsample(l *lab.Lab) (study.Study, error) {
 		Caveats: caveats("Steps are 0.01."),
 	}
 	for i, test := range tests {
-		part := outcomes[i*len(epsilons) : (i+1)*len(epsilons)]
 		section := fmt.Sprintf("Figure G.7: %.0f %% for training", 100*(1-test))
 		for j, epsilon := range epsilons {
-			for _, o := range part[j] {
-				s.Rows = append(s.Rows, lab.Measured(study.Row{
-					Section: section, Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test MSE", Unit: "squared", Verdict: study.NoFigure,
-					Settings: map[string]any{"epsilon": epsilon, "test_share": test, "setting": o.label}, Note: joined(o.label, "the text lacks the figure"),
-				}, o.spread()))
-			}
+			s.Rows = append(s.Rows, figureRows(study.Row{
+				Section: section, Label: fmt.Sprintf("epsilon %v: ", epsilon), Metric: "test MSE", Unit: "squared",
+				Settings: map[string]any{"epsilon": epsilon, "test_share": test, "setting": ""},
+			}, outcomes[i][j], plainly("the text lacks the figure"))...)
 		}
-		s.Charts = append(s.Charts, tradeoffChart(section, "test MSE, lower is better", epsilons, part))
+		s.Charts = append(s.Charts, tradeoffChart(section, "test MSE, lower is better", epsilons, outcomes[i]))
 	}
 	for j, epsilon := range epsilons {
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are, at the first share", outcomes[j][0].cells, epsilon)...)
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are, at the first share", outcomes[0][j][0].cells, epsilon)...)
 	}
 	s.Rows = append(s.Rows, crossingRows(tests, epsilons, outcomes)...)
 	return s, nil
 }
 
 // crossingRows state the figure's two claims.
-func crossingRows(tests, epsilons []float64, outcomes [][]outcome) []study.Row {
+func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row {
 	const section = "Figure G.7: what the text claims"
 	var rows []study.Row
 	crossing := make([]float64, len(tests))
 	advantage := make([]float64, len(tests))
-	for i := range tests {
-		part := outcomes[i*len(epsilons) : (i+1)*len(epsilons)]
+	for i, part := range outcomes {
 		crossing[i] = math.Inf(1)
 		for j := len(epsilons) - 1; j >= 0; j-- {
 			if named(part[j], "local").spread().Middle < named(part[j], "FedAvg").spread().Middle {

@@ -36,7 +36,7 @@ func figure13At(l *lab.Lab) figure13 {
 }
 
 // schoolMethods are figure 1.3's, and lambda set by the server.
-func schoolMethods(epsilon float64, f figure13) []contender {
+func (f figure13) schoolMethods(epsilon float64) []contender {
 	run := func(method string) config.Run { return withRounds(methodRun("school", method, epsilon), f.rounds) }
 	auto := run("mr-mtl")
 	auto.Algorithm.Lambda = config.LambdaAuto
@@ -72,13 +72,6 @@ func overSteps(c contender, steps []float64) contender {
 	return out
 }
 
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + ", " + b
-}
-
 // readmeRows are the figures that the authors' README gives, and their order.
 func readmeRows(l *lab.Lab, rounds int) ([]study.Row, error) {
 	var readme struct {
@@ -93,13 +86,15 @@ func readmeRows(l *lab.Lab, rounds int) ([]study.Row, error) {
 	if err := lab.Expected("silo-tradeoff.json", &readme); err != nil {
 		return nil, err
 	}
-	var published []contender
-	for _, p := range readme.Figures {
-		r := withLambda(methodRun("school", p.Method, readme.Epsilon), readme.Lambda)
-		r.Algorithm.Local.Step, r.Algorithm.Rounds = readme.Step, rounds
-		published = append(published, alone(p.Method, r))
-	}
-	outcomes, err := contest(l, [][]contender{published}, true)
+	outcomes, err := contest(l, []float64{readme.Epsilon}, true, func(epsilon float64) []contender {
+		var published []contender
+		for _, p := range readme.Figures {
+			r := withLambda(withRounds(methodRun("school", p.Method, epsilon), rounds), readme.Lambda)
+			r.Algorithm.Local.Step = readme.Step
+			published = append(published, alone(p.Method, r))
+		}
+		return published
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +111,7 @@ func readmeRows(l *lab.Lab, rounds int) ([]study.Row, error) {
 
 func runTradeoff(l *lab.Lab) (study.Study, error) {
 	f := figure13At(l)
-	var rows [][]contender
-	for _, epsilon := range f.epsilons {
-		rows = append(rows, schoolMethods(epsilon, f))
-	}
-	outcomes, err := contest(l, rows, true)
+	outcomes, err := contest(l, f.epsilons, true, f.schoolMethods)
 	if err != nil {
 		return study.Study{}, err
 	}
@@ -166,19 +157,9 @@ func readmeOrder(row []outcome) study.Row {
 
 // methodRows are the table of one epsilon, and what the text claims of it.
 func methodRows(section string, epsilon float64, row []outcome) []study.Row {
-	var rows []study.Row
-	for _, o := range row {
-		rows = append(rows, lab.Measured(study.Row{
-			Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Verdict: study.NoFigure,
-			Settings: map[string]any{"epsilon": epsilon, "setting": o.label}, Note: o.label,
-		}, o.spread()))
-	}
+	rows := figureRows(study.Row{Section: section, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon, "setting": ""}}, row, plainly(""))
 	local, fedavg, mtl := named(row, "local"), named(row, "FedAvg"), named(row, "MR-MTL")
-	better := local
-	if fedavg.spread().Middle < local.spread().Middle {
-		better = fedavg
-	}
-	ratio := mtl.spread().Middle / better.spread().Middle
+	ratio := mtl.spread().Middle / min(local.spread().Middle, fedavg.spread().Middle)
 	note := "agrees: at most 1 % above it (figure 1.3: at least as good, except at high privacy)"
 	holds := ratio <= 1.01
 	if epsilon >= 4 && epsilon <= 8 {
@@ -200,27 +181,18 @@ func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) study.
 }
 
 // vehicleRows are of the stored part of Vehicle.
-func vehicleRows(l *lab.Lab, f figure13) ([]study.Row, error) {
-	var rows [][]contender
-	for _, epsilon := range f.vehicle {
-		rows = append(rows, []contender{
+func vehicleRows(l *lab.Lab, f figure13) (rows []study.Row, err error) {
+	outcomes, err := contest(l, f.vehicle, false, func(epsilon float64) []contender {
+		return []contender{
 			alone("local", methodRun("vehicle", "local", epsilon)), alone("FedAvg", methodRun("vehicle", "fedavg", epsilon)),
 			overLambdas("MR-MTL", methodRun("vehicle", "mr-mtl", epsilon), f.lambdas),
-		})
-	}
-	outcomes, err := contest(l, rows, false)
-	if err != nil {
-		return nil, err
-	}
-	var out []study.Row
-	for i, epsilon := range f.vehicle {
-		for _, o := range outcomes[i] {
-			out = append(out, lab.Measured(study.Row{
-				Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: %s", epsilon, o.name), Metric: "test accuracy", Unit: "share", Verdict: study.NoFigure,
-				Settings: map[string]any{"epsilon": epsilon, "setting": o.label},
-				Note:     o.short(),
-			}, o.spread()))
 		}
+	})
+	for i, row := range outcomes {
+		rows = append(rows, figureRows(study.Row{
+			Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: ", f.vehicle[i]), Metric: "test accuracy", Unit: "share",
+			Settings: map[string]any{"epsilon": f.vehicle[i], "setting": ""},
+		}, row, outcome.short)...)
 	}
-	return out, nil
+	return rows, err
 }
