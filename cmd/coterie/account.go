@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,19 +14,27 @@ import (
 )
 
 func (a *app) newAccountCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "account",
 		Short: "What does it cost? Accountants and what-if for privacy budgets",
 		Long: "Compute epsilon from noise, noise from epsilon, what is left, and what tuning or selection add.\n" +
 			"Noise is S = sigma/C, the standard deviation over the clip bound; the relation's factor is applied for you.",
 		Example: "  coterie account dpsgd --noise 1.1 --batch 512 --examples 60000 --epochs 10 --delta 1e-5\n" +
 			"  coterie account calibrate --epsilon 3 --delta 1e-5 --rate 0.00853 --steps 1180",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newAccountGaussianCommand(), a.newAccountDPSGDCommand(), a.newAccountCalibrateCommand(),
+	}, a.newAccountGaussianCommand(), a.newAccountDPSGDCommand(), a.newAccountCalibrateCommand(),
 		a.newAccountMetricCommand(), a.newAccountNodeCommand(), a.newAccountSelectionCommand(),
 		a.newAccountTuningCommand(), a.newAccountSiloCommand(), a.newAccountMeanCommand())
+}
+
+// accounting is a command without arguments that needs some of its flags.
+func accounting(cmd *cobra.Command, needs []string, run func(cmd *cobra.Command) error) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := needFlags(cmd, needs...); err != nil {
+			return err
+		}
+		return run(cmd)
+	}
 	return cmd
 }
 
@@ -52,11 +62,13 @@ func (f *accountFlags) register(cmd *cobra.Command) {
 
 // terms are the account's, with the relation that fits unless one was given.
 func (f *accountFlags) terms(fitting event.Relation) account.Terms {
-	relation := event.Relation(f.relation)
-	if relation == "" {
-		relation = fitting
-	}
-	return account.Terms{Unit: event.Unit(f.unit), Relation: relation, Claim: event.ClaimProved}
+	return account.Terms{Unit: event.Unit(f.unit), Relation: cmp.Or(event.Relation(f.relation), fitting), Claim: event.ClaimProved}
+}
+
+// release is something that a participant noises, on those terms.
+func (f *accountFlags) release(fitting event.Relation, what event.Event) event.Release {
+	t := f.terms(fitting)
+	return event.Release{Unit: t.Unit, Relation: t.Relation, Claim: t.Claim, Trust: event.TrustLocal, What: what}
 }
 
 func (f *accountFlags) method() account.Method { return account.Method(f.accountant) }
@@ -70,14 +82,15 @@ func (f *accountFlags) lattice() *account.Lattice {
 }
 
 // spend is what a release costs, by the accountant and the noise that were asked for.
-func (f *accountFlags) spend(r event.Release) (account.Guarantee, error) {
+func (f *accountFlags) spend(r event.Release) (g account.Guarantee, err error) {
 	if f.exact < 0 {
-		return account.Guarantee{}, fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
+		err = fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
+	} else if l := f.lattice(); l != nil {
+		g, err = account.SpendExact(r, f.method(), f.delta, *l, f.orders...)
+	} else {
+		g, err = account.Spend(r, f.method(), f.delta, f.orders...)
 	}
-	if l := f.lattice(); l != nil {
-		return account.SpendExact(r, f.method(), f.delta, *l, f.orders...)
-	}
-	return account.Spend(r, f.method(), f.delta, f.orders...)
+	return g, accountError(err)
 }
 
 // answer prints a guarantee: the sentence to publish, or the privacy object with
@@ -85,23 +98,23 @@ func (f *accountFlags) spend(r event.Release) (account.Guarantee, error) {
 func (a *app) answer(g account.Guarantee, own map[string]any, explanation []string) error {
 	if a.output == "json" {
 		fields := g.Fields()
-		for key, value := range own {
-			fields[key] = value
-		}
+		maps.Copy(fields, own)
 		return a.printJSON(fields)
 	}
-	if _, err := fmt.Fprintln(a.stdout, g.Sentence()); err != nil {
-		return err
-	}
+	lines := []string{g.Sentence()}
 	if g.Accountant != "" {
-		explanation = append([]string{"accountant: " + accountantInWords(g)}, explanation...)
+		lines = append(lines, "  accountant: "+accountantInWords(g))
 	}
-	for _, line := range explanation {
-		if _, err := fmt.Fprintln(a.stdout, "  "+line); err != nil {
-			return err
-		}
+	return a.printLines(append(lines, indented(explanation)...)...)
+}
+
+// indented are lines that belong to the one above them.
+func indented(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = "  " + line
 	}
-	return nil
+	return out
 }
 
 // accountantInWords names who found a number, and how far it may be from the truth.

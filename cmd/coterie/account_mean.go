@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -160,12 +161,10 @@ func (f meanFlags) tuning(untuned theory.Equal) (map[string]any, []string, error
 		return nil, nil, err
 	}
 	g := t.Guarantee.Fields()
-	for key, value := range map[string]any{
+	maps.Copy(g, map[string]any{
 		"noise": event.Number(t.Noise), "distribution": f.distribution, "mean_trials": t.Trials.Mean, "eta": f.eta, "pivot": f.pivot, "gamma": event.Number(t.Trials.Gamma),
 		"best_error": event.Number(t.Best), "expected_error": event.Number(t.Expected), "untuned_error": event.Number(t.Untuned), "pays": t.Pays(),
-	} {
-		g[key] = value
-	}
+	})
 	verdict := "tuning pays, if the choice among the trials is good"
 	switch {
 	case !t.Pays():

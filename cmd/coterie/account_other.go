@@ -12,35 +12,30 @@ import (
 func (a *app) newAccountMetricCommand() *cobra.Command {
 	var plan account.MetricPlan
 	var explain bool
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:     "metric",
 		Short:   "What d-private releases lose: at their radius, and at a fixed distance",
 		Example: "  coterie account metric --dimension 2 --noise-multiplier 5 --releases 6 --radius 0.5 --distance 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "dimension", "noise-multiplier", "releases"); err != nil {
-				return err
-			}
-			cost, err := plan.Cost()
-			if err != nil {
-				return accountError(err)
-			}
-			own := map[string]any{
-				"noise_multiplier": plan.NoiseMultiplier, "releases": plan.Releases, "dimension": plan.Dimension,
-				"epsilon_per_release": event.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
-			}
-			var lines []string
-			if explain {
-				lines = append(lines, "Each release has a density falling as exp(-eps*|x|), eps = dimension/(noise multiplier*radius),",
-					fmt.Sprintf("so two points at the radius lose %.6g in each of %d releases, and the losses add up.", cost.PerRelease, plan.Releases))
-			}
-			if plan.Distance > 0 {
-				own["distance"], own["epsilon_at_distance"] = plan.Distance, event.Number(cost.AtDistance)
-				lines = append(lines, fmt.Sprintf("between two points %.6g apart all releases together lose epsilon %s (%s)", plan.Distance, upTo(event.Number(cost.AtDistance), 6), inTerms(cost.Statement())))
-			}
-			return a.answer(cost.Guarantee, own, lines)
-		},
-	}
+	}, []string{"dimension", "noise-multiplier", "releases"}, func(*cobra.Command) error {
+		cost, err := plan.Cost()
+		if err != nil {
+			return accountError(err)
+		}
+		own := map[string]any{
+			"noise_multiplier": plan.NoiseMultiplier, "releases": plan.Releases, "dimension": plan.Dimension,
+			"epsilon_per_release": event.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
+		}
+		var lines []string
+		if explain {
+			lines = append(lines, "Each release has a density falling as exp(-eps*|x|), eps = dimension/(noise multiplier*radius),",
+				fmt.Sprintf("so two points at the radius lose %.6g in each of %d releases, and the losses add up.", cost.PerRelease, plan.Releases))
+		}
+		if plan.Distance > 0 {
+			own["distance"], own["epsilon_at_distance"] = plan.Distance, event.Number(cost.AtDistance)
+			lines = append(lines, fmt.Sprintf("between two points %.6g apart all releases together lose epsilon %s (%s)", plan.Distance, upTo(event.Number(cost.AtDistance), 6), inTerms(cost.Statement())))
+		}
+		return a.answer(cost.Guarantee, own, lines)
+	})
 	flags := cmd.Flags()
 	flags.IntVar(&plan.Dimension, "dimension", 0, "number of parameters that are released")
 	flags.Float64Var(&plan.NoiseMultiplier, "noise-multiplier", 0, "nu")
@@ -55,35 +50,29 @@ func (a *app) newAccountNodeCommand() *cobra.Command {
 	var f accountFlags
 	var e event.NodeGaussian
 	var epochs int64
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:     "node",
 		Short:   "Epsilon of protecting a node of a graph with all examples that contain it",
 		Long:    "Epsilon of protecting a node with all examples that contain it. The default is theorem 2.4.4 (sensitivity 2*rho*C, for both relations); --formula authors-code is a quarter of its exponent, valid for neither relation, and labelled heuristic.",
 		Example: "  coterie account node --nodes 2609976 --degree 20 --batch 512 --epochs 2 --noise 4.5 --delta 3.8e-7",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "nodes", "degree", "batch", "epochs", "noise", "delta"); err != nil {
-				return err
-			}
-			steps, err := account.Epochs(epochs, e.Batch, e.Nodes)
-			if err != nil {
-				return accountError(err)
-			}
-			terms := f.terms(event.ReplaceOne)
-			r := event.Release{Unit: event.UnitNode, Relation: terms.Relation, Claim: event.ClaimProved, Trust: event.TrustLocal,
-				What: event.Repeated{Times: steps, Of: e}}
-			if e.Formula == event.AuthorsCode {
-				r.Claim = event.ClaimHeuristic
-			}
-			g, err := f.spend(r)
-			if err != nil {
-				return accountError(err)
-			}
-			g.NotCovered = append(g.NotCovered, "examples beyond --degree: occurrences must be capped, sampling neighbours does not bound them")
-			own := map[string]any{"noise": e.Noise, "steps": steps, "formula": e.Formula, "degree": e.Occurrences}
-			return a.answerRelease(f, r, g, own)
-		},
-	}
+	}, []string{"nodes", "degree", "batch", "epochs", "noise", "delta"}, func(*cobra.Command) error {
+		steps, err := account.Epochs(epochs, e.Batch, e.Nodes)
+		if err != nil {
+			return accountError(err)
+		}
+		r := f.release(event.ReplaceOne, event.Repeated{Times: steps, Of: e})
+		r.Unit = event.UnitNode
+		if e.Formula == event.AuthorsCode {
+			r.Claim = event.ClaimHeuristic
+		}
+		g, err := f.spend(r)
+		if err != nil {
+			return err
+		}
+		g.NotCovered = append(g.NotCovered, "examples beyond --degree: occurrences must be capped, sampling neighbours does not bound them")
+		own := map[string]any{"noise": e.Noise, "steps": steps, "formula": e.Formula, "degree": e.Occurrences}
+		return a.answerRelease(f, r, g, own)
+	})
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&e.Nodes, "nodes", 0, "number of nodes, and of examples")
@@ -117,33 +106,26 @@ func (a *app) newAccountSelectionCommand() *cobra.Command {
 	var s stepsFlags
 	var e event.Selection
 	var selections int64
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:     "selection",
 		Short:   "Epsilon of private choices, alone or beside noised gradient steps",
 		Example: "  coterie account selection --epsilon 0.05 --selections 400 --noise 4 --rate 0.0734 --steps 5213 --delta 1e-7",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "epsilon", "selections", "delta"); err != nil {
-				return err
-			}
-			parts := []event.Event{event.Repeated{Times: selections, Of: e}}
-			own := map[string]any{"selection_epsilon": e.Epsilon, "selections": selections, "mechanism": e.Mechanism}
-			if cmd.Flags().Changed("noise") {
-				parts = append(parts, s.event())
-				own["noise"], own["rate"], own["steps"] = s.noise, s.rate, s.steps
-			} else if cmd.Flags().Changed("rate") || cmd.Flags().Changed("steps") {
-				return fmt.Errorf("%w: --rate and --steps want --noise", errUsage)
-			}
-			terms := f.terms(event.AddRemove)
-			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal,
-				What: event.Composed{Parts: parts}}
-			g, err := f.spend(r)
-			if err != nil {
-				return accountError(err)
-			}
-			return a.answerRelease(f, r, g, own)
-		},
-	}
+	}, []string{"epsilon", "selections", "delta"}, func(cmd *cobra.Command) error {
+		parts := []event.Event{event.Repeated{Times: selections, Of: e}}
+		own := map[string]any{"selection_epsilon": e.Epsilon, "selections": selections, "mechanism": e.Mechanism}
+		if cmd.Flags().Changed("noise") {
+			parts = append(parts, s.event())
+			own["noise"], own["rate"], own["steps"] = s.noise, s.rate, s.steps
+		} else if cmd.Flags().Changed("rate") || cmd.Flags().Changed("steps") {
+			return fmt.Errorf("%w: --rate and --steps want --noise", errUsage)
+		}
+		r := f.release(event.AddRemove, event.Composed{Parts: parts})
+		g, err := f.spend(r)
+		if err != nil {
+			return err
+		}
+		return a.answerRelease(f, r, g, own)
+	})
 	f.register(cmd)
 	s.register(cmd)
 	flags := cmd.Flags()
@@ -157,32 +139,26 @@ func (a *app) newAccountTuningCommand() *cobra.Command {
 	var f accountFlags
 	var s stepsFlags
 	var e event.Tuning
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:     "tuning",
 		Short:   "Epsilon of the best of a random number of runs",
 		Example: "  coterie account tuning --noise 5 --delta 1e-5 --distribution tnb --mean-trials 10 --eta 0",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "noise", "delta"); err != nil {
-				return err
-			}
-			e.Of = s.event()
-			terms := f.terms(event.AddRemove)
-			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal, What: e}
-			g, err := f.spend(r)
-			if err != nil {
-				return accountError(err)
-			}
-			base := r
-			base.What = e.Of
-			one, err := f.spend(base)
-			if err != nil {
-				return accountError(err)
-			}
-			own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": event.Number(one.Epsilon)}
-			return a.answerRelease(f, r, g, own, "one run alone: "+told(one))
-		},
-	}
+	}, []string{"noise", "delta"}, func(*cobra.Command) error {
+		e.Of = s.event()
+		r := f.release(event.AddRemove, e)
+		g, err := f.spend(r)
+		if err != nil {
+			return err
+		}
+		base := r
+		base.What = e.Of
+		one, err := f.spend(base)
+		if err != nil {
+			return err
+		}
+		own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": event.Number(one.Epsilon)}
+		return a.answerRelease(f, r, g, own, "one run alone: "+told(one))
+	})
 	f.register(cmd)
 	s.register(cmd)
 	flags := cmd.Flags()

@@ -70,10 +70,5 @@ func (a *app) explainSilo(s account.SiloCost) error {
 	if err != nil {
 		return accountError(err)
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(a.stdout, "  "+line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.printLines(indented(lines)...)
 }

@@ -13,34 +13,27 @@ func (a *app) newAccountGaussianCommand() *cobra.Command {
 	var f accountFlags
 	var noise float64
 	var steps int64
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:     "gaussian",
 		Short:   "Epsilon of releases with Gaussian noise, without sampling",
 		Example: "  coterie account gaussian --noise 2 --steps 100 --delta 1e-5",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "noise", "delta"); err != nil {
-				return err
-			}
-			terms := f.terms(event.AddRemove)
-			r := event.Release{Unit: terms.Unit, Relation: terms.Relation, Claim: terms.Claim, Trust: event.TrustLocal,
-				What: event.Repeated{Times: steps, Of: event.Gaussian{Noise: noise}}}
-			g, err := f.spend(r)
-			if err != nil {
-				return accountError(err)
-			}
-			own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": nil}
-			if f.lattice() != nil {
-				return a.answerRelease(f, r, g, own) // the closed form is of continuous noise
-			}
-			exact := g
-			if exact.Epsilon, err = account.GaussianEpsilon(noise, steps, f.delta, terms.Relation); err != nil {
-				return accountError(err)
-			}
-			own["exact_epsilon"] = event.Number(exact.Epsilon)
-			return a.answerRelease(f, r, g, own, "closed form (analytic Gaussian): "+told(exact))
-		},
-	}
+	}, []string{"noise", "delta"}, func(*cobra.Command) error {
+		r := f.release(event.AddRemove, event.Repeated{Times: steps, Of: event.Gaussian{Noise: noise}})
+		g, err := f.spend(r)
+		if err != nil {
+			return err
+		}
+		own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": nil}
+		if f.lattice() != nil {
+			return a.answerRelease(f, r, g, own) // the closed form is of continuous noise
+		}
+		exact := g
+		if exact.Epsilon, err = account.GaussianEpsilon(noise, steps, f.delta, r.Relation); err != nil {
+			return accountError(err)
+		}
+		own["exact_epsilon"] = event.Number(exact.Epsilon)
+		return a.answerRelease(f, r, g, own, "closed form (analytic Gaussian): "+told(exact))
+	})
 	f.register(cmd)
 	cmd.Flags().Float64Var(&noise, "noise", 0, "S = sigma/C")
 	cmd.Flags().Int64Var(&steps, "steps", 1, "number of releases")
@@ -70,9 +63,9 @@ func (f *trainingFlags) register(cmd *cobra.Command) {
 // training reads the plan; a rate or a length that is to be solved for may be left
 // out.
 func (f *trainingFlags) training(cmd *cobra.Command, solveRate, solveSteps bool) (account.Training, error) {
-	fitting := map[event.Sampling]event.Relation{event.WithoutReplacement: event.ReplaceOne}[event.Sampling(f.sampling)]
-	if fitting == "" {
-		fitting = event.AddRemove
+	fitting := event.AddRemove
+	if event.Sampling(f.sampling) == event.WithoutReplacement {
+		fitting = event.ReplaceOne
 	}
 	t := account.Training{
 		Terms: f.terms(fitting), Trust: event.TrustLocal, Sampling: event.Sampling(f.sampling),
@@ -164,27 +157,22 @@ func (a *app) answerTraining(f trainingFlags, t account.Training, g account.Guar
 
 func (a *app) newAccountDPSGDCommand() *cobra.Command {
 	var f trainingFlags
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:   "dpsgd",
 		Short: "Epsilon of noised gradient steps on sampled batches",
 		Example: "  coterie account dpsgd --noise 1.1 --rate 0.01 --steps 10000 --delta 1e-5\n" +
 			"  coterie account dpsgd --noise 1.1 --batch 512 --examples 60000 --epochs 10 --delta 1e-5 --accountant pld",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "noise", "delta"); err != nil {
-				return err
-			}
-			t, err := f.training(cmd, false, false)
-			if err != nil {
-				return err
-			}
-			g, err := t.Guarantee(f.method(), f.delta, f.orders...)
-			if err != nil {
-				return accountError(err)
-			}
-			return a.answerTraining(f, t, g)
-		},
-	}
+	}, []string{"noise", "delta"}, func(cmd *cobra.Command) error {
+		t, err := f.training(cmd, false, false)
+		if err != nil {
+			return err
+		}
+		g, err := t.Guarantee(f.method(), f.delta, f.orders...)
+		if err != nil {
+			return accountError(err)
+		}
+		return a.answerTraining(f, t, g)
+	})
 	f.register(cmd)
 	return cmd
 }
@@ -193,44 +181,39 @@ func (a *app) newAccountCalibrateCommand() *cobra.Command {
 	var f trainingFlags
 	var epsilon float64
 	var runs int64
-	cmd := &cobra.Command{
+	cmd := accounting(&cobra.Command{
 		Use:   "calibrate",
 		Short: "Noise, steps or rate for a target epsilon: whichever is left out",
 		Example: "  coterie account calibrate --epsilon 3 --delta 1e-5 --rate 0.00853 --steps 1180\n" +
 			"  coterie account calibrate --epsilon 3 --delta 1e-5 --rate 0.00853 --noise 1    (how many steps?)\n" +
 			"  coterie account calibrate --epsilon 3 --delta 1e-5 --noise 1 --steps 1180      (which rate?)",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFlags(cmd, "epsilon", "delta"); err != nil {
-				return err
-			}
-			given := cmd.Flags().Changed
-			solveNoise := !given("noise")
-			solveSteps := !solveNoise && !given("steps") && !given("epochs")
-			solveRate := !solveNoise && !solveSteps
-			if solveRate && (given("rate") || given("batch")) {
-				return fmt.Errorf("%w: noise, steps and rate are all given: leave out the one to solve for", errUsage)
-			}
-			t, err := f.training(cmd, solveRate, solveSteps)
-			if err != nil {
-				return err
-			}
-			t.Runs = runs
-			var g account.Guarantee
-			switch {
-			case solveNoise:
-				t, g, err = t.WithNoiseFor(f.method(), epsilon, f.delta, f.orders...)
-			case solveSteps:
-				t, g, err = t.WithStepsFor(f.method(), epsilon, f.delta, f.orders...)
-			default:
-				t, g, err = t.WithRateFor(f.method(), epsilon, f.delta, f.orders...)
-			}
-			if err != nil {
-				return accountError(err)
-			}
-			return a.answerTraining(f, t, g, fmt.Sprintf("noise %.8g, rate %.8g, steps %d", t.Noise, t.Rate, t.Steps))
-		},
-	}
+	}, []string{"epsilon", "delta"}, func(cmd *cobra.Command) error {
+		given := cmd.Flags().Changed
+		solveNoise := !given("noise")
+		solveSteps := !solveNoise && !given("steps") && !given("epochs")
+		solveRate := !solveNoise && !solveSteps
+		if solveRate && (given("rate") || given("batch")) {
+			return fmt.Errorf("%w: noise, steps and rate are all given: leave out the one to solve for", errUsage)
+		}
+		t, err := f.training(cmd, solveRate, solveSteps)
+		if err != nil {
+			return err
+		}
+		t.Runs = runs
+		var g account.Guarantee
+		switch {
+		case solveNoise:
+			t, g, err = t.WithNoiseFor(f.method(), epsilon, f.delta, f.orders...)
+		case solveSteps:
+			t, g, err = t.WithStepsFor(f.method(), epsilon, f.delta, f.orders...)
+		default:
+			t, g, err = t.WithRateFor(f.method(), epsilon, f.delta, f.orders...)
+		}
+		if err != nil {
+			return accountError(err)
+		}
+		return a.answerTraining(f, t, g, fmt.Sprintf("noise %.8g, rate %.8g, steps %d", t.Noise, t.Rate, t.Steps))
+	})
 	f.register(cmd)
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "the target")
 	cmd.Flags().Int64Var(&runs, "runs", 1, "runs that share the budget: a grid search")

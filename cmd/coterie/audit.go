@@ -17,16 +17,12 @@ import (
 )
 
 func (a *app) newAuditCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "audit",
 		Short:   "What leaks? Attacks on the actual pipeline",
 		Long:    "Attack what clients send. An attack that fails proves nothing: another may succeed.",
 		Example: "  coterie audit inversion examples/group-private.yaml --one-example\n  coterie audit canary",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newAuditInversionCommand(), a.newAuditCanaryCommand(), a.newAuditFairnessCommand())
-	return cmd
+	}, a.newAuditInversionCommand(), a.newAuditCanaryCommand(), a.newAuditFairnessCommand())
 }
 
 // inversionFlags are what `coterie audit inversion` takes.

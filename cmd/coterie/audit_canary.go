@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/audit"
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -55,7 +54,10 @@ func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) erro
 	} else if len(f.run.set) > 0 {
 		return fmt.Errorf("%w: --set needs a run file", errUsage)
 	}
-	found, err := a.playCanary(cmd, run, f.audit)
+	bar := a.progress("audit", f.audit.Runs)
+	f.audit.Tick = func(runs int) { bar.Tick(runs, "pairs of runs") }
+	found, err := audit.PlayCanary(cmd.Context(), run, f.audit)
+	bar.Done()
 	if err != nil {
 		return err
 	}
@@ -66,14 +68,6 @@ func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) erro
 		return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged", audit.ErrCanary, float64(max(found.AtLeast, found.CurveFree)), float64(found.Privacy.Epsilon))
 	}
 	return nil
-}
-
-func (a *app) playCanary(cmd *cobra.Command, run config.Run, o audit.CanaryOptions) (audit.Canary, error) {
-	bar := a.progress("audit", o.Runs)
-	o.Tick = func(runs int) { bar.Tick(runs, "pairs of runs") }
-	found, err := audit.PlayCanary(cmd.Context(), run, o)
-	bar.Done()
-	return found, err
 }
 
 func (a *app) printCanary(c audit.Canary) error {

@@ -19,17 +19,13 @@ import (
 const defaultAuthority = "coterie-ca"
 
 func (a *app) newCACommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "ca",
 		Short: "Who may take part: invitations, certificates, revocation",
 		Long: "Keep a federation's own certificate authority. Participants are invited by name; they make their keys themselves,\n" +
 			"redeem the invitation once, and hold short-lived certificates that they renew. Revocation needs no restart.",
 		Example: "  coterie ca init --server fl.example.org:7443\n  coterie ca invite north-hospital --out north-hospital.invite\n  coterie ca revoke north-hospital",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newCAInitCommand(), a.newCAInviteCommand(), a.newCARevokeCommand(), a.newCAListCommand())
-	return cmd
+	}, a.newCAInitCommand(), a.newCAInviteCommand(), a.newCARevokeCommand(), a.newCAListCommand())
 }
 
 func (a *app) newCAInitCommand() *cobra.Command {
@@ -49,17 +45,14 @@ func (a *app) newCAInitCommand() *cobra.Command {
 			if err != nil {
 				return authorityError(err)
 			}
-			if a.output == "json" {
-				return a.printJSON(struct {
-					Directory  string `json:"directory"`
-					Federation string `json:"federation"`
-					Server     string `json:"server"`
-					Lifetime   string `json:"certificate_lifetime"`
-					ReceiptKey string `json:"receipt_key"`
-				}{dir, ca.Federation(), ca.Server(), ca.Lifetime().String(), receiptKey(ca)})
-			}
-			a.remark("authority   %s\nfederation  %s\nserver      %s\n\nNext: coterie ca invite NAME --ca %s --out NAME.invite", dir, ca.Federation(), ca.Server(), dir)
-			return nil
+			return a.tell(struct {
+				Directory  string `json:"directory"`
+				Federation string `json:"federation"`
+				Server     string `json:"server"`
+				Lifetime   string `json:"certificate_lifetime"`
+				ReceiptKey string `json:"receipt_key"`
+			}{dir, ca.Federation(), ca.Server(), ca.Lifetime().String(), receiptKey(ca)},
+				"authority   %s\nfederation  %s\nserver      %s\n\nNext: coterie ca invite NAME --ca %s --out NAME.invite", dir, ca.Federation(), ca.Server(), dir)
 		},
 	}
 	cmd.Flags().StringVar(&o.Server, "server", "", "address that participants dial, host:port (default localhost:7443)")
@@ -170,11 +163,7 @@ func (a *app) newCARevokeCommand() *cobra.Command {
 			if err != nil {
 				return authorityError(err)
 			}
-			if a.output == "json" {
-				return a.printJSON(r)
-			}
-			a.remark("%s: %d certificates revoked, %d invitations cancelled", r.Name, len(r.Serials), r.Cancelled)
-			return nil
+			return a.tell(r, "%s: %d certificates revoked, %d invitations cancelled", r.Name, len(r.Serials), r.Cancelled)
 		},
 	}
 	authorityFlag(cmd, &dir)

@@ -78,18 +78,15 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if a.output == "json" {
-		return a.printJSON(struct {
-			Participant string `json:"participant"`
-			Federation  string `json:"federation"`
-			Server      string `json:"server"`
-			Expires     string `json:"expires"`
-			Identity    string `json:"identity"`
-		}{m.Name(), m.Federation(), m.Server(), m.Expires().UTC().Format("2006-01-02T15:04:05Z"), f.identity})
-	}
-	a.remark("%s is enrolled in federation %s until %s; the key is in %s",
+	return a.tell(struct {
+		Participant string `json:"participant"`
+		Federation  string `json:"federation"`
+		Server      string `json:"server"`
+		Expires     string `json:"expires"`
+		Identity    string `json:"identity"`
+	}{m.Name(), m.Federation(), m.Server(), m.Expires().UTC().Format("2006-01-02T15:04:05Z"), f.identity},
+		"%s is enrolled in federation %s until %s; the key is in %s",
 		m.Name(), m.Federation(), m.Expires().UTC().Format("2006-01-02 15:04 UTC"), f.identity)
-	return nil
 }
 
 // readInvitation reads a file, or what another program hands over.

@@ -12,17 +12,13 @@ import (
 )
 
 func (a *app) newLedgerCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "ledger",
 		Short: "A dataset's own privacy budget: what was released, to whom, and what is left",
 		Long: "Look at the ledger that a participant keeps of every release of its dataset, and check receipts offline.\n" +
 			"Looking is possible while the participant is running; nothing but amend and witness changes anything.",
 		Example: "  coterie ledger show my-ledger\n  coterie ledger receipts my-ledger --out receipts\n  coterie ledger verify receipts/schools-000001.json --ledger my-ledger",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newLedgerShowCommand(), a.newLedgerVerifyCommand(), a.newLedgerReceiptsCommand(), a.newLedgerAmendCommand(), a.newLedgerWitnessCommand())
-	return cmd
+	}, a.newLedgerShowCommand(), a.newLedgerVerifyCommand(), a.newLedgerReceiptsCommand(), a.newLedgerAmendCommand(), a.newLedgerWitnessCommand())
 }
 
 func (a *app) newLedgerShowCommand() *cobra.Command {
@@ -146,11 +142,7 @@ func (a *app) newLedgerWitnessCommand() *cobra.Command {
 			if err := ledger.CallWitness(args[0], args[1]); err != nil {
 				return err
 			}
-			if a.output == "json" {
-				return a.printJSON(map[string]any{"witness": args[1]})
-			}
-			a.remark("%s sees the ledger from now on. Write it into the join file: ledger_witness.", args[1])
-			return nil
+			return a.tell(map[string]any{"witness": args[1]}, "%s sees the ledger from now on. Write it into the join file: ledger_witness.", args[1])
 		},
 	}
 }
@@ -233,11 +225,8 @@ func (a *app) newLedgerAmendCommand() *cobra.Command {
 				}
 				return err
 			}
-			if a.output == "json" {
-				return a.printJSON(map[string]any{"amended": c, "reason": reason})
-			}
-			a.remark("The ceiling is %v from now on. Write the same into the policy file (an assumed spread has no place there).", c)
-			return nil
+			return a.tell(map[string]any{"amended": c, "reason": reason},
+				"The ceiling is %v from now on. Write the same into the policy file (an assumed spread has no place there).", c)
 		},
 	}
 	flags := cmd.Flags()

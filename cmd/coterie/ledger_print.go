@@ -192,11 +192,7 @@ func (a *app) putReceipt(folder string, r ledger.SignedReceipt) error {
 		if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
 			return err
 		}
-		if a.output == "json" {
-			return a.printJSON(map[string]any{"file": path})
-		}
-		a.remark("%s", path)
-		return nil
+		return a.tell(map[string]any{"file": path}, "%s", path)
 	}
 	if a.output == "json" {
 		return a.printJSON(r)

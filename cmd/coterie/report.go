@@ -25,11 +25,7 @@ func (a *app) newReportCommand() *cobra.Command {
 			if err := report.Rewrite(path, dirs); err != nil {
 				return err
 			}
-			if a.output == "json" {
-				return a.printJSON(map[string]string{"report": path})
-			}
-			a.remark("report  %s", path)
-			return nil
+			return a.tell(map[string]string{"report": path}, "report  %s", path)
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/progress"
 )
 
@@ -58,13 +60,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (a *app) newRoot() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "coterie",
 		Short: "Private, personalised federated learning",
 		Long: "Coterie trains models together while data stay with their owners, and gives every group its own model.\n" +
 			"What a run reveals about the data depends on its method: every number says what it protects, from whom, and whether that is proved; some methods promise nothing.",
 		Example:       "  coterie demo\n  coterie run examples/group-private.yaml --seed 7",
-		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -74,13 +75,20 @@ func (a *app) newRoot() *cobra.Command {
 			a.started = true
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	}, a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(),
+		a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newVersionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
-	root.AddCommand(a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newVersionCommand())
 	return root
+}
+
+// group is a command that only holds others.
+func group(cmd *cobra.Command, others ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(others...)
+	return cmd
 }
 
 // printError tells people in words, and programs in JSON, what went wrong.
@@ -100,6 +108,25 @@ func (a *app) printError(err error) {
 // printJSON writes one object on one line.
 func (a *app) printJSON(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
 
+// tell is one object for programs, or a remark for people.
+func (a *app) tell(result any, format string, args ...any) error {
+	if a.output == "json" {
+		return a.printJSON(result)
+	}
+	a.remark(format, args...)
+	return nil
+}
+
+// printLines writes what every reader of text gets, remarks or not.
+func (a *app) printLines(lines ...string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // remark is for people only.
 func (a *app) remark(format string, args ...any) {
 	if !a.quiet && a.output == "text" {
@@ -113,6 +140,22 @@ func (a *app) progress(what string, total int) *progress.Bar {
 		return progress.New(io.Discard, false, what, total)
 	}
 	return progress.New(a.stderr, progress.IsTerminal(a.stderr), what, total)
+}
+
+func (a *app) newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version, the Go release and the kernel set",
+		Example: "  coterie version --output json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.output == "json" {
+				return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "kernel": model.Kernel()})
+			}
+			_, err := fmt.Fprintf(a.stdout, "coterie %s (%s, kernel %s)\n", version(), runtime.Version(), model.Kernel())
+			return err
+		},
+	}
 }
 
 // version is the release's, or the commit's when built from a checkout.

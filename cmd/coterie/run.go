@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -52,12 +53,7 @@ func (a *app) newRunCommand() *cobra.Command {
 }
 
 // dataFolder is the flag's, or the environment's.
-func dataFolder(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	return os.Getenv("COTERIE_DATA")
-}
+func dataFolder(flag string) string { return cmp.Or(flag, os.Getenv("COTERIE_DATA")) }
 
 func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	if f.schema {

@@ -50,12 +50,8 @@ func (a *app) newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.output == "json" {
-				return a.printJSON(res)
-			}
-			a.remark("run     %s\nrounds  %d, %d of them abandoned (stopped: %s)\nmodel   %s\nsha256  %s (%s)",
+			return a.tell(res, "run     %s\nrounds  %d, %d of them abandoned (stopped: %s)\nmodel   %s\nsha256  %s (%s)",
 				res.RunID, res.Rounds, res.Abandoned, res.Stopped, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256, res.Kernel)
-			return nil
 		},
 	}
 	flags := cmd.Flags()

@@ -91,10 +91,8 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) e
 		}
 	}
 	fmt.Fprintln(a.stdout)
-	for _, s := range r.Says {
-		if _, err := fmt.Fprintln(a.stdout, s); err != nil {
-			return err
-		}
+	if err := a.printLines(r.Says...); err != nil {
+		return err
 	}
 	a.remark("result  %s", filepath.Join(o.Out, sweepFile))
 	return nil
@@ -169,10 +167,8 @@ func (a *app) printTuned(r sweep.Tuned, out string) error {
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
 		lines = append(lines, fmt.Sprintf("%6d  %s", chosen[name], name))
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
-			return err
-		}
+	if err := a.printLines(lines...); err != nil {
+		return err
 	}
 	a.remark("\nmodels  %s\nresult  %s", filepath.Join(out, sim.ModelFile), filepath.Join(out, sweepFile))
 	return nil
