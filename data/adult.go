@@ -58,10 +58,5 @@ func LoadAdult(folder, part string, o TabularOptions) (*Tabular, error) {
 		return nil, fmt.Errorf("adult: part %q; allowed: train, test", part)
 	}
 	path := filepath.Join(folder, "adult", "adult_"+part+".csv.gz")
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return readTabular(path, r, adultSchema, o)
+	return readFile(path, adultSchema.reader(o))
 }

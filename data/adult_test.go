@@ -65,11 +65,11 @@ func TestReadAdult(t *testing.T) {
 	if slices.ContainsFunc(d.Names, func(n string) bool { return strings.HasPrefix(n, "sex") || strings.HasPrefix(n, "race") }) {
 		t.Error("sensitive attributes are features without being asked for")
 	}
-	d, err = readAdult(adultHead+adultRow+missing, TabularOptions{SensitiveFeatures: true, DropMissing: true})
-	if err != nil || d.Features != 104 || d.Len() != 1 || len(d.X) != 104 || value(t, d, 0, "sex=Male") != 1 {
+	d, err = readAdult(adultHead+adultRow+missing, TabularOptions{SensitiveFeatures: true})
+	if err != nil || d.Features != 104 || d.Len() != 2 || len(d.X) != 2*104 || value(t, d, 0, "sex=Male") != 1 {
 		t.Fatal(d, err)
 	}
-	if d.Report.Count(leftMissing) != 1 || d.Report.Rows != 2 || d.Report.Kept != 1 || d.Missing[0].Count != 0 || len(d.Sensitive[0].Groups) != 1 {
+	if d.Report.Rows != 2 || d.Report.Kept != 2 || d.Missing[0].Count != 1 || len(d.Sensitive[0].Groups) != 2 {
 		t.Error(&d.Report, d.Missing)
 	}
 }

@@ -94,11 +94,7 @@ func loadCIFARPart(folder string) (train, test *Images, err error) {
 		return nil, nil, err
 	}
 	defer done()
-	t, err := newTable(path, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	columns, err := t.columns("file", "row", "label")
+	t, columns, err := openTable(path, r, "file", "row", "label")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,10 +48,7 @@ func (c *Client) Pick(places []int) Client {
 		out.Rows = c.Rows.pick(places)
 		return out
 	}
-	out.Images, out.Index = c.Images, make([]int, len(places))
-	for i, place := range places {
-		out.Index[i] = c.Index[place]
-	}
+	out.Images, out.Index = c.Images, those(c.Index, places)
 	return out
 }
 

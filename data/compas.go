@@ -71,10 +71,5 @@ func keepCOMPAS(r row, at []int) (string, error) {
 // years; sex and race are sensitive.
 func LoadCOMPAS(folder string, o TabularOptions) (*Tabular, error) {
 	path := filepath.Join(folder, "compas", "compas_two_years.csv.gz")
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return readTabular(path, r, compasSchema, o)
+	return readFile(path, compasSchema.reader(o))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -40,8 +41,6 @@ const (
 	HospitalDollars = 10_000
 	// hospitalDegrees is how many degrees one unit of a coordinate is.
 	hospitalDegrees = 100
-	// HospitalTrainShare is the papers' share of clients that train.
-	HospitalTrainShare = 0.7
 	// maxPayment bounds an average payment for one stay.
 	maxPayment = 10_000_000
 )
@@ -76,9 +75,6 @@ type HospitalOptions struct {
 	DRGs []int
 	// Index says how the conditions are numbered.
 	Index HospitalIndex
-	// MinConditions is how many of the conditions a provider must have treated to
-	// be a client; 0 and 1: any.
-	MinConditions int
 }
 
 // Hospital is the federation of paper 000, appendix B.2, before its split: one
@@ -98,7 +94,6 @@ const (
 	leftOtherDRG   = "another condition"
 	leftUnknownZIP = "ZIP code without coordinates"
 	leftOtherZIP   = "another ZIP code than in the provider's first row"
-	leftTooFew     = "provider with too few of the conditions"
 )
 
 // LoadHospital reads hospital charges and the ZIP table of the folder of real
@@ -115,12 +110,7 @@ func LoadHospital(folder string, o HospitalOptions) (*Hospital, error) {
 	case filepath.Base(path) == path:
 		path = filepath.Join(folder, "hospital", path)
 	}
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return ReadHospital(path, r, zips, o)
+	return readFile(path, func(name string, r io.Reader) (*Hospital, error) { return ReadHospital(name, r, zips, o) })
 }
 
 // ReadHospital reads hospital charges from one of the layouts that its header
@@ -154,7 +144,7 @@ func ReadHospital(name string, r io.Reader, zips *ZIPTable, o HospitalOptions) (
 		}
 		h.Report.Rows++
 	}
-	h.build(all, max(o.MinConditions, 1))
+	h.build(all)
 	if len(h.Clients) == 0 {
 		return nil, fmt.Errorf("no provider is left: %s", &h.Report)
 	}
@@ -174,9 +164,6 @@ func (o HospitalOptions) conditions() ([]int, error) {
 		if slices.Contains(drgs[:i], d) {
 			return nil, fmt.Errorf("hospital: DRG %d is listed twice", d)
 		}
-	}
-	if o.MinConditions < 0 || o.MinConditions > len(drgs) {
-		return nil, fmt.Errorf("hospital: at least %d conditions a provider; allowed: 0 to %d", o.MinConditions, len(drgs))
 	}
 	switch o.Index {
 	case ByListing:
@@ -234,22 +221,10 @@ func (h *Hospital) take(r row, l hospitalLayout, zips *ZIPTable, all map[string]
 }
 
 // build lays the clients out in one block, in the order of their identifiers.
-func (h *Hospital) build(all map[string]*provider, least int) {
-	rows := 0
-	for id, p := range all {
-		n := len(p.lines) - countOf(p.lines, 0)
-		if n < least {
-			for range n {
-				h.Report.leaveOut(leftTooFew, "")
-			}
-			continue
-		}
-		rows += n
-		h.Providers = append(h.Providers, id)
-	}
-	slices.Sort(h.Providers)
-	h.Report.Kept = rows
-	x, y := make([]float64, 0, 3*rows), make([]float64, 0, rows)
+func (h *Hospital) build(all map[string]*provider) {
+	h.Providers = slices.Sorted(maps.Keys(all))
+	most := len(all) * len(h.DRGs)
+	x, y := make([]float64, 0, 3*most), make([]float64, 0, most)
 	for _, id := range h.Providers {
 		p, fromX, fromY := all[id], len(x), len(y)
 		for k, line := range p.lines {
@@ -261,16 +236,7 @@ func (h *Hospital) build(all map[string]*provider, least int) {
 		}
 		h.Clients = append(h.Clients, Client{Rows: Rows{X: x[fromX:len(x):len(x)], Y: y[fromY:len(y):len(y)], Features: 3}, Name: id})
 	}
-}
-
-func countOf(values []int, v int) int {
-	n := 0
-	for _, w := range values {
-		if w == v {
-			n++
-		}
-	}
-	return n
+	h.Report.Kept = len(y)
 }
 
 // Split draws which providers train: floor(share*n), by a shuffle keyed by seed.
@@ -280,14 +246,7 @@ func (h *Hospital) Split(seed uint64, share float64) (*Federation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hospital: %w", err)
 	}
-	f := &Federation{Features: 3}
-	for _, i := range train {
-		f.Train = append(f.Train, h.Clients[i])
-	}
-	for _, i := range rest {
-		f.Validation = append(f.Validation, h.Clients[i])
-	}
-	return f, nil
+	return &Federation{Features: 3, Train: those(h.Clients, train), Validation: those(h.Clients, rest)}, nil
 }
 
 // hospital reads the file that a block means.

@@ -14,23 +14,13 @@ type ZIPTable struct{ places map[string]Place }
 
 // LoadZIP reads zip/us_zip_latlon.csv.gz of the folder of real data.
 func LoadZIP(folder string) (*ZIPTable, error) {
-	path := filepath.Join(folder, "zip", "us_zip_latlon.csv.gz")
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return ReadZIP(path, r)
+	return readFile(filepath.Join(folder, "zip", "us_zip_latlon.csv.gz"), ReadZIP)
 }
 
 // ReadZIP reads a table with the columns zip, lat and lon. The name is for
 // errors.
 func ReadZIP(name string, r io.Reader) (*ZIPTable, error) {
-	t, err := newTable(name, r)
-	if err != nil {
-		return nil, err
-	}
-	at, err := t.columns("zip", "lat", "lon")
+	t, at, err := openTable(name, r, "zip", "lat", "lon")
 	if err != nil {
 		return nil, err
 	}

@@ -34,12 +34,7 @@ func LoadSchool(folder string) (*Silos, error) {
 			return loadCells(original, cellLayout{silo: "school", features: schoolFeatures, value: schoolValue})
 		}
 	}
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return readSilos(path, r, siloLayout{silo: "school", features: schoolFeatures, target: "score", value: schoolScore})
+	return readFile(path, siloLayout{silo: "school", features: schoolFeatures, target: "score", value: schoolScore}.read)
 }
 
 func schoolScore(r row, column int) (float64, error) {

@@ -20,18 +20,14 @@ type siloLayout struct {
 // maxFeature bounds a feature: what is larger is no measurement.
 const maxFeature = 1e12
 
-// readSilos reads a table. A malformed row is an error: leaving rows out would
+// read reads a table. A malformed row is an error: leaving rows out would
 // change a silo's size, which its noise depends on.
-func readSilos(name string, r io.Reader, l siloLayout) (*Silos, error) {
-	t, err := newTable(name, r)
-	if err != nil {
-		return nil, err
-	}
+func (l siloLayout) read(name string, r io.Reader) (*Silos, error) {
 	names := []string{l.silo, l.target}
 	for j := range l.features {
 		names = append(names, fmt.Sprintf("f%02d", j))
 	}
-	columns, err := t.columns(names...)
+	t, columns, err := openTable(name, r, names...)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,15 @@ func splitKeyed(seed uint64, purpose string, n int, share float64) (train, rest 
 	return train, rest, nil
 }
 
+// those are the values at some places.
+func those[T any](values []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, place := range places {
+		out[i] = values[place]
+	}
+	return out
+}
+
 // shuffled is 0..n-1 in the order of a draw, by seed and purpose.
 func shuffled(seed uint64, purpose string, n int) []int {
 	family := rng.NewFamily(seed, purpose)

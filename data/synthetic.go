@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
@@ -66,17 +67,10 @@ func checkDistribution(c *config.Checker, path string, d config.Distribution) {
 
 // shape is the number of groups and features that a data block means.
 func shape(d config.Data) (groups, dimension int) {
-	groups, dimension = d.Groups, d.Dimension
 	if len(d.Parameters) > 0 {
 		return len(d.Parameters), len(d.Parameters[0])
 	}
-	if groups == 0 {
-		groups = len(paperParameters)
-	}
-	if dimension == 0 {
-		dimension = len(paperParameters[0])
-	}
-	return groups, dimension
+	return cmp.Or(d.Groups, len(paperParameters)), cmp.Or(d.Dimension, len(paperParameters[0]))
 }
 
 // Synthetic draws the linear federation of papers 000 and 001:

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,26 @@ func openData(path string) (r io.Reader, done func() error, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return z, f.Close, nil
+}
+
+// readFile reads a data file as a whole.
+func readFile[T any](path string, read func(name string, r io.Reader) (*T, error)) (*T, error) {
+	r, done, err := openData(path)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return read(path, r)
+}
+
+// openTable reads the header and finds columns in it.
+func openTable(name string, r io.Reader, columns ...string) (*table, []int, error) {
+	t, err := newTable(name, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, err := t.columns(columns...)
+	return t, at, err
 }
 
 // newTable reads the header.
@@ -186,16 +207,7 @@ func (t *table) columns(names ...string) ([]int, error) {
 
 // has tells whether all the columns are there.
 func (t *table) has(names ...string) bool {
-	for _, name := range names {
-		found := false
-		for _, h := range t.header {
-			found = found || h == name
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(t.header, name) })
 }
 
 func (t *table) faultf(column, format string, args ...any) *fault {

@@ -62,12 +62,7 @@ func (d *Tabular) cut(p Partition, purpose string) ([]piece, error) {
 func (d *Tabular) clients(pieces []piece) []Client {
 	out := make([]Client, len(pieces))
 	for i, p := range pieces {
-		c := Client{Rows: Rows{Features: d.Features}, Group: p.group}
-		for _, row := range p.rows {
-			c.X = append(c.X, d.X[row*d.Features:(row+1)*d.Features]...)
-			c.Y = append(c.Y, d.Y[row])
-		}
-		out[i] = c
+		out[i] = Client{Rows: d.pick(p.rows), Group: p.group}
 	}
 	return out
 }
@@ -78,11 +73,7 @@ func (d *Tabular) sensitive(pieces []piece) []SensitiveColumn {
 	for _, a := range d.Sensitive {
 		column := SensitiveColumn{Name: a.Name, Values: a.Values}
 		for _, p := range pieces {
-			groups := make([]int, len(p.rows))
-			for i, row := range p.rows {
-				groups[i] = a.Groups[row]
-			}
-			column.Groups = append(column.Groups, groups)
+			column.Groups = append(column.Groups, those(a.Groups, p.rows))
 		}
 		out = append(out, column)
 	}
@@ -106,14 +97,7 @@ func (d *Tabular) Federation(test *Tabular, p Partition, share float64) (*Federa
 		if err != nil {
 			return nil, err
 		}
-		all := pieces
-		pieces = nil
-		for _, i := range train {
-			pieces = append(pieces, all[i])
-		}
-		for _, i := range rest {
-			held = append(held, all[i])
-		}
+		pieces, held = those(pieces, train), those(pieces, rest)
 	}
 	return &Federation{
 		Features: d.Features, Train: d.clients(pieces), Validation: test.clients(held), Sensitive: test.sensitive(held), Report: &d.Report,

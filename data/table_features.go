@@ -34,11 +34,7 @@ type MissingValues struct {
 type TabularOptions struct {
 	// SensitiveFeatures makes the sensitive attributes features too.
 	SensitiveFeatures bool
-	// DropMissing leaves out rows that lack a value.
-	DropMissing bool
 }
-
-const leftMissing = "missing value"
 
 // feature is one column: categories if it has values, otherwise a number from
 // low to high that is divided by scale.
@@ -58,6 +54,11 @@ type schema struct {
 	id       string   // a column whose values must differ; "": none
 	filter   []string // columns that keep looks at
 	keep     func(r row, at []int) (reason string, err error)
+}
+
+// reader reads a file of the schema.
+func (s schema) reader(o TabularOptions) func(name string, r io.Reader) (*Tabular, error) {
+	return func(name string, r io.Reader) (*Tabular, error) { return readTabular(name, r, s, o) }
 }
 
 // readTabular reads a table strictly: a cell that the schema does not allow is an
@@ -142,7 +143,6 @@ func (d *Tabular) describe(f feature, o TabularOptions) {
 
 // add encodes one row.
 func (d *Tabular) add(r row, at []int, features []feature, o TabularOptions, y float64) error {
-	from := len(d.X)
 	groups := make([]int, 0, 4)
 	lacking := make([]bool, 0, 4)
 	for i, f := range features {
@@ -151,11 +151,6 @@ func (d *Tabular) add(r row, at []int, features []feature, o TabularOptions, y f
 			lacking = append(lacking, missing)
 		}
 		if missing {
-			if o.DropMissing {
-				d.X = d.X[:from]
-				d.Report.leaveOut(leftMissing, "")
-				return nil
-			}
 			d.X = append(d.X, make([]float64, max(len(f.values), 1))...)
 			continue
 		}

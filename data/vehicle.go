@@ -31,13 +31,8 @@ func LoadVehicle(folder string) (*Silos, error) {
 	if _, err := os.Stat(whole); err == nil {
 		return loadCells(whole, cellLayout{silo: "sensor", features: vehicleFeatures, classes: 2, value: signValue})
 	}
-	path := filepath.Join(folder, "vehicle", "vehicle_ditto_train.csv.gz")
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	s, err := readSilos(path, r, siloLayout{silo: "sensor", features: vehicleFeatures, target: "label", classes: 2, value: signCell})
+	layout := siloLayout{silo: "sensor", features: vehicleFeatures, target: "label", classes: 2, value: signCell}
+	s, err := readFile(filepath.Join(folder, "vehicle", "vehicle_ditto_train.csv.gz"), layout.read)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package data
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -101,12 +100,10 @@ type WriterOptions struct {
 	Seed uint64
 	// HeldOut is the share of writers that validate, rounded up to whole writers.
 	HeldOut float64
-	// Rotated is the share of writers whose pictures are turned by 90 degrees
-	// counter-clockwise; they are group 1, the others group 0.
+	// Rotated is the probability that a writer's pictures are turned by 90 degrees
+	// counter-clockwise, as rot_c ~ Bernoulli in paper 000; turned writers are group 1,
+	// the others group 0.
 	Rotated float64
-	// Exact turns that share to the nearest whole writer; otherwise every writer
-	// is turned with that probability, as rot_c ~ Bernoulli in paper 000.
-	Exact bool
 	// InkLow stores background as 255 and ink as 0, as LEAF has it: value v
 	// becomes 1-v. Without it a model can still invert the bytes as it reads them.
 	InkLow bool
@@ -122,7 +119,7 @@ func (w *WriterImages) Federation(o WriterOptions) (*Federation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writers: %w", err)
 	}
-	turned, err := drawRotated(o.Seed, len(w.Writers), o.Rotated, o.Exact)
+	turned, err := drawRotated(o.Seed, len(w.Writers), o.Rotated)
 	if err != nil {
 		return nil, err
 	}
@@ -130,36 +127,23 @@ func (w *WriterImages) Federation(o WriterOptions) (*Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := func(i int) Client {
-		c := Client{Pictures: Pictures{Images: im, Index: w.Writers[i].Index}, Name: w.Writers[i].Name}
+	clients := make([]Client, len(w.Writers))
+	for i, writer := range w.Writers {
+		clients[i] = Client{Pictures: Pictures{Images: im, Index: writer.Index}, Name: writer.Name}
 		if turned[i] {
-			c.Group = 1
+			clients[i].Group = 1
 		}
-		return c
 	}
-	f := &Federation{Features: im.Height * im.Width}
-	for _, i := range train {
-		f.Train = append(f.Train, client(i))
-	}
-	for _, i := range rest {
-		f.Validation = append(f.Validation, client(i))
-	}
-	return f, nil
+	return &Federation{Features: im.Height * im.Width, Train: those(clients, train), Validation: those(clients, rest)}, nil
 }
 
 // drawRotated draws the writers whose pictures are turned. A writer's coin is
 // keyed by its number, so it does not depend on how many others there are.
-func drawRotated(seed uint64, n int, share float64, exact bool) ([]bool, error) {
+func drawRotated(seed uint64, n int, share float64) ([]bool, error) {
 	if !(share >= 0 && share <= 1) {
 		return nil, fmt.Errorf("writers: a rotated share of %v; allowed: 0 to 1", share)
 	}
 	turned := make([]bool, n)
-	if exact {
-		for _, i := range shuffled(seed, "data: exact share of rotated writers", n)[:int(math.Round(share*float64(n)))] {
-			turned[i] = true
-		}
-		return turned, nil
-	}
 	family := rng.NewFamily(seed, "data: rotated writers")
 	var s rng.Stream
 	for i := range turned {

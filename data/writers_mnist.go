@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -21,23 +22,14 @@ func LoadMNISTWriters(folder, part string) (*WriterImages, error) {
 		return nil, err
 	}
 	path := filepath.Join(folder, "mnist-by-writer", "mnist_writers.csv.gz")
-	r, done, err := openData(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return ReadMNISTWriters(path, r, im, part)
+	return readFile(path, func(name string, r io.Reader) (*WriterImages, error) { return ReadMNISTWriters(name, r, im, part) })
 }
 
 // ReadMNISTWriters reads a table with the columns split, index, label, hsf and
 // writer, and takes the rows of one part. Every picture must have one row there,
 // with its own label. The name is for errors.
 func ReadMNISTWriters(name string, r io.Reader, im *Images, part string) (*WriterImages, error) {
-	t, err := newTable(name, r)
-	if err != nil {
-		return nil, err
-	}
-	at, err := t.columns("split", "index", "label", "hsf", "writer")
+	t, at, err := openTable(name, r, "split", "index", "label", "hsf", "writer")
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +74,7 @@ func ReadMNISTWriters(name string, r io.Reader, im *Images, part string) (*Write
 	if i := slices.Index(seen, 0); i >= 0 {
 		return nil, fmt.Errorf("%s: picture %d of part %s has no row", name, i, part)
 	}
-	keys := make([]key, 0, len(pictures))
-	for k := range pictures {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b key) int {
+	keys := slices.SortedFunc(maps.Keys(pictures), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.hsf, b.hsf), cmp.Compare(a.writer, b.writer))
 	})
 	writers := make([]Writer, len(keys))

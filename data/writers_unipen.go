@@ -118,11 +118,7 @@ func readBlock(r io.Reader, size int64, what string) ([]byte, error) {
 // nameWriters reads writers.csv: the set that each writer belongs to, and how
 // many digits and letters it wrote, which must be what the pictures say.
 func nameWriters(w *WriterImages, name string, r io.Reader) error {
-	t, err := newTable(name, r)
-	if err != nil {
-		return err
-	}
-	at, err := t.columns("writer", "unipen_set", "samples", "digits", "upper", "lower")
+	t, at, err := openTable(name, r, "writer", "unipen_set", "samples", "digits", "upper", "lower")
 	if err != nil {
 		return err
 	}
