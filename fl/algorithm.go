@@ -9,6 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -94,7 +95,8 @@ func (a *Algorithm) Prepare(p *Participant) error {
 	n := a.setup.Parameters
 	if p.Personal == nil {
 		p.Personal = make([]float64, n)
-		a.setup.Model.Initialise(p.Personal, startOf(a.setup.Run.Seed).Stream(0, 0))
+		start := rng.NewFamily(a.setup.Run.Seed, "initial hypotheses")
+		a.setup.Model.Initialise(p.Personal, start.Stream(0, 0))
 	}
 	if len(p.Personal) != n {
 		return fmt.Errorf("participant %d %s: its own model has %d values, not %d: it belongs to another run", p.ID, p.Name, len(p.Personal), n)

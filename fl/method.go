@@ -2,6 +2,7 @@ package fl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,14 +74,10 @@ func RegisterMethod(k MethodKind) {
 // Methods are the names of the registered methods, sorted.
 func Methods() []string { return names(methods) }
 
-func names[T any](m map[string]T) []string {
-	out := make([]string, 0, len(m))
-	for name := range m {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
+func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// MethodWords is what a method is, in half a sentence; empty: it is not registered.
+func MethodWords(kind string) string { return methods[kind].Words }
 
 func methodOf(run config.Run) (MethodKind, error) {
 	k, ok := methods[run.Algorithm.Kind]

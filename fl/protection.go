@@ -85,6 +85,10 @@ func RegisterProtection(k ProtectionKind) {
 // Protections are the names of the registered protections, sorted.
 func Protections() []string { return names(protections) }
 
+// ProtectionWords is what a protection protects, in half a sentence; empty: it is not
+// registered.
+func ProtectionWords(name string) string { return protections[name].Words }
+
 func protectionOf(run config.Run) (ProtectionKind, error) {
 	k, ok := protections[run.Privacy.Protects]
 	if !ok {

@@ -1,7 +1,5 @@
 package fl
 
-import "github.com/coterie-fl/coterie/internal/rng"
-
 // State is what the server keeps between rounds.
 type State struct {
 	Round      int
@@ -25,10 +23,4 @@ type Outcome struct {
 	Relocated int   // hypotheses that were moved for want of updates
 	// Err is why the round's releases could not be used; the models are as before.
 	Err error
-}
-
-// startOf is the family that models are drawn from before the first round.
-func startOf(seed uint64) *rng.Family {
-	f := rng.NewFamily(seed, "initial hypotheses")
-	return &f
 }

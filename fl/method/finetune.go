@@ -16,25 +16,16 @@ func init() {
 		},
 		New: func(s fl.Setup) (fl.Method, error) {
 			warm, a := warmRounds(s.Run), s.Run.Algorithm
-			return &finetuning{newCentres(s, warm, max(warm, roundsOf(a.FederatedShare, a.Rounds)), false)}, nil
+			return &finetuning{localTraining{newCentres(s, warm, max(warm, roundsOf(a.FederatedShare, a.Rounds)), false)}}, nil
 		},
 	})
 }
 
 // finetuning is FedAvg for a share of the rounds, and then every participant alone from
-// there (paper 002, appendix B.3).
-type finetuning struct{ centres }
-
-func (m *finetuning) Outline() fl.Outline {
-	o := m.centres.Outline()
-	o.Personal, o.Sends = true, m.federated
-	return o
-}
+// there (paper 002, appendix B.3): local training with a long warm start.
+type finetuning struct{ localTraining }
 
 func (m *finetuning) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-	if b.Round < m.federated {
-		return m.centres.Respond(g, w, b, p, out)
-	}
 	if b.Round == m.federated { // from the model that all agreed on
 		chosen, err := m.cluster(g, b, p)
 		if err != nil {
@@ -42,14 +33,7 @@ func (m *finetuning) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Pa
 		}
 		copy(p.Personal, m.centre(b, chosen))
 	}
-	return m.trainAlone(g, w, b, p, out)
-}
-
-func (m *finetuning) Aggregate(st *fl.State, r fl.Releases) fl.Outcome {
-	if st.Round > m.federated {
-		return fl.Outcome{}
-	}
-	return m.centres.Aggregate(st, r)
+	return m.localTraining.Respond(g, w, b, p, out)
 }
 
 func (m *finetuning) Adopt(dst []float64, b *fl.Broadcast, p *fl.Participant, l model.Learner) {

@@ -32,7 +32,6 @@ type client struct {
 	privacy config.Privacy
 	server  rng.Family
 	noise   float64
-	entropy *mech.Entropy
 }
 
 func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
@@ -111,74 +110,31 @@ func (m *client) Gather(st *fl.State, r fl.Releases) (fl.Releases, error) {
 	return fl.Releases{Clients: []int{0}, Vectors: sum, Declined: r.Declined}, nil
 }
 
+// noised is the sum of the updates, each clipped (one that is not finite counts as zero),
+// with the noise that everybody is charged for.
 func (m *client) noised(round int, r fl.Releases) ([]float64, error) {
-	out := make([]float64, m.n)
-	paid, err := m.paid()
-	if err != nil {
-		return nil, err
-	}
-	g := mech.Gaussian{Multiplier: m.noise}
-	if m.privacy.Noise == "simulated" {
-		sum, err := mech.NewSimulatedSum(m.n, m.privacy.UpdateClip)
-		if err != nil {
-			return nil, err
-		}
-		if err := m.each(r, sum.Add); err != nil {
-			return nil, err
-		}
-		return out, paid.Simulate(g, out, sum, m.server.Stream(round, 0))
-	}
-	lattice, err := g.Lattice(m.privacy.UpdateClip)
-	if err != nil {
-		return nil, err
-	}
-	sum, err := mech.NewClippedSum(m.n, m.privacy.UpdateClip, lattice)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.each(r, sum.Add); err != nil {
-		return nil, err
-	}
-	if m.entropy == nil {
-		m.entropy = mech.SystemEntropy()
-	}
-	if m.privacy.Noise == fl.NoiseSeeded {
-		m.entropy.Reset(m.server.Stream(round, 0))
-	}
-	steps := make([]int64, m.n)
-	if err := paid.Release(g, steps, sum, m.entropy); err != nil {
-		return nil, err
-	}
-	lattice.Float(out, steps)
-	return out, nil
-}
-
-// paid is what everybody is charged for a round, which the server's noise must keep.
-func (m *client) paid() (*mech.Paid, error) {
 	plan := m.plan()
 	release, err := plan.Release(false, false)
 	if err != nil {
 		return nil, err
 	}
-	return mech.NewPaid(release)
-}
-
-// each clips every update and adds it; one that is not finite counts as zero.
-func (m *client) each(r fl.Releases, add func(mech.Clipped) error) error {
-	for i := range r.Clients {
-		clipped, err := mech.Clip(r.Vectors[i*m.n:(i+1)*m.n], m.privacy.UpdateClip)
-		if err == nil {
-			err = add(clipped)
-		}
-		if err != nil {
-			return err
-		}
+	paid, err := mech.NewPaid(release)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-func (m *client) Price(*fl.Broadcast) (event.Release, bool, error) {
-	return event.Release{}, false, nil
+	clip, out := m.privacy.UpdateClip, make([]float64, m.n)
+	return out, noisedSum(out, m.privacy.Noise, m.noise, clip, paid, m.server.Stream(round, 0), func(add func(mech.Clipped) error) error {
+		for i := range r.Clients {
+			clipped, err := mech.Clip(r.Vectors[i*m.n:(i+1)*m.n], clip)
+			if err == nil {
+				err = add(clipped)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (m *client) PriceAhead(p *fl.Participant, from int) (event.Release, int, error) {
@@ -186,12 +142,6 @@ func (m *client) PriceAhead(p *fl.Participant, from int) (event.Release, int, er
 	r, err := p.Plan.Training(max(1, rounds), 0, false).Release()
 	return r, rounds, err
 }
-
-func (m *client) Spend(p *fl.Participant) (account.Guarantee, *account.Guarantee, error) {
-	return p.Plan.Spend(p.Paid)
-}
-
-func (m *client) Describe(*fl.Privacy) {}
 
 func (m *client) Guard() (fl.Guard, error) {
 	g := &clientGuard{m: m}

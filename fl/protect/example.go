@@ -32,28 +32,23 @@ func init() {
 // has a target for its own examples, finds its noise before training begins, and pays
 // for a round before it draws any.
 type example struct {
-	fl.Setup
-	n       int
-	cfg     config.Algorithm
+	plain
 	privacy config.Privacy
-	outline fl.Outline
-	pass    model.Pass // what every worker's begins as
-	moments *moments   // nil: features are scaled by others, or not at all
+	moments *moments // nil: features are scaled by others, or not at all
 
-	noise, batches, choice rng.Family
+	noise, choice rng.Family
 }
 
 func newExample(s fl.Setup, o fl.Outline) (fl.Protection, error) {
-	pass, err := model.NewPass(s.Run.Algorithm.Local, s.Run.Algorithm.Rounds)
+	q, err := newPlain(s, o)
 	if err != nil {
-		return nil, fmt.Errorf("algorithm.local: %w", err)
+		return nil, err
 	}
+	q.pass.Single = false
 	e := &example{
-		pass:  pass,
-		Setup: s, n: s.Parameters, cfg: s.Run.Algorithm, privacy: s.Run.Privacy, outline: o,
-		noise:   rng.NewFamily(s.Run.Seed, "noise"),
-		batches: rng.NewFamily(s.Run.Seed, "batches"),
-		choice:  rng.NewFamily(s.Run.Seed, "cluster choice"),
+		plain: q, privacy: s.Run.Privacy,
+		noise:  rng.NewFamily(s.Run.Seed, "noise"),
+		choice: rng.NewFamily(s.Run.Seed, "cluster choice"),
 	}
 	e.moments, err = newMoments(s.Run)
 	return e, err
@@ -144,20 +139,6 @@ func (e *example) settleNoise(plan *fl.Plan) error {
 	return nil
 }
 
-// Announce adds nothing.
-func (e *example) Announce(*fl.Broadcast) error { return nil }
-
-// Gather changes nothing.
-func (e *example) Gather(_ *fl.State, r fl.Releases) (fl.Releases, error) { return r, nil }
-
-// Bounds are those of any useful parameter.
-func (e *example) Bounds() []fl.Bound { return []fl.Bound{{To: e.n, Most: fl.MostAnywhere}} }
-
-// Price is the plan's alone: all rounds are priced at once.
-func (e *example) Price(*fl.Broadcast) (event.Release, bool, error) {
-	return event.Release{}, false, nil
-}
-
 // PriceAhead is what the rounds from one on will cost: the participant's owner can
 // decline before anything is trained.
 func (e *example) PriceAhead(p *fl.Participant, from int) (event.Release, int, error) {
@@ -168,14 +149,6 @@ func (e *example) PriceAhead(p *fl.Participant, from int) (event.Release, int, e
 	r, err := p.Plan.Training(rounds, e.choices(from), e.owesMoments(from, p)).Release()
 	return r, rounds, err
 }
-
-// Spend is what the participant's records have lost.
-func (e *example) Spend(p *fl.Participant) (account.Guarantee, *account.Guarantee, error) {
-	return p.Plan.Spend(p.Paid)
-}
-
-// Describe adds nothing.
-func (e *example) Describe(*fl.Privacy) {}
 
 // exampleGuard trains with clipped examples and noise in every step: what comes out of
 // it is private, and can be sent and kept as it is.
@@ -227,7 +200,7 @@ func (g *exampleGuard) Open(b *fl.Broadcast, p *fl.Participant) (bool, error) {
 		p.Paid.Choices++
 	}
 	if g.privacy.Noise != "exact" {
-		g.drawn.Key(&g.batches, b.Round, p.ID)
+		g.drawn.Key(&g.family, b.Round, p.ID)
 		g.keyed.Key(&g.noise, b.Round, p.ID)
 		g.entropy.Reset(&g.drawn)
 	}

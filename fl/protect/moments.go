@@ -136,7 +136,15 @@ func (m *moments) sums(p *fl.Participant, paid *mech.Paid, kind string) ([]float
 	if p.Blank {
 		rows = 0
 	}
-	each := func(add func(mech.Clipped) error) error {
+	if plan.Moments == 0 { // without a target nothing is protected
+		for i := range rows {
+			for j, v := range m.part(p.Data.X[i*p.Data.Features:], relation) {
+				out[j] += v
+			}
+		}
+		return out, nil
+	}
+	return out, noisedSum(out, kind, plan.Moments, bound, paid, m.noise.Stream(0, p.ID), func(add func(mech.Clipped) error) error {
 		for i := range rows {
 			c, err := mech.Clip(m.part(p.Data.X[i*p.Data.Features:], relation), bound)
 			if err == nil {
@@ -147,38 +155,23 @@ func (m *moments) sums(p *fl.Participant, paid *mech.Paid, kind string) ([]float
 			}
 		}
 		return nil
-	}
-	if plan.Moments == 0 { // without a target nothing is protected
-		for i := range rows {
-			for j, v := range m.part(p.Data.X[i*p.Data.Features:], relation) {
-				out[j] += v
-			}
-		}
-		return out, nil
-	}
-	noise, stream := mech.Gaussian{Multiplier: plan.Moments}, m.noise.Stream(0, p.ID)
+	})
+}
+
+// noisedSum adds up the clipped terms that each gives it, and noise of the kind that the
+// run file names.
+func noisedSum(dst []float64, kind string, multiplier, bound float64, paid *mech.Paid, src *rng.Stream, each func(add func(mech.Clipped) error) error) error {
+	g := mech.Gaussian{Multiplier: multiplier}
 	if kind == "simulated" {
-		return out, simulateSums(out, noise, bound, paid, stream, each)
+		sum, err := mech.NewSimulatedSum(len(dst), bound)
+		if err != nil {
+			return err
+		}
+		if err := each(sum.Add); err != nil {
+			return err
+		}
+		return paid.Simulate(g, dst, sum, src)
 	}
-	entropy := mech.SystemEntropy()
-	if kind == fl.NoiseSeeded {
-		entropy.Reset(stream)
-	}
-	return out, releaseSums(out, noise, bound, paid, entropy, each)
-}
-
-func simulateSums(dst []float64, g mech.Gaussian, bound float64, paid *mech.Paid, src *rng.Stream, each func(func(mech.Clipped) error) error) error {
-	sum, err := mech.NewSimulatedSum(len(dst), bound)
-	if err != nil {
-		return err
-	}
-	if err := each(sum.Add); err != nil {
-		return err
-	}
-	return paid.Simulate(g, dst, sum, src)
-}
-
-func releaseSums(dst []float64, g mech.Gaussian, bound float64, paid *mech.Paid, e *mech.Entropy, each func(func(mech.Clipped) error) error) error {
 	lattice, err := g.Lattice(bound)
 	if err != nil {
 		return err
@@ -190,8 +183,12 @@ func releaseSums(dst []float64, g mech.Gaussian, bound float64, paid *mech.Paid,
 	if err := each(sum.Add); err != nil {
 		return err
 	}
+	entropy := mech.SystemEntropy()
+	if kind == fl.NoiseSeeded {
+		entropy.Reset(src)
+	}
 	noised := make([]int64, len(dst))
-	if err := paid.Release(g, noised, sum, e); err != nil {
+	if err := paid.Release(g, noised, sum, entropy); err != nil {
 		return err
 	}
 	lattice.Float(dst, noised)

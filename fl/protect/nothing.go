@@ -65,8 +65,6 @@ func unprotected(delta float64) account.Guarantee {
 	}
 }
 
-func (q *nothing) Describe(*fl.Privacy) {}
-
 // openGuard lets out what was trained.
 type openGuard struct{ trainer }
 

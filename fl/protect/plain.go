@@ -6,6 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
@@ -14,8 +15,8 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// plain is what the protections share that add no noise in training: it is the release
-// that they protect, if anything.
+// plain is what protections share, with the usual answers to what the round asks. Most add
+// no noise in training: it is the release that they protect, if anything.
 type plain struct {
 	fl.Setup
 	n       int
@@ -72,6 +73,19 @@ func (q *plain) Gather(_ *fl.State, r fl.Releases) (fl.Releases, error) { return
 
 // Bounds are those of any useful parameter.
 func (q *plain) Bounds() []fl.Bound { return []fl.Bound{{To: q.n, Most: fl.MostAnywhere}} }
+
+// Price is the plan's alone: all rounds are priced at once.
+func (q *plain) Price(*fl.Broadcast) (event.Release, bool, error) {
+	return event.Release{}, false, nil
+}
+
+// Spend is what the participant's records have lost.
+func (q *plain) Spend(p *fl.Participant) (account.Guarantee, *account.Guarantee, error) {
+	return p.Plan.Spend(p.Paid)
+}
+
+// Describe adds nothing.
+func (q *plain) Describe(*fl.Privacy) {}
 
 // trainer is plain with one worker's memory.
 type trainer struct {

@@ -144,18 +144,12 @@ func (g *updateGuard) Send(b *fl.Broadcast, p *fl.Participant, out, theta, centr
 	if err != nil || !paid {
 		return false, err
 	}
-	g.charge(p, e) // before any noise is drawn
-	if err := g.release(b, p, out, centre); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
-func (u *update) charge(p *fl.Participant, e event.MetricLaplace) {
-	p.Account.Add(e)
-	if u.sound() {
+	p.Account.Add(e) // before any noise is drawn
+	if g.sound() {
 		p.Switch += e.Switch()
 	}
+	err = g.release(b, p, out, centre)
+	return err == nil, err
 }
 
 func (u *update) diverged(b *fl.Broadcast, p *fl.Participant) error {
