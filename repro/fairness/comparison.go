@@ -2,19 +2,65 @@ package fairness
 
 import (
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fair"
 	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
 )
 
-// compare adds a chart of one model and of two over the noise, and its rows. Where the
-// metric is undefined there is neither, and whole is false.
-func compare(s *study.Study, c study.Chart, noise []float64, at func(k int, nu float64) lab.Spread, row func(k int, nu float64, q lab.Spread) study.Row) (whole bool) {
+// cell is the fairness of one trained run to its held-out clients; what cannot be
+// computed is nil. Runs on pictures fill all of it.
+type cell struct {
+	Parity, Opportunity, Odds *float64
+	Perfect                   *float64 // parity difference if every class were right
+	Accuracy                  float64
+	Wrong                     []int // picture by picture: 1 if its class is wrong
+}
+
+// metric is one figure of a cell.
+type metric struct {
+	name, unit string
+	of         func(cell) *float64
+}
+
+// differences are the papers' metrics.
+var differences = []metric{
+	{"demographic parity difference", "difference", func(c cell) *float64 { return c.Parity }},
+	{"equal opportunity difference", "difference", func(c cell) *float64 { return c.Opportunity }},
+	{"equalized odds difference", "difference", func(c cell) *float64 { return c.Odds }},
+}
+
+// measure fills a cell's differences.
+func (c *cell) measure(rows fair.Rows) error {
+	r, err := fair.Measure(rows)
+	if err != nil {
+		return err
+	}
+	m := r.Metrics
+	c.Parity, c.Opportunity, c.Odds = m.DemographicParityDifference.Value, m.EqualOpportunityDifference.Value, m.EqualizedOddsDifference.Value
+	return nil
+}
+
+// spread is the metric over seeds; cells in which it cannot be computed are left out.
+func (m metric) spread(cells []cell) lab.Spread {
+	var out []float64
+	for _, c := range cells {
+		if v := m.of(c); v != nil {
+			out = append(out, *v)
+		}
+	}
+	return lab.MeanAndDeviation(out)
+}
+
+// compare adds a chart of one model and of two over the noise, and rows like one. Where
+// the metric is undefined there is neither, and whole is false.
+func compare(s *study.Study, c study.Chart, like study.Row, noise []float64, at func(k int, nu float64) lab.Spread) (whole bool) {
 	whole = true
 	for _, k := range []int{1, 2} {
 		series := study.Series{Name: models(k)}
@@ -25,13 +71,19 @@ func compare(s *study.Study, c study.Chart, noise []float64, at func(k int, nu f
 				continue
 			}
 			series.Points = append(series.Points, q.At(nu))
-			s.Rows = append(s.Rows, row(k, nu, q))
+			row := like
+			row.Label, row.Verdict, row.Note = fmt.Sprintf("%s, nu %v", models(k), nu), study.NoFigure, "the text lacks the figure"
+			row.Settings = maps.Clone(like.Settings)
+			row.Settings["k"], row.Settings["nu"] = k, nu
+			s.Rows = append(s.Rows, lab.Measured(row, q))
 		}
 		c.Series = append(c.Series, series)
 	}
 	s.Charts = append(s.Charts, c)
 	return whole
 }
+
+func models(k int) string { return prose.Counted(k, "model", "models") }
 
 // claimRows states the papers' two claims about a metric as rows that can be
 // false. spread is the metric with k models at a noise.
@@ -62,7 +114,7 @@ func whoGains(l *lab.Lab) ([]study.Row, error) {
 	local, global, personal := fair.ModelLoss{Name: "local"}, fair.ModelLoss{Name: "global"}, fair.ModelLoss{Name: "personalised"}
 	trained := map[int]*trainedLoan{}
 	for _, k := range []int{1, 2} {
-		run, err := l.Resolve(loanRun(loanSettings[0], k, 1))
+		run, err := l.Resolve(loanKey{loanSettings[0], k, 1}.run())
 		if err != nil {
 			return nil, err
 		}

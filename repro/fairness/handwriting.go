@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/config"
@@ -19,20 +20,28 @@ var handwriting = lab.Experiment{
 	Launch: runHandwriting,
 }
 
-// fairRun is one cell of figure 8.
-func fairRun(s groupprivacy.HandwritingSet, scale string, k int, nu float64) config.Run {
-	r := s.Run(scale, "cross-entropy", nu)
+// pictureKey is what one cell of figure 8 is about.
+type pictureKey struct {
+	groupprivacy.HandwritingSet
+	scale string
+	k     int
+	nu    float64
+}
+
+// run is a cell's.
+func (s pictureKey) run() config.Run {
+	r := s.Run(s.scale, "cross-entropy", s.nu)
 	r.Name, r.Data.Rotated = "fairness-handwriting", 0.2
 	a := &r.Algorithm
-	a.Hypotheses, a.ClientsPerRound = k, 10 // two of the minority in a round, on average
+	a.Hypotheses, a.ClientsPerRound = s.k, 10 // two of the minority in a round, on average
 	// The papers compare trained models at the same effort: no early stop.
 	a.Stop = config.Stop{Every: 1 << 19, Return: "last", ValidationClients: 1}
 	switch {
-	case scale == lab.Smoke:
+	case s.scale == lab.Smoke:
 		r.Data.TrainShare, a.ClientsPerRound = 0.9, 4
 	case s.Small:
 		a.Rounds = 100
-	case scale == lab.Quick:
+	case s.scale == lab.Quick:
 		r.Data.TrainShare, a.Rounds = 0.9, 15
 	default:
 		a.Rounds = 60
@@ -40,23 +49,8 @@ func fairRun(s groupprivacy.HandwritingSet, scale string, k int, nu float64) con
 	return r
 }
 
-// pictureCell is the fairness of one run on its held-out writers.
-type pictureCell struct {
-	Parity, Opportunity, Odds *float64
-	Perfect                   *float64 // parity difference if every class were right
-	Accuracy                  float64
-	Wrong                     []int // picture by picture: 1 if its class is wrong
-}
-
-var pictureMetrics = []struct {
-	name string
-	of   func(pictureCell) *float64
-}{
-	{"demographic parity difference", func(c pictureCell) *float64 { return c.Parity }},
-	{"equal opportunity difference", func(c pictureCell) *float64 { return c.Opportunity }},
-	{"equalized odds difference", func(c pictureCell) *float64 { return c.Odds }},
-	{"accuracy", func(c pictureCell) *float64 { return &c.Accuracy }},
-}
+// pictureMetrics are the papers', and the accuracy.
+var pictureMetrics = append(slices.Clone(differences), metric{"accuracy", "share", func(c cell) *float64 { return &c.Accuracy }})
 
 func runHandwriting(l *lab.Lab) (study.Study, error) {
 	sets := append(slices.Clone(groupprivacy.HandwritingSets), groupprivacy.SmallHandwriting)
@@ -72,24 +66,16 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 	case lab.Quick:
 		sets = sets[1:]
 	}
-	type key struct {
-		set groupprivacy.HandwritingSet
-		k   int
-		nu  float64
-	}
-	cells, alone := map[key][]pictureCell{}, map[groupprivacy.HandwritingSet]*aloneCell{}
+	var keys []pictureKey
+	alone := map[groupprivacy.HandwritingSet]*aloneCell{}
 	var jobs []func() error
 	for _, set := range sets {
 		for _, k := range []int{1, 2} {
 			for _, nu := range noiseOf(set) {
-				of, more, err := lab.Seeded(l, fairRun(set, l.Scale, k, nu), judgePictures)
-				if err != nil {
-					return study.Study{}, err
-				}
-				cells[key{set, k, nu}], jobs = of, append(jobs, more...)
+				keys = append(keys, pictureKey{set, l.Scale, k, nu})
 			}
 		}
-		run, err := l.Resolve(fairRun(set, l.Scale, 1, 0))
+		run, err := l.Resolve(pictureKey{set, l.Scale, 1, 0}.run())
 		if err != nil {
 			return study.Study{}, err
 		}
@@ -100,10 +86,13 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 			return l.Remember([]any{"writers alone", run}, local, func() (any, error) { return trainAlone(l, run) })
 		})
 	}
-	if err := l.All(jobs); err != nil {
+	cells, err := lab.Table(l, keys, pictureKey.run, judgePictures)
+	if err == nil {
+		err = l.All(jobs)
+	}
+	if err != nil {
 		return study.Study{}, err
 	}
-
 	s := study.Study{
 		Intro: []string{
 			"A fifth of the writers' pictures are turned by 90 degrees: the unprivileged group. Label 1 is an even class for the others and an odd class for them, for the true and for the predicted class alike. One model serves the majority; two models can serve both.",
@@ -118,14 +107,17 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 	}
 	for _, set := range sets {
 		noise := noiseOf(set)
-		perfect := defined(cells[key{set, 1, 0}], func(c pictureCell) *float64 { return c.Perfect })
-		if len(perfect) > 0 {
-			row := pictureRow(set.Name, 1, 0, "demographic parity difference", lab.MeanAndDeviation(perfect))
-			row.Label, row.Note, row.Settings = "a perfect predictor", "what is below it is not more accurate", map[string]any{"set": set.Name}
-			s.Rows = append(s.Rows, row)
+		at := func(k int, nu float64) []cell { return cells[pictureKey{set, l.Scale, k, nu}] }
+		like := study.Row{Section: "Figure 8: " + set.Name, Settings: map[string]any{"set": set.Name}}
+		perfect := metric{"demographic parity difference", "difference", func(c cell) *float64 { return c.Perfect }}
+		if q := perfect.spread(at(1, 0)); !math.IsNaN(q.Middle) {
+			row := like
+			row.Label, row.Metric, row.Unit = "a perfect predictor", perfect.name, perfect.unit
+			row.Verdict, row.Note = study.NoFigure, "what is below it is not more accurate"
+			s.Rows = append(s.Rows, lab.Measured(row, q))
 		}
 		most := noise[len(noise)-1]
-		run, err := l.Resolve(fairRun(set, l.Scale, 1, 0)) // with what the caller sets
+		run, err := l.Resolve(pictureKey{set, l.Scale, 1, 0}.run()) // with what the caller sets
 		if err != nil {
 			return study.Study{}, err
 		}
@@ -133,22 +125,20 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%s: %d clients a round, at most %d pictures of each, %d local epochs, %d rounds.",
 			set.Name, a.ClientsPerRound, a.Local.Limit, a.Local.Epochs, a.Rounds))
 		for _, m := range pictureMetrics {
-			at := func(k int, nu float64) lab.Spread {
-				return lab.MeanAndDeviation(defined(cells[key{set, k, nu}], m.of))
-			}
+			spread := func(k int, nu float64) lab.Spread { return m.spread(at(k, nu)) }
+			like.Metric, like.Unit = m.name, m.unit
 			chart := study.Chart{
 				Title: fmt.Sprintf("Figure 8, %s: %s", set.Name, m.name), XTitle: "noise multiplier nu", YTitle: m.name, LogX: true,
 				Note: "mean and one standard deviation over seeds",
 			}
-			whole := compare(&s, chart, noise, at, func(k int, nu float64, q lab.Spread) study.Row { return pictureRow(set.Name, k, nu, m.name, q) })
-			if !whole {
+			if whole := compare(&s, chart, like, noise, spread); !whole {
 				s.Caveats = append(s.Caveats, fmt.Sprintf("%s: the %s is undefined in some cells, because a group has no such pictures.", set.Name, m.name))
 			} else if m.name != "accuracy" {
-				s.Rows = append(s.Rows, claimRows(set.Name, m.name, noise, at)...)
+				s.Rows = append(s.Rows, claimRows(set.Name, m.name, noise, spread)...)
 			}
 		}
 		rows, err := gainRows(fmt.Sprintf("Who gains, who loses: %s, share of pictures misread, by group (nu %v, one seed, 95 %% intervals over writers)", set.Name, most),
-			"error rate", "share", alone[set].losses(cells[key{set, 1, most}][0], cells[key{set, 2, most}][0]))
+			"error rate", "share", alone[set].losses(at(1, most)[0], at(2, most)[0]))
 		if err != nil {
 			return study.Study{}, err
 		}
@@ -157,19 +147,8 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 	return s, nil
 }
 
-func pictureRow(set string, k int, nu float64, metric string, q lab.Spread) study.Row {
-	unit := "difference"
-	if metric == "accuracy" {
-		unit = "share"
-	}
-	return lab.Measured(study.Row{
-		Section: "Figure 8: " + set, Label: fmt.Sprintf("%s, nu %v", models(k), nu), Metric: metric,
-		Settings: map[string]any{"set": set, "k": k, "nu": nu}, Unit: unit, Verdict: study.NoFigure, Note: "the text lacks the figure",
-	}, q)
-}
-
 // losses joins what writers alone, with everybody and with their group misread.
-func (a *aloneCell) losses(global, personal pictureCell) fair.Losses {
+func (a *aloneCell) losses(global, personal cell) fair.Losses {
 	var out fair.Losses
 	column := func(name string, wrong []int) fair.ModelLoss {
 		m := fair.ModelLoss{Name: name}

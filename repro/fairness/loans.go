@@ -36,32 +36,25 @@ var loanSettings = []loanSetting{
 	{"B", "x ~ N(0, 9), RMSE", 3, "rmse"},
 }
 
-// loanRun: 800 and 200 users, the second group shifted by 15, an intercept.
-func loanRun(s loanSetting, k int, nu float64) config.Run {
+// loanKey is what one cell of figure 7 is about.
+type loanKey struct {
+	loanSetting
+	k  int
+	nu float64
+}
+
+// run: 800 and 200 users, the second group shifted by 15, an intercept.
+func (s loanKey) run() config.Run {
 	r := config.Default("synthetic", "group-private", "paper")
 	r.Name = "loan-study"
 	r.Data.Users, r.Data.ValidationUsers = 1000, 500
 	r.Data.Shares, r.Data.Shift = []float64{0.8, 0.2}, []float64{0, fair.LoanShift}
 	r.Data.X = config.Distribution{Kind: "normal", SD: s.sd}
 	r.Model.Intercept = true
-	r.Algorithm.Hypotheses, r.Algorithm.ClientsPerRound = k, 70
+	r.Algorithm.Hypotheses, r.Algorithm.ClientsPerRound = s.k, 70
 	r.Algorithm.Local.Loss = s.loss
-	lab.WithNoise(&r, nu)
+	lab.WithNoise(&r, s.nu)
 	return r
-}
-
-// loanCell is the fairness of one trained run on its held-out users.
-type loanCell struct {
-	Parity, Opportunity, Odds *float64
-}
-
-var loanMetrics = []struct {
-	name string
-	of   func(loanCell) *float64
-}{
-	{"demographic parity difference", func(c loanCell) *float64 { return c.Parity }},
-	{"equal opportunity difference", func(c loanCell) *float64 { return c.Opportunity }},
-	{"equalized odds difference", func(c loanCell) *float64 { return c.Odds }},
 }
 
 func runLoans(l *lab.Lab) (study.Study, error) {
@@ -69,20 +62,16 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 	if l.Scale == lab.Smoke {
 		noise = []float64{0, 4}
 	}
-	cells := map[string][]loanCell{} // by setting, models and noise
-	var jobs []func() error
+	var keys []loanKey
 	for _, set := range loanSettings {
 		for _, k := range []int{1, 2} {
 			for _, nu := range noise {
-				of, more, err := lab.Seeded(l, loanRun(set, k, nu), loan)
-				if err != nil {
-					return study.Study{}, err
-				}
-				cells[loanKey(set, k, nu)], jobs = of, append(jobs, more...)
+				keys = append(keys, loanKey{set, k, nu})
 			}
 		}
 	}
-	if err := l.All(jobs); err != nil {
+	cells, err := lab.Table(l, keys, loanKey.run, loan)
+	if err != nil {
 		return study.Study{}, err
 	}
 	s := study.Study{
@@ -99,12 +88,11 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 		},
 	}
 	for _, set := range loanSettings {
-		for _, m := range loanMetrics {
+		for _, m := range differences {
 			chart := study.Chart{Title: fmt.Sprintf("Setting %s: %s", set.name, m.name), XTitle: "noise multiplier nu", YTitle: "difference between the groups", Note: set.note + "; mean and one standard deviation", LogX: true}
-			at := func(k int, nu float64) lab.Spread {
-				return lab.MeanAndDeviation(defined(cells[loanKey(set, k, nu)], m.of))
-			}
-			compare(&s, chart, noise, at, func(k int, nu float64, q lab.Spread) study.Row { return loanRow(set, k, nu, m.name, q) })
+			row := study.Row{Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Metric: m.name, Unit: m.unit, Settings: map[string]any{"setting": set.name}}
+			at := func(k int, nu float64) lab.Spread { return m.spread(cells[loanKey{set, k, nu}]) }
+			compare(&s, chart, row, noise, at)
 			s.Rows = append(s.Rows, claimRows(set.name, m.name, noise, at)...)
 		}
 	}
@@ -116,39 +104,11 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 	return s, nil
 }
 
-func models(k int) string {
-	if k == 1 {
-		return "1 model"
-	}
-	return fmt.Sprintf("%d models", k)
-}
-
-func loanKey(s loanSetting, k int, nu float64) string { return fmt.Sprint(s.name, k, nu) }
-
-// defined leaves out cells in which a metric cannot be computed; a report counts
-// what it has.
-func defined[C any](cells []C, of func(C) *float64) []float64 {
-	var out []float64
-	for _, c := range cells {
-		if v := of(c); v != nil {
-			out = append(out, *v)
-		}
-	}
-	return out
-}
-
-func loanRow(set loanSetting, k int, nu float64, metric string, q lab.Spread) study.Row {
-	return lab.Measured(study.Row{
-		Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Label: fmt.Sprintf("%s, nu %v", models(k), nu), Metric: metric,
-		Settings: map[string]any{"setting": set.name, "k": k, "nu": nu}, Unit: "difference", Verdict: study.NoFigure, Note: "the text lacks the figure",
-	}, q)
-}
-
 // loan trains one run and measures its fairness on the held-out users.
-func loan(l *lab.Lab, run config.Run) (loanCell, error) {
+func loan(l *lab.Lab, run config.Run) (out cell, err error) {
 	s, err := l.Finish(run)
 	if err != nil {
-		return loanCell{}, err
+		return out, err
 	}
 	defer s.Close()
 	var rows fair.Rows
@@ -157,35 +117,29 @@ func loan(l *lab.Lab, run config.Run) (loanCell, error) {
 	n := m.Parameters()
 	learner, err := m.Learner()
 	if err != nil {
-		return loanCell{}, err
+		return out, err
 	}
 	for u := range s.Federation().Validation {
 		c := &s.Federation().Validation[u]
 		_, best, err := model.Best(learner, n, hypotheses, c)
 		if err != nil {
-			return loanCell{}, err
+			return out, err
 		}
 		for i, y := range c.Y {
 			truth, err := fair.LoanLabel(c.Group, y)
 			if err != nil {
-				return loanCell{}, err
+				return out, err
 			}
 			guess, err := fair.LoanLabel(c.Group, m.Predict(hypotheses[best*n:(best+1)*n], c.Rows, i))
 			if err != nil {
-				return loanCell{}, err
+				return out, err
 			}
 			rows.Truth, rows.Predicted = append(rows.Truth, truth), append(rows.Predicted, guess)
 			rows.Group, rows.Cluster = append(rows.Group, loanGroup(c.Group)), append(rows.Cluster, u)
 		}
 	}
-	r, err := fair.Measure(rows)
-	if err != nil {
-		return loanCell{}, err
-	}
-	return loanCell{
-		Parity: r.Metrics.DemographicParityDifference.Value, Opportunity: r.Metrics.EqualOpportunityDifference.Value,
-		Odds: r.Metrics.EqualizedOddsDifference.Value,
-	}, nil
+	err = out.measure(rows)
+	return out, err
 }
 
 func loanGroup(g int) string {

@@ -53,71 +53,63 @@ func learnerOf(run config.Run, f *data.Federation) (model.Model, model.Learner, 
 	return m, l, err
 }
 
-// classify gives every picture of the client its class.
-func classify(l model.Learner, theta []float64, c *data.Client) ([]int, error) {
+// classify gives every picture of the client its class, and 1 where that is wrong.
+func classify(l model.Learner, theta []float64, c *data.Client) (classes, wrong []int, err error) {
 	outputs, each, err := l.Outputs(nil, theta, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	classes := make([]int, c.Len())
+	classes, wrong = make([]int, c.Len()), make([]int, c.Len())
 	for i := range classes {
 		own := outputs[i*each : (i+1)*each]
-		classes[i] = slices.Index(own, slices.Max(own))
+		if classes[i] = slices.Index(own, slices.Max(own)); classes[i] != c.Images.Labels[c.Index[i]] {
+			wrong[i] = 1
+		}
 	}
-	return classes, nil
+	return classes, wrong, nil
 }
 
 // judgePictures trains one run and measures its fairness on the held-out writers.
-func judgePictures(l *lab.Lab, run config.Run) (pictureCell, error) {
+func judgePictures(l *lab.Lab, run config.Run) (out cell, err error) {
 	s, err := l.Finish(run)
 	if err != nil {
-		return pictureCell{}, err
+		return out, err
 	}
 	defer s.Close()
 	m, learner, err := learnerOf(run, s.Federation())
 	if err != nil {
-		return pictureCell{}, err
+		return out, err
 	}
 	n := m.Parameters()
 	var rows fair.Rows
-	var out pictureCell
-	right := 0
 	hypotheses := s.Returned()
 	for u := range s.Federation().Validation {
 		choose, judge := halves(&s.Federation().Validation[u])
 		_, best, err := model.Best(learner, n, hypotheses, choose)
 		if err != nil {
-			return pictureCell{}, err
+			return out, err
 		}
-		classes, err := classify(learner, hypotheses[best*n:(best+1)*n], judge)
+		classes, wrong, err := classify(learner, hypotheses[best*n:(best+1)*n], judge)
 		if err != nil {
-			return pictureCell{}, err
+			return out, err
 		}
 		for i, class := range classes {
-			truth := judge.Images.Labels[judge.Index[i]]
-			rows.Truth = append(rows.Truth, parityLabel(judge.Group, truth))
+			rows.Truth = append(rows.Truth, parityLabel(judge.Group, judge.Images.Labels[judge.Index[i]]))
 			rows.Predicted = append(rows.Predicted, parityLabel(judge.Group, class))
 			rows.Group, rows.Cluster = append(rows.Group, pictureGroup(judge.Group)), append(rows.Cluster, u)
-			wrong := 1
-			if class == truth {
-				wrong = 0
-				right++
-			}
-			out.Wrong = append(out.Wrong, wrong)
 		}
+		out.Wrong = append(out.Wrong, wrong...)
 	}
-	r, err := fair.Measure(rows)
-	if err != nil {
-		return pictureCell{}, err
+	out.Accuracy = lab.Share(out.Wrong, func(wrong int) bool { return wrong == 0 })
+	if err := out.measure(rows); err != nil {
+		return out, err
 	}
 	rows.Predicted = rows.Truth
 	perfect, err := fair.Measure(rows)
 	if err != nil {
-		return pictureCell{}, err
+		return out, err
 	}
 	out.Perfect = perfect.Metrics.DemographicParityDifference.Value
-	out.Parity, out.Opportunity = r.Metrics.DemographicParityDifference.Value, r.Metrics.EqualOpportunityDifference.Value
-	out.Odds, out.Accuracy = r.Metrics.EqualizedOddsDifference.Value, float64(right)/float64(len(out.Wrong))
 	return out, nil
 }
 
@@ -130,14 +122,14 @@ type aloneCell struct {
 
 // trainAlone trains every held-out writer's own network on the half of its pictures
 // that it would choose a model by, and judges on the other half.
-func trainAlone(l *lab.Lab, run config.Run) (aloneCell, error) {
+func trainAlone(l *lab.Lab, run config.Run) (out aloneCell, err error) {
 	f, err := l.Folder.Load(run.Data, run.Seed)
 	if err != nil {
-		return aloneCell{}, err
+		return out, err
 	}
 	m, learner, err := learnerOf(run, f)
 	if err != nil {
-		return aloneCell{}, err
+		return out, err
 	}
 	epochs := 10
 	if l.Scale == lab.Smoke {
@@ -145,30 +137,23 @@ func trainAlone(l *lab.Lab, run config.Run) (aloneCell, error) {
 	}
 	alone := &model.Pass{StepSize: run.Algorithm.Local.Step, Epochs: epochs, Batch: 10, Single: true}
 	family := rng.NewFamily(run.Seed, "writers alone")
-	var out aloneCell
 	theta := make([]float64, m.Parameters())
 	for u := range f.Validation {
 		if err := l.Context.Err(); err != nil {
-			return aloneCell{}, err
+			return out, err
 		}
 		choose, judge := halves(&f.Validation[u])
 		stream := family.Stream(0, u)
 		m.Initialise(theta, stream)
 		alone.Shuffle = stream
 		if err := learner.Train(theta, choose, alone); err != nil {
-			return aloneCell{}, err
+			return out, err
 		}
-		classes, err := classify(learner, theta, judge)
+		_, wrong, err := classify(learner, theta, judge)
 		if err != nil {
-			return aloneCell{}, err
+			return out, err
 		}
-		for i, class := range classes {
-			wrong := 1
-			if class == judge.Images.Labels[judge.Index[i]] {
-				wrong = 0
-			}
-			out.Wrong = append(out.Wrong, wrong)
-		}
+		out.Wrong = append(out.Wrong, wrong...)
 		out.Group, out.Judged = append(out.Group, judge.Group), append(out.Judged, judge.Len())
 	}
 	return out, nil

@@ -2,6 +2,7 @@ package groupprivacy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -22,17 +23,22 @@ var (
 	hospitalNoise  = []float64{0, 0.1, 1, 2, 3, 5}
 )
 
-// hospitalRun is one cell of figure 4: docs/decisions/0005 says what the paper
-// leaves open.
-func hospitalRun(k int, nu float64) config.Run {
+// hospitalKey is what one cell of figure 4 is about.
+type hospitalKey struct {
+	nu float64
+	k  int
+}
+
+// run is a cell's: docs/decisions/0005 says what the paper leaves open.
+func (h hospitalKey) run() config.Run {
 	r := config.Default("synthetic", "group-private", "paper")
 	r.Name = "hospital"
 	r.Data.Kind = "hospital"
 	r.Model = config.Model{Kind: "network", Name: "hospital"}
-	r.Algorithm.Hypotheses, r.Algorithm.Rounds, r.Algorithm.ClientsPerRound = k, 5000, 100
+	r.Algorithm.Hypotheses, r.Algorithm.Rounds, r.Algorithm.ClientsPerRound = h.k, 5000, 100
 	r.Algorithm.Local.Loss = "rmse"
 	r.Algorithm.Stop.Patience, r.Algorithm.Stop.ValidationClients = 30, 200
-	lab.WithNoise(&r, nu)
+	lab.WithNoise(&r, h.nu)
 	return r
 }
 
@@ -50,18 +56,16 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 	if l.Scale == lab.Smoke {
 		models, noise = []int{1, 3}, []float64{0, 5}
 	}
-	var runs []config.Run
+	var keys []hospitalKey
 	for _, nu := range noise {
 		for _, k := range models {
-			runs = append(runs, hospitalRun(k, nu))
+			keys = append(keys, hospitalKey{nu, k})
 		}
 	}
-	cells, err := lab.Grid(l, runs, simulate)
+	cells, err := lab.Table(l, keys, hospitalKey.run, simulate)
 	if err != nil {
 		return study.Study{}, err
 	}
-	at := func(i, j int) []cell { return cells[i*len(models)+j] } // noise i, models j
-
 	s := study.Study{
 		Intro: []string{
 			"Every provider is a client with up to four rows: condition, longitude, latitude, and what the stay cost. 70 % of the clients train, the others validate; a network of 11 parameters predicts the cost.",
@@ -75,48 +79,49 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 			"Validation clients are asked in every round for raw losses that nobody pays for.",
 		},
 	}
-	for i, nu := range noise {
-		for j, k := range models {
-			s.Rows = append(s.Rows, hospitalErrors(nu, k, at(i, j))...)
+	for _, nu := range noise {
+		var means []float64
+		for _, k := range models {
+			of := cells[hospitalKey{nu, k}]
+			s.Rows = append(s.Rows, hospitalErrors(hospitalKey{nu, k}, of)...)
+			means = append(means, data.HospitalDollars*lab.MeanAndDeviation(lab.Pick(of, validation)).Middle)
 		}
-		s.Rows = append(s.Rows, hospitalOrder(nu, models, func(j int) []cell { return at(i, j) })...)
+		s.Rows = append(s.Rows, hospitalOrder(nu, means)...)
 	}
-	for i, nu := range noise {
-		for j, k := range models {
-			s.Rows = append(s.Rows, hospitalBudgets(nu, k, at(i, j), paper.Budgets)...)
-		}
+	for _, key := range keys {
+		s.Rows = append(s.Rows, hospitalBudgets(key, cells[key], paper.Budgets)...)
 	}
-	s.Charts = append(s.Charts, hospitalChart(models, noise, at))
-	if chart, ok := budgetHistogram(models, noise, at); ok {
-		s.Charts = append(s.Charts, chart)
+	s.Charts = append(s.Charts, hospitalChart(models, noise, cells))
+	if of, ok := cells[hospitalKey{3, 5}]; ok {
+		s.Charts = append(s.Charts, budgetHistogram(of[min(2, len(of)-1)]))
 	}
 	return s, nil
 }
 
-func hospitalSettings(nu float64, k int) map[string]any { return map[string]any{"k": k, "nu": nu} }
+// row is one of a cell's figures.
+func (h hospitalKey) row(section, metric, unit, note string) study.Row {
+	return study.Row{
+		Section: section, Label: fmt.Sprintf("nu %v, %d models", h.nu, h.k), Metric: metric, Settings: map[string]any{"k": h.k, "nu": h.nu},
+		Unit: unit, Verdict: study.NoFigure, Note: note,
+	}
+}
 
 func dollars(cells []cell, f func(cell) float64) lab.Spread {
 	return lab.MeanAndDeviation(lab.Pick(cells, func(c cell) float64 { return data.HospitalDollars * f(c) }))
 }
 
-func hospitalErrors(nu float64, k int, cells []cell) []study.Row {
-	row := func(metric string) study.Row {
-		return study.Row{
-			Section: "Figure 4: error on validation clients", Label: fmt.Sprintf("nu %v, %d models", nu, k), Metric: metric,
-			Settings: hospitalSettings(nu, k), Unit: "dollars", Verdict: study.NoFigure, Note: "the text lacks the figure; other year",
-		}
+func hospitalErrors(h hospitalKey, cells []cell) []study.Row {
+	const section = "Figure 4: error on validation clients"
+	return []study.Row{
+		lab.Measured(h.row(section, "RMSE", "dollars", "the text lacks the figure; other year"), dollars(cells, validation)),
+		lab.Measured(h.row(section, "RMSE, honest choice", "dollars", "chosen on a client's other rows"),
+			dollars(cells, func(c cell) float64 { return float64(*c.Honest) })),
 	}
-	honest := lab.Measured(row("RMSE, honest choice"), dollars(cells, func(c cell) float64 { return float64(*c.Honest) }))
-	honest.Note = "chosen on a client's other rows"
-	return []study.Row{lab.Measured(row("RMSE"), dollars(cells, validation)), honest}
 }
 
-// hospitalOrder states the prose of section 4 as rows that can be false.
-func hospitalOrder(nu float64, models []int, at func(j int) []cell) []study.Row {
-	var means []float64
-	for j := range models {
-		means = append(means, data.HospitalDollars*lab.MeanAndDeviation(lab.Pick(at(j), validation)).Middle)
-	}
+// hospitalOrder states the prose of section 4 as rows that can be false: means are
+// dollars, by number of models.
+func hospitalOrder(nu float64, means []float64) []study.Row {
 	row := func(label string, value float64, ok bool, note string) study.Row {
 		return lab.Claim(study.Row{
 			Section: "Figure 4: what the text claims", Label: fmt.Sprintf("nu %v: %s", nu, label), Metric: label,
@@ -135,25 +140,17 @@ func hospitalOrder(nu float64, models []int, at func(j int) []cell) []study.Row 
 	}
 }
 
-func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []study.Row {
-	if nu == 0 {
+func hospitalBudgets(h hospitalKey, cells []cell, paper []hospitalBudget) []study.Row {
+	if h.nu == 0 {
 		return nil
 	}
-	var theirs *hospitalBudget
-	for i := range paper {
-		if paper[i].Nu == nu && paper[i].K == float64(k) {
-			theirs = &paper[i]
-		}
-	}
+	at := slices.IndexFunc(paper, func(b hospitalBudget) bool { return b.Nu == h.nu && b.K == float64(h.k) })
 	row := func(metric string, f func(cell) float64, figure func(hospitalBudget) float64) study.Row {
-		r := lab.Measured(study.Row{
-			Section: "Table 1: budgets of the clients", Label: fmt.Sprintf("nu %v, %d models", nu, k), Metric: metric,
-			Settings: hospitalSettings(nu, k), Unit: "epsilon at the radius, heuristic", Verdict: study.NoFigure,
-		}, lab.MeanAndDeviation(lab.Pick(cells, f)))
-		if theirs != nil {
-			r.Paper = lab.Number(figure(*theirs))
-			r = lab.Judged(r, figure(*theirs)/1.25, figure(*theirs)*1.25)
-			r.Note = "agrees: within 25 %; budgets follow the round at which patience ends"
+		r := lab.Measured(h.row("Table 1: budgets of the clients", metric, "epsilon at the radius, heuristic", ""), lab.MeanAndDeviation(lab.Pick(cells, f)))
+		if at >= 0 {
+			theirs := figure(paper[at])
+			r.Paper, r.Note = lab.Number(theirs), "agrees: within 25 %; budgets follow the round at which patience ends"
+			r = lab.Judged(r, theirs/1.25, theirs*1.25)
 		}
 		return r
 	}
@@ -163,12 +160,12 @@ func hospitalBudgets(nu float64, k int, cells []cell, paper []hospitalBudget) []
 	}
 }
 
-func hospitalChart(models []int, noise []float64, at func(i, j int) []cell) study.Chart {
+func hospitalChart(models []int, noise []float64, cells map[hospitalKey][]cell) study.Chart {
 	c := study.Chart{Title: "Figure 4: error by noise and number of models", XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
-	for j, k := range models {
+	for _, k := range models {
 		series := study.Series{Name: fmt.Sprintf("%d models", k)}
-		for i, nu := range noise {
-			series.Points = append(series.Points, dollars(at(i, j), validation).At(nu))
+		for _, nu := range noise {
+			series.Points = append(series.Points, dollars(cells[hospitalKey{nu, k}], validation).At(nu))
 		}
 		c.Series = append(c.Series, series)
 	}
@@ -176,23 +173,13 @@ func hospitalChart(models []int, noise []float64, at func(i, j int) []cell) stud
 }
 
 // budgetHistogram is figure 3: 5 models, nu 3, the third seed if there is one.
-func budgetHistogram(models []int, noise []float64, at func(i, j int) []cell) (study.Chart, bool) {
-	for i, nu := range noise {
-		for j, k := range models {
-			if nu != 3 || k != 5 {
-				continue
-			}
-			cells := at(i, j)
-			one := cells[min(2, len(cells)-1)]
-			c := study.Chart{
-				Title: "Figure 3: budgets over the clients", XTitle: "a client's total, epsilon at the radius (heuristic)", YTitle: "clients", Bars: true,
-				Note: "nu 3, 5 models, one seed", Series: []study.Series{{Name: "clients"}},
-			}
-			for _, b := range one.Budgets {
-				c.Series[0].Points = append(c.Series[0].Points, lab.Exactly(float64(b.Clients)).At(float64(b.Epsilon)))
-			}
-			return c, true
-		}
+func budgetHistogram(one cell) study.Chart {
+	c := study.Chart{
+		Title: "Figure 3: budgets over the clients", XTitle: "a client's total, epsilon at the radius (heuristic)", YTitle: "clients", Bars: true,
+		Note: "nu 3, 5 models, one seed", Series: []study.Series{{Name: "clients"}},
 	}
-	return study.Chart{}, false
+	for _, b := range one.Budgets {
+		c.Series[0].Points = append(c.Series[0].Points, lab.Exactly(float64(b.Clients)).At(float64(b.Epsilon)))
+	}
+	return c
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,32 +49,35 @@ func Grid[C any](l *Lab, runs []config.Run, simulate func(*Lab, config.Run) (C, 
 	out := make([][]C, len(runs))
 	var jobs []func() error
 	for i, run := range runs {
-		of, more, err := Seeded(l, run, simulate)
+		run, err := l.Resolve(run)
 		if err != nil {
 			return nil, err
 		}
-		out[i], jobs = of, append(jobs, more...)
+		out[i] = make([]C, l.Seeds)
+		for s := range out[i] {
+			one := run
+			one.Seed = uint64(s + 1)
+			one.Run.Workers = 1 // cells are what is spread over the cores
+			jobs = append(jobs, func() error {
+				return l.Remember([]any{l.id, one}, &out[i][s], func() (any, error) { return simulate(l, one) })
+			})
+		}
 	}
 	return out, l.All(jobs)
 }
 
-// Seeded is one configuration with every seed: its cells, and the jobs that fill them.
-func Seeded[C any](l *Lab, run config.Run, simulate func(*Lab, config.Run) (C, error)) ([]C, []func() error, error) {
-	run, err := l.Resolve(run)
-	if err != nil {
-		return nil, nil, err
+// Table is a Grid whose cells are found by what their runs are made of.
+func Table[K comparable, C any](l *Lab, keys []K, run func(K) config.Run, simulate func(*Lab, config.Run) (C, error)) (map[K][]C, error) {
+	runs := make([]config.Run, len(keys))
+	for i, key := range keys {
+		runs[i] = run(key)
 	}
-	out := make([]C, l.Seeds)
-	var jobs []func() error
-	for s := range out {
-		one := run
-		one.Seed = uint64(s + 1)
-		one.Run.Workers = 1 // cells are what is spread over the cores
-		jobs = append(jobs, func() error {
-			return l.Remember([]any{l.id, one}, &out[s], func() (any, error) { return simulate(l, one) })
-		})
+	cells, err := Grid(l, runs, simulate)
+	out := make(map[K][]C)
+	for i, of := range cells {
+		out[keys[i]] = of
 	}
-	return out, jobs, nil
+	return out, err
 }
 
 // Finish makes one run in memory, to its end. The caller closes it.
@@ -147,49 +151,34 @@ func (l *Lab) All(jobs []func() error) error {
 	l.mu.Lock()
 	l.total += len(jobs)
 	l.mu.Unlock()
-	workers := l.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	next := make(chan func() error)
-	errs := make(chan error, workers)
+	failed, fail := context.WithCancelCause(context.Background())
+	defer fail(nil)
+	busy := make(chan struct{}, cmp.Or(l.Workers, runtime.GOMAXPROCS(0)))
 	var wg sync.WaitGroup
-	for range workers {
+	for _, job := range jobs {
+		busy <- struct{}{}
+		if err := l.Context.Err(); err != nil {
+			fail(err)
+		}
+		if failed.Err() != nil {
+			break
+		}
 		wg.Go(func() {
-			for job := range next {
-				if err := job(); err != nil {
-					errs <- err
-					return
-				}
-				l.mu.Lock()
-				l.done++
-				l.Tick(l.done, l.total)
-				l.mu.Unlock()
+			defer func() { <-busy }()
+			if err := job(); err != nil {
+				fail(err)
+				return
 			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.done++
+			l.Tick(l.done, l.total)
 		})
 	}
-	var first error
-feed:
-	for _, job := range jobs {
-		select {
-		case next <- job:
-		case first = <-errs:
-			break feed
-		case <-l.Context.Done():
-			first = l.Context.Err()
-			break feed
-		}
-	}
-	close(next)
 	wg.Wait()
-	if first == nil {
-		select {
-		case first = <-errs:
-		default:
-		}
-	}
-	if errors.Is(first, context.Canceled) {
+	err := context.Cause(failed)
+	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w after %d of %d cells; the same command goes on from there", sim.ErrInterrupted, l.done, l.total)
 	}
-	return first
+	return err
 }
