@@ -139,6 +139,12 @@ func (e *example) settleNoise(plan *fl.Plan) error {
 	return nil
 }
 
+// Announce adds nothing.
+func (e *example) Announce(*fl.Broadcast) error { return nil }
+
+// Gather changes nothing: what comes is private already.
+func (e *example) Gather(_ *fl.State, r fl.Releases) (fl.Releases, error) { return r, nil }
+
 // PriceAhead is what the rounds from one on will cost: the participant's owner can
 // decline before anything is trained.
 func (e *example) PriceAhead(p *fl.Participant, from int) (event.Release, int, error) {
