@@ -100,7 +100,7 @@ func squaredEngine(n Network) (*model.Engine[float64], *model.Network[float64], 
 	if err != nil {
 		return nil, nil, err
 	}
-	objective, err := model.NewObjective[float64]("squared-error", model.LossOptions{})
+	objective, err := model.NewObjective[float64]("squared-error")
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}

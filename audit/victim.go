@@ -33,7 +33,7 @@ func NewVictim(n Network, loss string, step float64, seed uint64) (*Victim, erro
 	if err != nil {
 		return nil, err
 	}
-	objective, err := model.NewObjective[float64](loss, model.LossOptions{})
+	objective, err := model.NewObjective[float64](loss)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

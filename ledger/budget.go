@@ -8,7 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
-// filter says whether a release still fits; account.Filter is one.
+// filter says whether a release still fits; package account has some.
 type filter interface {
 	Check(event.Release) error
 	Spend(event.Release) error

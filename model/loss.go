@@ -48,7 +48,7 @@ type Objective[F Float] interface {
 }
 
 // NewObjective builds a loss by its run file name.
-func NewObjective[F Float](name string, o LossOptions) (Objective[F], error) {
+func NewObjective[F Float](name string) (Objective[F], error) {
 	switch name {
 	case "squared-error":
 		return squaredError[F]{}, nil
@@ -59,21 +59,12 @@ func NewObjective[F Float](name string, o LossOptions) (Objective[F], error) {
 	case "cross-entropy":
 		return crossEntropy[F]{}, nil
 	case "binary-cross-entropy":
-		return focal[F]{alpha: -1}, nil
-	case "focal":
-		if !(o.Gamma >= 0) || math.IsInf(o.Gamma, 0) || !(o.Alpha > 0 && o.Alpha < 1) {
-			return nil, fmt.Errorf("focal loss: gamma %v must be 0 or more and alpha %v between 0 and 1", o.Gamma, o.Alpha)
-		}
-		return focal[F]{gamma: o.Gamma, alpha: o.Alpha}, nil
+		return binaryCrossEntropy[F]{}, nil
 	case "hinge":
 		return hinge[F]{}, nil
 	}
-	return nil, fmt.Errorf("loss %q is not known; allowed: squared-error, half-squared-error, rmse, cross-entropy, binary-cross-entropy, focal, hinge", name)
+	return nil, fmt.Errorf("loss %q is not known; allowed: squared-error, half-squared-error, rmse, cross-entropy, binary-cross-entropy, hinge", name)
 }
-
-// LossOptions are the focal loss's: Gamma turns down easy examples, Alpha weighs
-// the positive class.
-type LossOptions struct{ Gamma, Alpha float64 }
 
 // squaredError is the mean over the outputs of the squared differences.
 type squaredError[F Float] struct{}
@@ -145,34 +136,16 @@ func (crossEntropy[F]) loss(out []F, label int, _ []F, d []F) float64 {
 	return math.Log(sum) + top - float64(out[label])
 }
 
-// focal is -alpha_t (1-p_t)^gamma log p_t on one logit (Lin et al. 2017); with
-// gamma 0 and alpha -1 (unweighted) it is the binary cross entropy.
-type focal[F Float] struct{ gamma, alpha float64 }
+// binaryCrossEntropy is -log of the probability of the right answer, on one logit.
+type binaryCrossEntropy[F Float] struct{}
 
-func (focal[F]) labelled() bool    { return true }
-func (focal[F]) check(n int) error { return oneOutput("binary losses", n) }
-func (f focal[F]) loss(out []F, label int, _ []F, d []F) float64 {
-	sign, weight := 1.0, 1.0
-	if label == 0 {
-		sign = -1
-	}
-	if f.alpha > 0 {
-		weight = f.alpha
-		if label == 0 {
-			weight = 1 - f.alpha
-		}
-	}
+func (binaryCrossEntropy[F]) labelled() bool    { return true }
+func (binaryCrossEntropy[F]) check(n int) error { return oneOutput("binary losses", n) }
+func (binaryCrossEntropy[F]) loss(out []F, label int, _ []F, d []F) float64 {
+	sign := float64(2*label - 1)
 	z := sign * float64(out[0])
-	logp := -softplus(-z) // log of the probability of the right answer
-	miss := math.Exp(-softplus(z))
-	if f.gamma == 0 {
-		d[0] = F(-sign * weight * miss)
-		return -weight * logp
-	}
-	m := math.Pow(miss, f.gamma)
-	// d/dz of -(1-p)^gamma log p, with dp/dz = p(1-p).
-	d[0] = F(sign * weight * m * (f.gamma*math.Exp(logp)*logp - miss))
-	return -weight * m * logp
+	d[0] = F(-sign * math.Exp(-softplus(z)))
+	return softplus(-z)
 }
 
 // softplus is log(1+exp(x)) without overflow.

@@ -73,7 +73,7 @@ func objectives[F Float](loss Loss, classes, outputs int) (trained, judged Objec
 	if loss == CrossEntropy && outputs == 1 {
 		name = "binary-cross-entropy"
 	}
-	if trained, err = NewObjective[F](name, LossOptions{}); err != nil {
+	if trained, err = NewObjective[F](name); err != nil {
 		return nil, nil, err
 	}
 	switch {

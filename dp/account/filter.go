@@ -7,18 +7,8 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
-// Filter answers the question "may I still?" for a budget that holds even if every
+// A filter answers the question "may I still?" for a budget that holds even if every
 // release is chosen after the earlier ones were seen.
-type Filter interface {
-	// Check says whether a release fits, without spending: ErrBudget if not.
-	Check(event.Release) error
-	// Spend records a release, or refuses it and changes nothing.
-	Spend(event.Release) error
-	// Guarantee is what the filter promises, however much of it is spent.
-	Guarantee() Guarantee
-	// Used is the share of the budget that is spent, 0 to 1.
-	Used() float64
-}
 
 // RenyiFilter keeps (epsilon, delta) by keeping the sum of Rényi divergences at a
 // fixed order within a fixed budget (Feldman and Zrnic 2021). With several orders
@@ -203,30 +193,28 @@ func NewZCDPFilter(t Terms, epsilon, delta float64) (*ZCDPFilter, error) {
 	return &ZCDPFilter{*spent, epsilon, delta, math.Exp(low) * (1 - 1e-12)}, nil
 }
 
-func (f *ZCDPFilter) price(r event.Release) ([]counted, float64, error) {
+// price lists a release's costs, if they fit.
+func (f *ZCDPFilter) price(r event.Release) ([]counted, error) {
 	costs, err := f.spent.weigh(r)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	rho, err := totalRho(costs)
-	if err != nil {
-		return nil, 0, err
+	if err == nil && f.spent.Rho()+rho > f.budget {
+		err = fmt.Errorf("%w: rho %v of %v are spent, the release costs %v", ErrBudget, f.spent.Rho(), f.budget, rho)
 	}
-	if f.spent.Rho()+rho > f.budget {
-		return nil, 0, fmt.Errorf("%w: rho %v of %v are spent, the release costs %v", ErrBudget, f.spent.Rho(), f.budget, rho)
-	}
-	return costs, rho, nil
+	return costs, err
 }
 
 // Check says whether a release fits, without spending.
 func (f *ZCDPFilter) Check(r event.Release) error {
-	_, _, err := f.price(r)
+	_, err := f.price(r)
 	return err
 }
 
 // Spend records a release, or refuses it and changes nothing.
 func (f *ZCDPFilter) Spend(r event.Release) error {
-	costs, _, err := f.price(r)
+	costs, err := f.price(r)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,8 @@ import (
 // RDP adds up releases by their Rényi curves. It is not for concurrent use.
 type RDP struct {
 	account
-	conversion Conversion
-	orders     []float64
-	curves     map[mechanism]Curve
+	orders []float64
+	curves map[mechanism]Curve
 }
 
 // Option changes how an accountant computes, never what it accounts for.
@@ -37,10 +36,7 @@ func NewRDP(t Terms, options ...Option) (*RDP, error) {
 	for _, o := range options {
 		o(r)
 	}
-	if err := checkOrders(r.orders); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, checkOrders(r.orders)
 }
 
 // Compose adds a release, or refuses it and changes nothing.
@@ -79,7 +75,7 @@ func (r *RDP) Guarantee(delta float64) (Guarantee, error) {
 
 // Epsilon is Guarantee's number alone, and the order it comes from.
 func (r *RDP) Epsilon(delta float64) (epsilon, order float64, err error) {
-	return CurveEpsilon(r.Curve(), delta, r.conversion, r.orders...)
+	return CurveEpsilon(r.Curve(), delta, Improved, r.orders...)
 }
 
 // CurveEpsilon is the least epsilon at delta that a curve gives, over the orders

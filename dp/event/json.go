@@ -117,27 +117,17 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 	case Unprotected{}.kind():
 		return readLeaf[Unprotected](data, fields)
 	case Sampled{}.kind():
-		head, of, err := readAround[struct {
-			Sampling Sampling `json:"sampling"`
-			Rate     float64  `json:"rate"`
-			Batch    int64    `json:"batch"`
-			Examples int64    `json:"examples"`
-		}](fields, depth, "sampling", "rate", "batch", "examples")
-		return Sampled{head.Sampling, head.Rate, head.Batch, head.Examples, of}, err
+		e, of, err := readAround[Sampled](fields, depth, "sampling", "rate", "batch", "examples")
+		e.Of = of
+		return e, err
 	case Repeated{}.kind():
-		head, of, err := readAround[struct {
-			Times int64 `json:"times"`
-		}](fields, depth, "times")
-		return Repeated{head.Times, of}, err
+		e, of, err := readAround[Repeated](fields, depth, "times")
+		e.Of = of
+		return e, err
 	case Tuning{}.kind():
-		head, of, err := readAround[struct {
-			Distribution string  `json:"distribution"`
-			Eta          float64 `json:"eta"`
-			Gamma        float64 `json:"gamma"`
-			Mean         float64 `json:"mean"`
-			Trials       int64   `json:"trials"`
-		}](fields, depth, "distribution", "eta", "gamma", "mean", "trials")
-		return Tuning{head.Distribution, head.Eta, head.Gamma, head.Mean, head.Trials, of}, err
+		e, of, err := readAround[Tuning](fields, depth, "distribution", "eta", "gamma", "mean", "trials")
+		e.Of = of
+		return e, err
 	case Composed{}.kind():
 		return readComposed(fields, depth)
 	}
@@ -283,68 +273,34 @@ func writeKind(kind string, plain any) ([]byte, error) {
 	return append([]byte(head+","), body[1:]...), nil
 }
 
-// MarshalJSON writes the event with its kind.
-func (e Gaussian) MarshalJSON() ([]byte, error) {
-	type plain Gaussian
-	return writeKind(e.kind(), plain(e))
-}
+// Twins of the events without methods: encoding/json writes them by their fields alone.
+type (
+	plainGaussian         Gaussian
+	plainLaplace          Laplace
+	plainDiscreteGaussian DiscreteGaussian
+	plainMetricLaplace    MetricLaplace
+	plainSelection        Selection
+	plainSampled          Sampled
+	plainRepeated         Repeated
+	plainComposed         Composed
+	plainNodeGaussian     NodeGaussian
+	plainTuning           Tuning
+	plainUnprotected      Unprotected
+)
 
-// MarshalJSON writes the event with its kind.
-func (e Laplace) MarshalJSON() ([]byte, error) {
-	type plain Laplace
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
+// MarshalJSON writes an event with its kind.
+func (e Gaussian) MarshalJSON() ([]byte, error) { return writeKind(e.kind(), plainGaussian(e)) }
+func (e Laplace) MarshalJSON() ([]byte, error)  { return writeKind(e.kind(), plainLaplace(e)) }
 func (e DiscreteGaussian) MarshalJSON() ([]byte, error) {
-	type plain DiscreteGaussian
-	return writeKind(e.kind(), plain(e))
+	return writeKind(e.kind(), plainDiscreteGaussian(e))
 }
-
-// MarshalJSON writes the event with its kind.
 func (e MetricLaplace) MarshalJSON() ([]byte, error) {
-	type plain MetricLaplace
-	return writeKind(e.kind(), plain(e))
+	return writeKind(e.kind(), plainMetricLaplace(e))
 }
-
-// MarshalJSON writes the event with its kind.
-func (e Selection) MarshalJSON() ([]byte, error) {
-	type plain Selection
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e Sampled) MarshalJSON() ([]byte, error) {
-	type plain Sampled
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e Repeated) MarshalJSON() ([]byte, error) {
-	type plain Repeated
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e Composed) MarshalJSON() ([]byte, error) {
-	type plain Composed
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e NodeGaussian) MarshalJSON() ([]byte, error) {
-	type plain NodeGaussian
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e Tuning) MarshalJSON() ([]byte, error) {
-	type plain Tuning
-	return writeKind(e.kind(), plain(e))
-}
-
-// MarshalJSON writes the event with its kind.
-func (e Unprotected) MarshalJSON() ([]byte, error) {
-	type plain Unprotected
-	return writeKind(e.kind(), plain(e))
-}
+func (e Selection) MarshalJSON() ([]byte, error)    { return writeKind(e.kind(), plainSelection(e)) }
+func (e Sampled) MarshalJSON() ([]byte, error)      { return writeKind(e.kind(), plainSampled(e)) }
+func (e Repeated) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(), plainRepeated(e)) }
+func (e Composed) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(), plainComposed(e)) }
+func (e NodeGaussian) MarshalJSON() ([]byte, error) { return writeKind(e.kind(), plainNodeGaussian(e)) }
+func (e Tuning) MarshalJSON() ([]byte, error)       { return writeKind(e.kind(), plainTuning(e)) }
+func (e Unprotected) MarshalJSON() ([]byte, error)  { return writeKind(e.kind(), plainUnprotected(e)) }

@@ -13,9 +13,6 @@ import (
 // with epsilon = n/(Multiplier*bound): docs/proofs/laplace-mixture.md.
 type Laplace struct {
 	Multiplier float64
-	// NormAndDirection draws the norm and a direction, as the papers do, instead
-	// of the Gaussian scale mixture. Both have the same distribution.
-	NormAndDirection bool
 }
 
 // Event is what releasing c costs.
@@ -43,17 +40,13 @@ func (l Laplace) Simulate(dst, base []float64, c Clipped, src rand.Source) (even
 		return event.MetricLaplace{}, err
 	}
 	e := l.Event(c)
-	if l.NormAndDirection {
-		normAndDirection(dst, e.Epsilon(), src)
-		for i := range dst {
-			dst[i] += base[i] + c.v[i]
-		}
-		return e, nil
-	}
 	for i := range dst {
 		dst[i] = base[i] + c.v[i]
 	}
-	addMixture(dst, e.Epsilon(), src)
+	// N(0, V) for one V ~ Gamma((n+1)/2, scale 2/eps^2): the same distribution as a norm
+	// and a direction, as the papers draw them.
+	n := float64(len(dst))
+	addNormals(dst, math.Sqrt(2*rng.Gamma(src, (n+1)/2))/e.Epsilon(), src)
 	return e, nil
 }
 
@@ -67,27 +60,6 @@ func (l Laplace) check(dst, base int, c Clipped) error {
 		return fmt.Errorf("laplace: %d coordinates to release, but base has %d and destination %d", len(c.v), base, dst)
 	}
 	return nil
-}
-
-// addMixture adds N(0, V) for one V ~ Gamma((n+1)/2, scale 2/eps^2).
-func addMixture(dst []float64, eps float64, src rand.Source) {
-	n := float64(len(dst))
-	addNormals(dst, math.Sqrt(2*rng.Gamma(src, (n+1)/2))/eps, src)
-}
-
-// normAndDirection fills dst with a uniform direction times a Gamma(n, 1/eps) norm.
-func normAndDirection(dst []float64, eps float64, src rand.Source) {
-	var sum float64
-	for sum == 0 {
-		for i := range dst {
-			dst[i] = rng.Normal(src)
-			sum += dst[i] * dst[i]
-		}
-	}
-	scale := rng.Gamma(src, float64(len(dst))) / (eps * math.Sqrt(sum))
-	for i := range dst {
-		dst[i] *= scale
-	}
 }
 
 // OnLattice sets dst to base + c + exact noise, all in steps of the lattice: the
