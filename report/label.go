@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -27,7 +28,7 @@ func newLabel(r run) layout.Label {
 		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(p.Statement)},
 	)
 	if counted(r.Summary) {
-		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling of clients", Value: samplingWords(p.Sampling)}, ceilingRow(r))
+		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling of clients", Value: cmp.Or(samplingWords[p.Sampling], p.Sampling)}, ceilingRow(r))
 	} else {
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling", Value: p.Sampling})
 	}
@@ -76,10 +77,8 @@ func epsilonRows(r run) []layout.LabelRow {
 		{Name: "Epsilon, most exposed client", Value: prose.Cost(most), Note: note, Large: true},
 		{Name: "Epsilon, median client", Value: prose.Cost(float64(p.MedianEpsilon))},
 	}
-	add := func(name string, value *event.Number, note string) {
-		if value != nil {
-			rows = append(rows, layout.LabelRow{Name: name, Value: prose.Cost(float64(*value)), Note: note})
-		}
+	add := func(name string, value *event.Number, note string) { // without a value it is left out
+		rows = append(rows, layout.LabelRow{Name: name, Value: prose.Optional(value, cost), Note: note})
 	}
 	add("Epsilon, one release", p.EpsilonPerRelease, "")
 	add("Epsilon, any other update", p.EpsilonAnyUpdate, "most exposed client, if its updates of the same hypotheses were any others (epsilon_any_update)")
@@ -143,12 +142,7 @@ func ceilingRow(r run) layout.LabelRow {
 	return row
 }
 
-func samplingWords(s string) string {
-	switch s {
-	case "uniform":
-		return "uniform: drawn afresh every round"
-	case "balanced":
-		return "balanced: everybody once, in random order, before anybody again"
-	}
-	return s
+var samplingWords = map[string]string{
+	"uniform":  "uniform: drawn afresh every round",
+	"balanced": "balanced: everybody once, in random order, before anybody again",
 }

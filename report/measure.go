@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -83,16 +84,8 @@ func headline(r sim.Summary) (value float64, ofErrors bool) {
 	return float64(r.Metrics.Loss), false
 }
 
-// lineFigure is a participant's own.
-func lineFigure(l sim.Line) (float64, bool) {
-	switch {
-	case l.Error != nil:
-		return float64(*l.Error), true
-	case l.Loss != nil:
-		return float64(*l.Loss), true
-	}
-	return 0, false
-}
+// lineFigure is a participant's own, if it has one.
+func lineFigure(l sim.Line) *event.Number { return cmp.Or(l.Error, l.Loss) }
 
 // lineFigureName is the name of lineFigure.
 func (r run) lineFigureName() string {
@@ -120,6 +113,7 @@ var taskFigures = []taskFigure{
 
 func percent(n event.Number) string { return fmt.Sprintf("%.1f %%", 100*float64(n)) }
 func rounded(n event.Number) string { return prose.Rounded(float64(n)) }
+func cost(n event.Number) string    { return prose.Cost(float64(n)) }
 
 // cell is the figure over its interval.
 func (f taskFigure) cell(m sim.Metrics) layout.Cell {

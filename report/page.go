@@ -117,7 +117,7 @@ func summaryTable(runs []run) layout.Table {
 		column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
 	}
 	column("Largest epsilon", true, largestEpsilon)
-	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(prose.Cost(float64(r.Privacy.MedianEpsilon))) })
+	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(cost(r.Privacy.MedianEpsilon)) })
 	if slices.ContainsFunc(runs, func(r run) bool { return !counted(r.Summary) }) {
 		column("Proved for the same releases", true, func(r run) layout.Cell { return proved(r.Privacy.Claim, r.Privacy.Proved) })
 	}
@@ -142,19 +142,14 @@ func figureTable(runs []run) layout.Table {
 	for _, f := range taskFigures {
 		column(capital(f.name), true, func(r run) layout.Cell { return f.cell(r.Metrics) })
 	}
-	column("Worst distance to the truth", true, func(r run) layout.Cell { return optionalCell(r.Metrics.WorstDistance) })
+	column("Worst distance to the truth", true, func(r run) layout.Cell { return layout.Words(prose.Optional(r.Metrics.WorstDistance, rounded)) })
 	column("Lambda", true, func(r run) layout.Cell {
 		if l := r.Metrics.Lambda; l != nil && math.IsInf(float64(*l), 1) {
 			return layout.Words("infinite")
 		}
-		return optionalCell(r.Metrics.Lambda)
+		return layout.Words(prose.Optional(r.Metrics.Lambda, rounded))
 	})
-	column("Shared by all", true, func(r run) layout.Cell {
-		if r.Metrics.Shared == nil {
-			return layout.Cell{}
-		}
-		return layout.Words(percent(*r.Metrics.Shared))
-	})
+	column("Shared by all", true, func(r run) layout.Cell { return layout.Words(prose.Optional(r.Metrics.Shared, percent)) })
 	return t
 }
 
@@ -189,15 +184,15 @@ func (r run) headlineCell(name string) layout.Cell {
 
 func largestEpsilon(r run) layout.Cell {
 	p := r.Privacy
-	c := layout.Cell{Text: prose.Cost(float64(p.MaxEpsilon)), Strong: true}
+	c := layout.Cell{Text: cost(p.MaxEpsilon), Strong: true}
 	if !counted(r.Summary) { // the federation's line: one without a target leaves it without a bound
-		c.Text = prose.Cost(float64(p.Epsilon))
+		c.Text = cost(p.Epsilon)
 	}
 	if p.EpsilonAnyUpdate != nil {
-		c.Small = append(c.Small, "any other update: "+prose.Cost(float64(*p.EpsilonAnyUpdate)))
+		c.Small = append(c.Small, "any other update: "+cost(*p.EpsilonAnyUpdate))
 	}
 	if e := switched(r.Summary); e != nil {
-		c.Small = append(c.Small, "any other group: "+prose.Cost(float64(*e)))
+		c.Small = append(c.Small, "any other group: "+cost(*e))
 	}
 	return c
 }
@@ -216,18 +211,11 @@ func switched(r sim.Summary) *event.Number {
 func proved(claim event.Claim, s *event.Statement) layout.Cell {
 	switch {
 	case s != nil:
-		return layout.Words(prose.Cost(float64(s.Epsilon)), layout.TermsOf(*s))
+		return layout.Words(cost(s.Epsilon), layout.TermsOf(*s))
 	case claim == event.ClaimProved:
 		return layout.Words("the same")
 	}
 	return layout.Words("nothing")
-}
-
-func optionalCell(n *event.Number) layout.Cell {
-	if n == nil {
-		return layout.Cell{}
-	}
-	return layout.Words(rounded(*n))
 }
 
 func returnedWords(r run) string {
@@ -237,6 +225,27 @@ func returnedWords(r run) string {
 	return "returned: the last"
 }
 
+// columnNotes explain the columns that some runs have.
+var columnNotes = []struct {
+	has  func(run) bool
+	text string
+}{
+	{func(r run) bool {
+		return slices.ContainsFunc(taskFigures, func(f taskFigure) bool { return f.of(r.Metrics) != nil })
+	},
+		"Figures of the task are over all judged examples; beneath them stands the 95 % interval over clients, where there is one."},
+	{func(r run) bool { return r.Metrics.HonestLoss != nil && r.Hypotheses > 1 },
+		"Chosen on other rows: every row under the model that fits its client’s other rows best."},
+	{func(r run) bool { return r.Metrics.WorstDistance != nil },
+		"Worst distance: from a group’s true parameters to the nearest model, for the group that fares worst."},
+	{func(r run) bool { return r.Metrics.Lambda != nil },
+		"Lambda: the median, over clients and coordinates, of what the server set last; shared by all are the coordinates that it set to infinity."},
+	{func(run) bool { return true },
+		"Epsilon: a client’s total; an epsilon means what its claim, unit and relation say, and epsilons that differ in them cannot be compared."},
+	{func(r run) bool { return r.Privacy.EpsilonAnyUpdate != nil },
+		"Under metric claims the number holds for updates within the radius; any other update of the same hypotheses, and any other choice of hypotheses, lose up to the larger numbers beneath it."},
+}
+
 // summaryNotes explain the columns that are there.
 func summaryNotes(runs []run) (notes []string) {
 	say := func(text string) {
@@ -244,7 +253,6 @@ func summaryNotes(runs []run) (notes []string) {
 			notes = append(notes, text)
 		}
 	}
-	any := func(has func(run) bool) bool { return slices.ContainsFunc(runs, has) }
 	for _, r := range runs {
 		if _, ofErrors := headline(r.Summary); ofErrors {
 			say("Test error: share of wrong answers, " + testedWords(r.Summary) + ".")
@@ -252,32 +260,12 @@ func summaryNotes(runs []run) (notes []string) {
 			say(r.lossWords())
 		}
 	}
-	if any(func(r run) bool { return len(figuresOf(r.Metrics)) > 0 }) {
-		say("Figures of the task are over all judged examples; beneath them stands the 95 % interval over clients, where there is one.")
-	}
-	if any(func(r run) bool { return r.Metrics.HonestLoss != nil && r.Hypotheses > 1 }) {
-		say("Chosen on other rows: every row under the model that fits its client’s other rows best.")
-	}
-	if any(func(r run) bool { return r.Metrics.WorstDistance != nil }) {
-		say("Worst distance: from a group’s true parameters to the nearest model, for the group that fares worst.")
-	}
-	if any(func(r run) bool { return r.Metrics.Lambda != nil }) {
-		say("Lambda: the median, over clients and coordinates, of what the server set last; shared by all are the coordinates that it set to infinity.")
-	}
-	say("Epsilon: a client’s total; an epsilon means what its claim, unit and relation say, and epsilons that differ in them cannot be compared.")
-	if any(func(r run) bool { return r.Privacy.EpsilonAnyUpdate != nil }) {
-		say("Under metric claims the number holds for updates within the radius; any other update of the same hypotheses, and any other choice of hypotheses, lose up to the larger numbers beneath it.")
-	}
-	return notes
-}
-
-func figuresOf(m sim.Metrics) (out []taskFigure) {
-	for _, f := range taskFigures {
-		if f.of(m) != nil {
-			out = append(out, f)
+	for _, note := range columnNotes {
+		if slices.ContainsFunc(runs, note.has) {
+			say(note.text)
 		}
 	}
-	return out
+	return notes
 }
 
 func newRunNote(r run) runNote {

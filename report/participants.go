@@ -35,10 +35,7 @@ func newParticipants(id string, r run) participants {
 		return layout.Words(l.Name)
 	})
 	column("Cluster", true, func(l sim.Line) layout.Cell {
-		if l.Cluster == nil {
-			return layout.Cell{}
-		}
-		return layout.Words(prose.Count(*l.Cluster + 1))
+		return layout.Words(prose.Optional(l.Cluster, func(c int) string { return prose.Count(c + 1) }))
 	})
 	column("Examples", true, func(l sim.Line) layout.Cell { return layout.Words(prose.Count(l.Examples)) })
 	if !counted(r.Summary) {
@@ -48,7 +45,7 @@ func newParticipants(id string, r run) participants {
 	column("Spent epsilon, with its claim, unit and relation; sampling", true, func(l sim.Line) layout.Cell {
 		small := []string{fmt.Sprintf("%s, %s, %s; %s", l.Claim, l.Unit, l.Relation, l.Sampling)}
 		if l.ProtectsPerson != nil {
-			small = append(small, "a person: "+person(l.ProtectsPerson))
+			small = append(small, "a person: "+person(*l.ProtectsPerson))
 		}
 		return layout.Words(prose.Cost(float64(l.Epsilon)), small...)
 	})
@@ -61,11 +58,7 @@ func newParticipants(id string, r run) participants {
 		})
 	}
 	column(r.lineFigureName(), true, func(l sim.Line) layout.Cell {
-		f, ok := lineFigure(l)
-		if !ok {
-			return layout.Cell{}
-		}
-		return layout.Cell{Text: prose.Rounded(f), Strong: true}
+		return layout.Cell{Text: prose.Optional(lineFigure(l), rounded), Strong: lineFigure(l) != nil}
 	})
 	p.note(r, lines)
 	return p
@@ -76,11 +69,8 @@ func (p *participants) note(r run, shown []sim.Line) {
 	if !counted(r.Summary) {
 		p.Notes = append(p.Notes, "Noise: its standard deviation, divided by the clip.")
 	}
-	for _, l := range shown {
-		if !l.Comparable {
-			p.Notes = append(p.Notes, "Who holds less than one batch of examples is marked *: its figures cannot be compared with those of the papers.")
-			break
-		}
+	if slices.ContainsFunc(shown, func(l sim.Line) bool { return !l.Comparable }) {
+		p.Notes = append(p.Notes, "Who holds less than one batch of examples is marked *: its figures cannot be compared with those of the papers.")
 	}
 	if left := len(r.Participants) - len(shown); left > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("The first %s are shown; result.json has the other %s.", prose.Count(len(shown)), prose.Count(left)))
@@ -111,11 +101,8 @@ func targetWords(l sim.Line, write func(float64) string) string {
 }
 
 // person is what is kept by somebody with several records.
-func person(t *sim.Target) string {
-	switch {
-	case t == nil:
-		return "-"
-	case t.Delta >= 1:
+func person(t sim.Target) string {
+	if t.Delta >= 1 {
 		return "nothing is promised"
 	}
 	return fmt.Sprintf("%s, %s", figure(t.Epsilon), figure(t.Delta))
@@ -125,8 +112,8 @@ func person(t *sim.Target) string {
 func dotsPanel(id string, r run) (panel, bool) {
 	var points []chart.Point
 	for _, l := range r.Participants {
-		if v, ok := lineFigure(l); ok && chart.Drawable(v) {
-			points = append(points, chart.Point{X: float64(l.Examples), Y: v})
+		if v := lineFigure(l); v != nil && chart.Drawable(float64(*v)) {
+			points = append(points, chart.Point{X: float64(l.Examples), Y: float64(*v)})
 		}
 	}
 	if len(points) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -37,29 +38,18 @@ func Table(w io.Writer, runs []sim.Summary) error {
 				return ""
 			}
 			value, _ := headline(r)
-			return learnt(value)
+			return learnt(event.Number(value))
 		})
 	}
 	for _, f := range taskFigures {
 		column(f.name, true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
 	}
-	column("worst distance", true, func(r sim.Summary) string { return optional(r.Metrics.WorstDistance) })
+	column("worst distance", true, func(r sim.Summary) string { return prose.Optional(r.Metrics.WorstDistance, figure) })
 	column("declined", true, func(r sim.Summary) string {
-		if r.Privacy.Ceiling == nil {
-			return ""
-		}
-		return fmt.Sprint(r.Privacy.Declined)
+		return prose.Optional(r.Privacy.Ceiling, func(event.Number) string { return fmt.Sprint(r.Privacy.Declined) })
 	})
-	if err := writeTable(w, t); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	if err := privacyTable(w, runs); err != nil {
-		return err
-	}
-	return remarks(w, runs)
+	_, err := io.WriteString(w, lined(t)+"\n"+privacyTable(runs)+remarks(runs))
+	return err
 }
 
 func tableName(r sim.Summary) string {
@@ -87,12 +77,12 @@ type priced struct {
 
 // privacyTable says what the runs cost. The bounds for other updates and other groups
 // stand beside the number that they put into perspective.
-func privacyTable(w io.Writer, runs []sim.Summary) error {
+func privacyTable(runs []sim.Summary) string {
 	var lines []priced
 	wider := false
 	for _, r := range runs {
 		p := r.Privacy
-		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), optional(p.EpsilonAnyUpdate), optional(switched(r))})
+		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), prose.Optional(p.EpsilonAnyUpdate, figure), prose.Optional(switched(r), figure)})
 		if p.Proved != nil {
 			lines = append(lines, priced{Statement: *p.Proved, name: "  the same releases"})
 		}
@@ -112,37 +102,32 @@ func privacyTable(w io.Writer, runs []sim.Summary) error {
 		if l.Radius == nil && l.Claim == event.ClaimHeuristic && l.Unit == event.UnitNeighbourhood {
 			return "private"
 		}
-		return optional(l.Radius)
+		return prose.Optional(l.Radius, figure)
 	})
 	column("claim", false, func(l priced) string { return string(l.Claim) })
 	column("unit", false, func(l priced) string { return string(l.Unit) })
 	column("relation", false, func(l priced) string { return string(l.Relation) })
-	if err := writeTable(w, t); err != nil || !wider {
-		return err
+	if !wider {
+		return lined(t)
 	}
-	_, err := fmt.Fprintln(w, "any update: eps if all updates of the same hypotheses were others; any group: eps if other hypotheses were chosen too.")
-	return err
+	return lined(t) + "any update: eps if all updates of the same hypotheses were others; any group: eps if other hypotheses were chosen too.\n"
 }
 
 // remarks say how clusters came out, and what loaders left out, once for runs on the
 // same data.
-func remarks(w io.Writer, runs []sim.Summary) error {
+func remarks(runs []sim.Summary) (text string) {
 	said := ""
 	for _, r := range runs {
-		if text := clusterSizes(r, nil); text != "" {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", tableName(r), text); err != nil {
-				return err
-			}
+		if sizes := clusterSizes(r, nil); sizes != "" {
+			text += tableName(r) + ": " + sizes + "\n"
 		}
 		if r.Data == nil || len(r.Data.LeftOut) == 0 && len(r.Data.Notes) == 0 || r.Data.String() == said {
 			continue
 		}
 		said = r.Data.String()
-		if _, err := fmt.Fprintln(w, said); err != nil {
-			return err
-		}
+		text += said + "\n"
 	}
-	return nil
+	return text
 }
 
 // Lines prints what every participant asked for, did and spent.
@@ -160,35 +145,23 @@ func Lines(w io.Writer, r sim.Summary) error {
 		})
 		column("noise", true, func(l sim.Line) string { return figure(l.Noise) })
 	}
-	column("test figure", true, func(l sim.Line) string {
-		if f, ok := lineFigure(l); ok {
-			return learnt(f)
-		}
-		return ""
-	})
+	column("test figure", true, func(l sim.Line) string { return prose.Optional(lineFigure(l), learnt) })
 	column("spent eps", true, func(l sim.Line) string { return figure(l.Epsilon) })
 	column("delta", true, func(l sim.Line) string { return figure(l.Delta) })
 	column("proved eps", true, func(l sim.Line) string {
-		if l.Proved == nil {
-			return ""
-		}
-		return figure(*l.Proved) + " " + string(event.ReplaceOne)
+		return prose.Optional(l.Proved, func(n event.Number) string { return figure(n) + " " + string(event.ReplaceOne) })
 	})
-	column("a person's eps, delta", true, func(l sim.Line) string {
-		if l.ProtectsPerson == nil {
-			return ""
-		}
-		return person(l.ProtectsPerson)
-	})
+	column("a person's eps, delta", true, func(l sim.Line) string { return prose.Optional(l.ProtectsPerson, person) })
 	column("claim", false, func(l sim.Line) string { return string(l.Claim) })
 	column("unit", false, func(l sim.Line) string { return string(l.Unit) })
 	column("relation", false, func(l sim.Line) string { return l.Relation })
 	column("sampling", false, func(l sim.Line) string { return l.Sampling })
-	return writeTable(w, t)
+	_, err := io.WriteString(w, lined(t))
+	return err
 }
 
-// writeTable aligns columns: words to the left, figures to the right.
-func writeTable(w io.Writer, t layout.Table) error {
+// lined is a table with aligned columns: words to the left, figures to the right.
+func lined(t layout.Table) string {
 	head := make([]layout.Cell, len(t.Columns))
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -203,6 +176,7 @@ func writeTable(w io.Writer, t layout.Table) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
 		}
 	}
+	var text strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
@@ -213,23 +187,13 @@ func writeTable(w io.Writer, t layout.Table) error {
 				line.WriteString(cell.Text + pad + "  ")
 			}
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
-			return err
-		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
-	return nil
-}
-
-// optional is a figure that some runs do not have.
-func optional(n *event.Number) string {
-	if n == nil {
-		return ""
-	}
-	return figure(*n)
+	return text.String()
 }
 
 // learnt is a judge's figure: four digits.
-func learnt(x float64) string { return fmt.Sprintf("%#.4g", x) }
+func learnt(n event.Number) string { return fmt.Sprintf("%#.4g", float64(n)) }
 
 // figure is a number with the digits that a reader needs.
 func figure(n event.Number) string {

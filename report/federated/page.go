@@ -3,6 +3,7 @@ package federated
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page is part of the binary
 	"fmt"
 	"slices"
@@ -129,29 +130,19 @@ func newPersonRow(x server.ParticipantRecord) personRow {
 	}
 	s := *x.Spent
 	row.Spent, row.Epsilon, row.Delta = true, prose.Cost(float64(s.Epsilon)), prose.Rounded(float64(s.Delta))
-	row.Terms = fmt.Sprintf("unit %s, relation %s, noise by the %s", s.Unit, s.Relation, noiseOf(s.Trust))
+	row.Terms = fmt.Sprintf("unit %s, relation %s, noise by the %s", s.Unit, s.Relation, cmp.Or(noiseOf[s.Trust], string(s.Trust)))
 	if s.Trust == event.TrustNobody {
 		row.Terms = fmt.Sprintf("unit %s, relation %s, no noise", s.Unit, s.Relation)
 	}
 	row.Claim = layout.ClaimOf(s)
 	if s.EpsilonSwitch != nil {
-		row.Switch = "any two data sets: " + prose.Cost(float64(*s.EpsilonSwitch))
+		row.Switch = "any two data sets: " + cost(*s.EpsilonSwitch)
 	}
 	return row
 }
 
 // noiseOf says in a word who adds the noise.
-func noiseOf(t event.Trust) string {
-	switch t {
-	case event.TrustLocal:
-		return "participant"
-	case event.TrustServer:
-		return "server"
-	case event.TrustNobody:
-		return "nobody"
-	}
-	return string(t)
-}
+var noiseOf = map[event.Trust]string{event.TrustLocal: "participant", event.TrustServer: "server"}
 
 // labelsOf are one privacy label for all participants on the same terms.
 func labelsOf(r server.Result) []layout.Label {
@@ -180,7 +171,7 @@ func labelsOf(r server.Result) []layout.Label {
 			Unnamed: "The receipts name nothing. Read docs/sharp-edges.md."}
 		l.Rows = []layout.LabelRow{
 			{Name: "Epsilon, most exposed participant", Value: prose.Cost(float64(s.Epsilon)), Note: "by its own ledger, for this federation", Large: true},
-			{Name: "Between any two data sets", Value: switchText(s), Note: "whatever radius and hypotheses the server chose"},
+			{Name: "Between any two data sets", Value: prose.Optional(s.EpsilonSwitch, cost), Note: "whatever radius and hypotheses the server chose"},
 			{Name: "Delta", Value: prose.Rounded(float64(s.Delta))},
 			{Name: "What is protected", Value: layout.Protects(s)},
 			{Name: "From whom", Value: layout.FromWhom(s), Note: string(s.Trust)},
@@ -195,13 +186,7 @@ func labelsOf(r server.Result) []layout.Label {
 	return labels
 }
 
-// switchText is what any two data sets may lose; empty where that is not another number.
-func switchText(s event.Statement) string {
-	if s.EpsilonSwitch == nil {
-		return ""
-	}
-	return prose.Cost(float64(*s.EpsilonSwitch))
-}
+func cost(n event.Number) string { return prose.Cost(float64(n)) }
 
 func radiusText(s event.Statement) string {
 	if s.Radius == nil {

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -31,27 +32,24 @@ const (
 	iconProved  = `<path class="fill" d="M12 1.6 21 5v6.6c0 5.2-3.7 8.9-9 10.8-5.3-1.9-9-5.6-9-10.8V5z"/><path class="check" d="m7.4 11.8 3.3 3.4 6-6.6"/>`
 )
 
+// claims are the icon of every claim, and what it means.
+var claims = map[event.Claim]struct{ icon, sentence string }{
+	event.ClaimProved:    {iconProved, "A proof covers this number for the unit, the neighbours and the trust named below."},
+	event.ClaimMetric:    {iconMetric, "A proof covers updates of one hypothesis that lie close together: what a release tells about two of them grows with their distance and reaches epsilon at the public radius. It does not protect a client’s data as a whole."},
+	event.ClaimHeuristic: {IconWarning, "The papers’ number. No proof covers it: read it as a measure of how much noise was added, not as a guarantee."},
+	event.ClaimNone:      {iconNone, "Nothing is protected. The trained vectors are released as they are; what they reveal about a client’s data has no limit."},
+}
+
 // ClaimOf is how far a statement's numbers can be trusted.
 func ClaimOf(s event.Statement) Badge {
-	switch s.Claim {
-	case event.ClaimProved:
-		return Badge{"proved", "proved", Icon(iconProved),
-			"A proof covers this number for the unit, the neighbours and the trust named below."}
-	case event.ClaimMetric:
-		return Badge{"metric", "metric", Icon(iconMetric),
-			"A proof covers updates of one hypothesis that lie close together: what a release tells about two of them grows with their distance and reaches epsilon at the public radius. It does not protect a client’s data as a whole."}
-	case event.ClaimHeuristic:
-		sentence := "The papers’ number. No proof covers it: read it as a measure of how much noise was added, not as a guarantee."
-		if s.Unit == event.UnitNeighbourhood {
-			sentence = "The papers’ number. No proof covers it, because the radius that it is measured at is itself private. Read it as a measure of how much noise was added, not as a guarantee."
-		}
-		return Badge{"heuristic", "heuristic", Icon(IconWarning), sentence}
-	case event.ClaimNone:
-		return Badge{"none", "none", Icon(iconNone),
-			"Nothing is protected. The trained vectors are released as they are; what they reveal about a client’s data has no limit."}
+	c, known := claims[s.Claim]
+	if !known {
+		return Badge{string(s.Claim), "none", Icon(iconNone), "This report does not know this claim. Treat it as none."}
 	}
-	return Badge{string(s.Claim), "none", Icon(iconNone),
-		"This report does not know this claim. Treat it as none."}
+	if s.Claim == event.ClaimHeuristic && s.Unit == event.UnitNeighbourhood {
+		c.sentence = "The papers’ number. No proof covers it, because the radius that it is measured at is itself private. Read it as a measure of how much noise was added, not as a guarantee."
+	}
+	return Badge{string(s.Claim), string(s.Claim), Icon(c.icon), c.sentence}
 }
 
 // TermsOf is what an epsilon depends on, in the few words that stand beside it.
@@ -74,42 +72,33 @@ func Claimed(s event.Statement) string { return string(s.Claim) + ", " + TermsOf
 
 // Protects says what a statement protects.
 func Protects(s event.Statement) string {
-	if s.Claim == event.ClaimNone {
+	switch s.Claim {
+	case event.ClaimNone:
 		return "nothing"
-	}
-	if s.Claim == event.ClaimHeuristic {
+	case event.ClaimHeuristic:
 		return "nothing for certain; meant is " + UnitProtected(s.Unit)
 	}
 	return UnitProtected(s.Unit)
 }
 
+var unitWords = map[event.Unit]string{
+	event.UnitNeighbourhood: "which vector a client trained, among those within the radius",
+	event.UnitExample:       "one example in a client’s data",
+	event.UnitClient:        "all of a client’s data",
+	event.UnitNode:          "one node of the graph, with its edges",
+}
+
 // UnitProtected says what a unit is.
-func UnitProtected(u event.Unit) string {
-	switch u {
-	case event.UnitNeighbourhood:
-		return "which vector a client trained, among those within the radius"
-	case event.UnitExample:
-		return "one example in a client’s data"
-	case event.UnitClient:
-		return "all of a client’s data"
-	case event.UnitNode:
-		return "one node of the graph, with its edges"
-	}
-	return string(u)
+func UnitProtected(u event.Unit) string { return cmp.Or(unitWords[u], string(u)) }
+
+var trustWords = map[event.Trust]string{
+	event.TrustLocal:  "the server, and everybody who sees a release",
+	event.TrustServer: "those who see the models; not the server",
+	event.TrustNobody: "nobody",
 }
 
 // FromWhom says whose eyes it is protected from.
-func FromWhom(s event.Statement) string {
-	switch s.Trust {
-	case event.TrustLocal:
-		return "the server, and everybody who sees a release"
-	case event.TrustServer:
-		return "those who see the models; not the server"
-	case event.TrustNobody:
-		return "nobody"
-	}
-	return "as stated"
-}
+func FromWhom(s event.Statement) string { return cmp.Or(trustWords[s.Trust], "as stated") }
 
 // UnitWords explains the unit.
 func UnitWords(s event.Statement) string {
@@ -119,18 +108,16 @@ func UnitWords(s event.Statement) string {
 	return string(s.Unit)
 }
 
+var relationWords = map[event.Relation]string{
+	event.Metric:     "metric: the loss grows with the distance between two vectors",
+	event.AddRemove:  "add-remove: with the unit, or without it",
+	event.ReplaceOne: "replace-one: one unit exchanged for another",
+}
+
 // RelationWords explains what neighbours are.
 func RelationWords(s event.Statement) string {
 	if s.Claim == event.ClaimNone {
 		return string(s.Relation) // there is nothing to explain
 	}
-	switch s.Relation {
-	case event.Metric:
-		return "metric: the loss grows with the distance between two vectors"
-	case event.AddRemove:
-		return "add-remove: with the unit, or without it"
-	case event.ReplaceOne:
-		return "replace-one: one unit exchanged for another"
-	}
-	return string(s.Relation)
+	return cmp.Or(relationWords[s.Relation], string(s.Relation))
 }

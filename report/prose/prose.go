@@ -2,6 +2,7 @@
 package prose
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -136,9 +137,12 @@ var methodNames = map[string]string{
 }
 
 // Method is a method's name for readers; one without is called by its key.
-func Method(kind string) string {
-	if name, ok := methodNames[kind]; ok {
-		return name
+func Method(kind string) string { return cmp.Or(methodNames[kind], kind) }
+
+// Optional writes a figure that not everything has; nothing where it is missing.
+func Optional[T any](v *T, write func(T) string) string {
+	if v == nil {
+		return ""
 	}
-	return kind
+	return write(*v)
 }
