@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -112,9 +113,7 @@ func (c curve) draw(id string, r run, own []chart.Point, all [][]chart.Point, x,
 	}
 	out.Frame(ax, ay, "round", title)
 	line := func(class string, points []chart.Point) {
-		var d strings.Builder
-		chart.Polyline(&d, chart.ThinLine(points, chart.Columns), ax, ay)
-		out.Path(class, d.String())
+		out.Path(class, chart.Polyline(chart.ThinLine(points, chart.Columns), ax, ay))
 	}
 	for _, points := range all {
 		if len(points) > 0 && &points[0] != &own[0] {
@@ -176,15 +175,7 @@ func leakages(r run) (curves []leakage, left int) {
 		curves = append(curves, *c)
 	}
 	end := func(l leakage) float64 { return l.points[len(l.points)-1].Y }
-	slices.SortFunc(curves, func(a, b leakage) int {
-		if end(a) != end(b) {
-			if end(a) > end(b) {
-				return -1
-			}
-			return 1
-		}
-		return a.cluster - b.cluster
-	})
+	slices.SortFunc(curves, func(a, b leakage) int { return cmp.Or(cmp.Compare(end(b), end(a)), a.cluster-b.cluster) })
 	left = max(0, len(curves)-chart.MostNumbered)
 	curves = curves[:len(curves)-left]
 	slices.SortFunc(curves, func(a, b leakage) int { return a.cluster - b.cluster })
@@ -197,11 +188,12 @@ func leakagePanel(id, label string, r run, curves []leakage, x, y chart.Domain) 
 	ay := chart.NewAxis(chart.Domain{Lo: 0, Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
 	out.Frame(ax, ay, "round", "largest total ("+epsilonUnit(r)+")")
 	for i, c := range curves {
+		var marks []chart.Point
 		out.Path("curve "+chart.ColourClass(c.cluster)+" "+chart.DashClass(c.cluster), steps(c.points, ax, ay))
-		// Marks are staggered: curves that coincide still show both shapes.
-		var marks strings.Builder
-		markEvery(&marks, c, i, len(curves), ax, ay)
-		out.Path("mark "+chart.ColourClass(c.cluster), marks.String())
+		for _, p := range chart.Staggered(c.points, i, len(curves)) {
+			marks = append(marks, chart.Place(p, ax, ay))
+		}
+		out.Marks("mark "+chart.ColourClass(c.cluster), c.cluster, 3.4, marks...)
 	}
 	return out.SVG(id, label+": largest total epsilon per cluster and round", describeLeakage(curves))
 }
@@ -221,15 +213,6 @@ func steps(points []chart.Point, ax, ay chart.Axis) string {
 		}
 	}
 	return d.String()
-}
-
-func markEvery(b *strings.Builder, c leakage, i, curves int, ax, ay chart.Axis) {
-	const marks = 5
-	for m := range marks {
-		share := (float64(m) + (float64(i)+0.5)/float64(curves)) / marks
-		p := c.points[min(len(c.points)-1, int(share*float64(len(c.points))))]
-		chart.MarkPath(b, c.cluster, ax.At(p.X), ay.At(p.Y), 3.4)
-	}
 }
 
 func describeLeakage(curves []leakage) string {

@@ -16,7 +16,7 @@ import (
 // fitFigure is figure 1: what was released, and how well the models fit; a row a run.
 type fitFigure struct {
 	Rows    []fitRow
-	Legend  []layout.LegendEntry
+	Legend  []chart.LegendEntry
 	Caption string
 }
 
@@ -60,15 +60,15 @@ func newFitFigure(runs []run) fitFigure {
 // planePanels are the vectors of the first and of the last rounds, for models of one or
 // two parameters.
 func planePanels(runs []run) (panels [][]panel, same bool) {
-	clouds := make([][2]cloud, len(runs))
+	drawn := make([][2]cloud, len(runs))
 	xs, ys := make([]chart.Domain, len(runs)), make([]chart.Domain, len(runs))
 	for i, r := range runs {
 		xs[i], ys[i] = chart.NoDomain(), chart.NoDomain()
 		if !r.inPlane() {
 			continue
 		}
-		clouds[i] = [2]cloud{early(r), late(r)}
-		for _, c := range clouds[i] {
+		drawn[i] = clouds(r)
+		for _, c := range drawn[i] {
 			x, y := c.domains()
 			xs[i], ys[i] = xs[i].Union(x), ys[i].Union(y)
 		}
@@ -86,8 +86,8 @@ func planePanels(runs []run) (panels [][]panel, same bool) {
 		title := r.label + ": released vectors, "
 		first, last := window(r.History.Early), window(r.History.Late)
 		panels[i] = []panel{
-			{Name: "Released " + first, Chart: clouds[i][0].draw(fmt.Sprintf("early-%d", i+1), title+first, xs[i], ys[i])},
-			{Name: "Released " + last, Chart: clouds[i][1].draw(fmt.Sprintf("late-%d", i+1), title+last, xs[i], ys[i])},
+			{Name: "Released " + first, Chart: drawn[i][0].draw(fmt.Sprintf("early-%d", i+1), title+first, xs[i], ys[i])},
+			{Name: "Released " + last, Chart: drawn[i][1].draw(fmt.Sprintf("late-%d", i+1), title+last, xs[i], ys[i])},
 		}
 	}
 	return panels, same
@@ -167,13 +167,9 @@ func figureCaption(runs []run, plane, sameSpace, sameCurves bool) string {
 	return strings.Join(parts, " ")
 }
 
-func fitLegend(runs []run, plane, others bool) []layout.LegendEntry {
-	var out []layout.LegendEntry
-	add := func(text string, draw func(c *chart.Canvas)) {
-		var c chart.Canvas
-		draw(&c)
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: text})
-	}
+func fitLegend(runs []run, plane, others bool) []chart.LegendEntry {
+	var out []chart.LegendEntry
+	add := func(text string, draw func(c *chart.Canvas)) { out = append(out, chart.Entry(text, draw)) }
 	if plane {
 		clusters, truth, ways := 0, false, false
 		for _, r := range runs {
@@ -188,10 +184,10 @@ func fitLegend(runs []run, plane, others bool) []layout.LegendEntry {
 			if clusters == 1 {
 				text = "released vector"
 			}
-			add(text, func(c *chart.Canvas) { c.MarkKey("release", j, 15) })
+			add(text, func(c *chart.Canvas) { c.Marks("release "+chart.ColourClass(j), j, 4, chart.Point{X: 15, Y: 9}) })
 		}
 		if clusters > chart.MostNumbered {
-			out = append(out, layout.LegendEntry{Text: fmt.Sprintf("… and %s more clusters", prose.Count(clusters-chart.MostNumbered))})
+			out = append(out, chart.LegendEntry{Text: fmt.Sprintf("… and %s more clusters", prose.Count(clusters-chart.MostNumbered))})
 		}
 		add("hypothesis (model) with its number: at the start, and as returned", func(c *chart.Canvas) { c.HypothesisMarks([]chart.Point{{X: 13, Y: 10}}) })
 		if ways {
@@ -246,13 +242,12 @@ func newLeakageFigure(runs []run) panelFigure {
 	return f
 }
 
-func leakageLegend(drawn map[int]bool) []layout.LegendEntry {
-	var out []layout.LegendEntry
+func leakageLegend(drawn map[int]bool) (out []chart.LegendEntry) {
 	for _, j := range slices.Sorted(maps.Keys(drawn)) {
-		var c chart.Canvas
-		c.Path("curve "+chart.ColourClass(j)+" "+chart.DashClass(j), "M1 9H29")
-		c.MarkKey("mark", j, 15)
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: fmt.Sprintf("cluster %d", j+1)})
+		out = append(out, chart.Entry(fmt.Sprintf("cluster %d", j+1), func(c *chart.Canvas) {
+			c.Path("curve "+chart.ColourClass(j)+" "+chart.DashClass(j), "M1 9H29")
+			c.Marks("mark "+chart.ColourClass(j), j, 4, chart.Point{X: 15, Y: 9})
+		}))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/chart"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
@@ -45,7 +46,7 @@ type methodNote struct{ Method, What, How string }
 // panelFigure has one panel a method, and words about those that have none.
 type panelFigure struct {
 	Panels  []panel
-	Legend  []layout.LegendEntry
+	Legend  []chart.LegendEntry
 	Caption string
 	Missing []methodNote
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/chart"
@@ -129,11 +128,11 @@ func dotsPanel(id string, r run) (panel, bool) {
 	ay := chart.NewAxis(chart.Domain{Lo: min(0, y.Lo), Hi: y.Hi * 1.06}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
 	var out chart.Canvas
 	out.Frame(ax, ay, "training examples", name)
-	var d strings.Builder
-	for _, p := range points {
-		chart.CircleMark(&d, ax.At(p.X), ay.At(p.Y), 2.6)
+	dots := make([]chart.Point, len(points))
+	for i, p := range points {
+		dots[i] = chart.Place(p, ax, ay)
 	}
-	out.Path("participant-dot", d.String())
+	out.Marks("participant-dot", chart.Circle, 2.6, dots...)
 	if chart.Drawable(mean) {
 		out.Line("participant-mean", chart.PlotLeft, ay.At(mean), chart.PlotRight, ay.At(mean))
 	}

@@ -22,22 +22,18 @@ const (
 // cloud is what one panel of figure 1 shows in the space of the parameters.
 type cloud struct {
 	releases   []sim.Release
-	hypotheses [][2]float64
+	hypotheses []chart.Point
 	ways       [][]chart.Point // of every hypothesis over the rounds
-	truth      [][2]float64
+	truth      []chart.Point
 	line       bool // one parameter: height has no meaning
 }
 
-// early shows the first rounds: from where the hypotheses start.
-func early(r run) cloud {
-	return newCloud(r, r.History.Early, r.History.Start)
-}
-
-// late shows the last rounds, the models that are returned, and the way to them.
-func late(r run) cloud {
-	c := newCloud(r, r.History.Late, r.History.Returned)
-	c.ways = ways(r)
-	return c
+// clouds are those of the first rounds, from where the hypotheses start, and of the last,
+// with the models that are returned and the way to them.
+func clouds(r run) [2]cloud {
+	early, late := newCloud(r, r.History.Early, r.History.Start), newCloud(r, r.History.Late, r.History.Returned)
+	late.ways = ways(r)
+	return [2]cloud{early, late}
 }
 
 func newCloud(r run, releases []sim.Release, hypotheses [][]float64) cloud {
@@ -58,10 +54,10 @@ func newCloud(r run, releases []sim.Release, hypotheses [][]float64) cloud {
 // releases above it, by the golden ratio: even, and the same every time.
 func (c *cloud) flatten() {
 	for i := range c.hypotheses {
-		c.hypotheses[i][1] = 0
+		c.hypotheses[i].Y = 0
 	}
 	for i := range c.truth {
-		c.truth[i][1] = 0
+		c.truth[i].Y = 0
 	}
 	for i := range c.releases {
 		_, height := math.Modf(float64(i) * math.Phi)
@@ -71,13 +67,14 @@ func (c *cloud) flatten() {
 
 // firstTwo are the coordinates that are drawn. Points that have no place on an
 // axis come back as NaN, so that the others keep their numbers.
-func firstTwo(vectors [][]float64) [][2]float64 {
-	out := make([][2]float64, len(vectors))
+func firstTwo(vectors [][]float64) []chart.Point {
+	out := make([]chart.Point, len(vectors))
 	for i, v := range vectors {
-		copy(out[i][:], v)
-		if len(v) == 0 || !chart.Drawable(out[i][0]) || !chart.Drawable(out[i][1]) {
-			out[i] = [2]float64{math.NaN(), math.NaN()}
+		var at [2]float64
+		if copy(at[:], v); len(v) == 0 || !chart.Drawable(at[0]) || !chart.Drawable(at[1]) {
+			at = [2]float64{math.NaN(), math.NaN()}
 		}
+		out[i] = chart.Point{X: at[0], Y: at[1]}
 	}
 	return out
 }
@@ -88,8 +85,8 @@ func ways(r run) [][]chart.Point {
 	}
 	out := make([][]chart.Point, len(r.History.Start))
 	for j, at := range firstTwo(r.History.Start) {
-		if chart.Drawable(at[0]) {
-			out[j] = append(out[j], chart.Point{X: at[0], Y: at[1]})
+		if chart.Drawable(at.X) {
+			out[j] = append(out[j], at)
 		}
 	}
 	stride := len(r.History.Rounds)/pathPoints + 1
@@ -108,21 +105,9 @@ func ways(r run) [][]chart.Point {
 
 // domains are what the cloud needs of both axes.
 func (c cloud) domains() (x, y chart.Domain) {
-	x, y = chart.NoDomain(), chart.NoDomain()
-	add := func(at [2]float64) { x, y = x.Include(at[0]), y.Include(at[1]) }
+	x, y = extent(slices.Concat(slices.Concat(c.ways...), c.hypotheses, c.truth))
 	for _, v := range c.releases {
-		add(v.At)
-	}
-	for _, at := range c.hypotheses {
-		add(at)
-	}
-	for _, at := range c.truth {
-		add(at)
-	}
-	for _, way := range c.ways {
-		for _, p := range way {
-			add([2]float64{p.X, p.Y})
-		}
+		x, y = x.Include(v.At[0]), y.Include(v.At[1])
 	}
 	return x, y
 }
@@ -151,19 +136,17 @@ func (c cloud) draw(id, title string, x, y chart.Domain) template.HTML {
 		out.Frame(ax, ay, "first parameter", "second parameter")
 	}
 	for j, way := range c.ways {
-		var d strings.Builder
-		chart.Polyline(&d, way, ax, ay)
-		out.Path("way "+chart.ColourClass(j), d.String())
+		out.Path("way "+chart.ColourClass(j), chart.Polyline(way, ax, ay))
 	}
 	c.drawReleases(&out, ax, ay)
 	for _, at := range c.truth {
-		if chart.Drawable(at[0]) {
-			out.TruthMark(ax.At(at[0]), ay.At(at[1]))
+		if chart.Drawable(at.X) {
+			out.TruthMark(ax.At(at.X), ay.At(at.Y))
 		}
 	}
 	rings := make([]chart.Point, len(c.hypotheses))
 	for j, at := range c.hypotheses {
-		rings[j] = chart.Point{X: ax.At(at[0]), Y: ay.At(at[1])}
+		rings[j] = chart.Place(at, ax, ay)
 	}
 	out.HypothesisMarks(rings)
 	return out.SVG(id, title, c.describe())
@@ -179,16 +162,13 @@ func (c cloud) drawReleases(out *chart.Canvas, ax, ay chart.Axis) {
 	if len(places) > 400 {
 		size = 2.4
 	}
-	paths := make(map[int]*strings.Builder)
+	marks := map[int][]chart.Point{}
 	for _, i := range chart.ThinCloud(places, mostVectors) {
 		cluster := c.releases[i].Cluster
-		if paths[cluster] == nil {
-			paths[cluster] = new(strings.Builder)
-		}
-		chart.MarkPath(paths[cluster], cluster, ax.At(places[i].X), ay.At(places[i].Y), size)
+		marks[cluster] = append(marks[cluster], chart.Place(places[i], ax, ay))
 	}
-	for _, j := range slices.Sorted(maps.Keys(paths)) {
-		out.Path("release "+chart.ColourClass(j), paths[j].String())
+	for _, j := range slices.Sorted(maps.Keys(marks)) {
+		out.Marks("release "+chart.ColourClass(j), j, size, marks[j]...)
 	}
 }
 
@@ -199,14 +179,14 @@ func (c cloud) describe() string {
 		fmt.Fprintf(&b, ", of which about %s are drawn", prose.Count(mostVectors))
 	}
 	b.WriteString(".")
-	place := func(name string, at [2]float64) {
+	place := func(name string, at chart.Point) {
 		switch {
-		case !chart.Drawable(at[0]):
+		case !chart.Drawable(at.X):
 			fmt.Fprintf(&b, " %s cannot be drawn.", name)
 		case c.line:
-			fmt.Fprintf(&b, " %s at %s.", name, prose.Rounded(at[0]))
+			fmt.Fprintf(&b, " %s at %s.", name, prose.Rounded(at.X))
 		default:
-			fmt.Fprintf(&b, " %s at (%s, %s).", name, prose.Rounded(at[0]), prose.Rounded(at[1]))
+			fmt.Fprintf(&b, " %s at (%s, %s).", name, prose.Rounded(at.X), prose.Rounded(at.Y))
 		}
 	}
 	for j, at := range c.hypotheses[:min(len(c.hypotheses), chart.MostNumbered)] {

@@ -101,7 +101,15 @@ func (c *Canvas) SVG(id, title, description string) template.HTML {
 		Width, Height, id, id, id, escaped(title), id, escaped(description), c.Elements()))
 }
 
-// Key is a small picture in a legend; the words beside it say what it means.
-func (c *Canvas) Key() template.HTML {
-	return template.HTML(`<svg class="key" viewBox="0 0 30 18" aria-hidden="true" focusable="false">` + c.Elements() + `</svg>`)
+// LegendEntry is a line of a legend: a small picture and its meaning.
+type LegendEntry struct {
+	Key  template.HTML
+	Text string
+}
+
+// Entry is a line of a legend with what draw makes; the words say what it means.
+func Entry(text string, draw func(c *Canvas)) LegendEntry {
+	var c Canvas
+	draw(&c)
+	return LegendEntry{template.HTML(`<svg class="key" viewBox="0 0 30 18" aria-hidden="true" focusable="false">` + c.Elements() + `</svg>`), text}
 }

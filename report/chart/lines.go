@@ -11,15 +11,18 @@ type Point struct{ X, Y float64 }
 // Columns is how many columns a curve over the whole plot can show.
 const Columns = PlotRight - PlotLeft
 
-// Polyline adds a line through points to a path.
-func Polyline(d *strings.Builder, points []Point, ax, ay Axis) {
-	for i, p := range points {
-		command := "L"
-		if i == 0 {
-			command = "M"
-		}
+// Place is where a point of the data lies.
+func Place(p Point, ax, ay Axis) Point { return Point{ax.At(p.X), ay.At(p.Y)} }
+
+// Polyline is the path of a line through points.
+func Polyline(points []Point, ax, ay Axis) string {
+	var d strings.Builder
+	command := "M"
+	for _, p := range points {
 		d.WriteString(command + Coordinate(ax.At(p.X)) + " " + Coordinate(ay.At(p.Y)))
+		command = "L"
 	}
+	return d.String()
 }
 
 // ThinLine keeps what a line of so many columns can show: of every column the

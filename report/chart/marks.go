@@ -27,16 +27,36 @@ func DashClass(cluster int) string { return fmt.Sprintf("d%d", modulo(cluster, d
 func modulo(a, b int) int { return ((a % b) + b) % b }
 
 var markShapes = []func(b *strings.Builder, x, y, r float64){
-	CircleMark, squareMark, triangleMark, DiamondMark, downMark, crossMark,
+	circleMark, squareMark, triangleMark, diamondMark, downMark, crossMark,
 }
 
-// MarkPath adds a cluster's shape to a path. Areas are about equal.
-func MarkPath(b *strings.Builder, cluster int, x, y, r float64) {
-	markShapes[modulo(cluster, len(markShapes))](b, x, y, r)
+// Shapes that are asked for by name.
+const (
+	Circle  = 0
+	Diamond = 3
+)
+
+// Marks draws a cluster's shape at all places. Areas are about equal.
+func (c *Canvas) Marks(class string, cluster int, size float64, places ...Point) {
+	var d strings.Builder
+	for _, p := range places {
+		markShapes[modulo(cluster, len(markShapes))](&d, p.X, p.Y, size)
+	}
+	c.Path(class, d.String())
 }
 
-// CircleMark adds a circle to a path.
-func CircleMark(b *strings.Builder, x, y, r float64) {
+// Staggered are five of a curve's points, at other places on each of several curves:
+// those that coincide still show all their shapes.
+func Staggered[P any](points []P, curve, curves int) (out []P) {
+	const marks = 5
+	for m := range marks {
+		share := (float64(m) + (float64(curve)+0.5)/float64(curves)) / marks
+		out = append(out, points[min(len(points)-1, int(share*float64(len(points))))])
+	}
+	return out
+}
+
+func circleMark(b *strings.Builder, x, y, r float64) {
 	d := Coordinate(r)
 	fmt.Fprintf(b, "M%s %sa%s %s 0 1 0 %s 0a%s %s 0 1 0 -%s 0z",
 		Coordinate(x-r), Coordinate(y), d, d, Coordinate(2*r), d, d, Coordinate(2*r))
@@ -48,10 +68,8 @@ func squareMark(b *strings.Builder, x, y, r float64) {
 }
 
 func triangleMark(b *strings.Builder, x, y, r float64) { polygonMark(b, x, y, 1.3*r, -math.Pi/2, 3) }
-
-// DiamondMark adds a diamond to a path.
-func DiamondMark(b *strings.Builder, x, y, r float64) { polygonMark(b, x, y, 1.25*r, 0, 4) }
-func downMark(b *strings.Builder, x, y, r float64)    { polygonMark(b, x, y, 1.3*r, math.Pi/2, 3) }
+func diamondMark(b *strings.Builder, x, y, r float64)  { polygonMark(b, x, y, 1.25*r, 0, 4) }
+func downMark(b *strings.Builder, x, y, r float64)     { polygonMark(b, x, y, 1.3*r, math.Pi/2, 3) }
 
 func polygonMark(b *strings.Builder, x, y, r, turn float64, corners int) {
 	for i := range corners {
@@ -111,9 +129,7 @@ func (c *Canvas) HypothesisMarks(places []Point) {
 
 // TruthMark is a dot in a cross of lines with an open middle: a hypothesis that
 // has arrived sits in it.
-func (c *Canvas) TruthMark(x, y float64) {
-	c.truthCross(x, y, 9, 16)
-}
+func (c *Canvas) TruthMark(x, y float64) { c.truthCross(x, y, 9, 16) }
 
 // TruthKey is a TruthMark that fits a legend.
 func (c *Canvas) TruthKey(x, y float64) { c.truthCross(x, y, 4, 8) }
@@ -126,11 +142,4 @@ func (c *Canvas) truthCross(x, y float64, inner, outer int) {
 	c.Path("halo", d)
 	c.Path("truth", d)
 	c.Circle("dot", x, y, 2)
-}
-
-// MarkKey is a cluster's shape in a legend.
-func (c *Canvas) MarkKey(class string, cluster int, x float64) {
-	var d strings.Builder
-	MarkPath(&d, cluster, x, 9, 4)
-	c.Path(class+" "+ColourClass(cluster), d.String())
 }

@@ -1,4 +1,4 @@
-// Package layout holds what all pages share: style, badges, legends, facts, the privacy label.
+// Package layout holds what all pages share: style, badges, facts, the privacy label.
 package layout
 
 import (
@@ -48,12 +48,6 @@ type Badge struct {
 // Icon is a shape in the size of a letter.
 func Icon(shape string) template.HTML {
 	return template.HTML(`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">` + shape + `</svg>`)
-}
-
-// LegendEntry is a line of a legend: a small picture and its meaning.
-type LegendEntry struct {
-	Key  template.HTML
-	Text string
 }
 
 // Fact is a line of a list of facts; Code says that it is set in type of one width.

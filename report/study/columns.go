@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/report/chart"
-	"github.com/coterie-fl/coterie/report/layout"
 )
 
 // thinnestColumn is the width below which bars beside one another are drawn as
@@ -15,7 +14,7 @@ const thinnestColumn = 4
 
 // drawColumns draws a histogram: ours as bars, beside one another if there are
 // several; the paper's as a dashed outline.
-func drawColumns(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []layout.LegendEntry {
+func drawColumns(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []chart.LegendEntry {
 	slots := map[string]int{}
 	for _, t := range traces {
 		if _, ok := slots[t.Name]; !t.Paper && !ok {
@@ -64,25 +63,25 @@ func drawColumns(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []layout.Le
 // colour alone would not tell series apart.
 func drawColumnMarks(c *chart.Canvas, t trace, ax, ay chart.Axis, base, shift float64, stepped bool) {
 	const size, depth = 3.2, 9
-	var inside, outside strings.Builder
+	var inside, outside []chart.Point
 	if stepped {
 		highest := slices.MaxFunc(t.Points, func(a, b Point) int { return cmp.Compare(a.Y, b.Y) })
-		chart.MarkPath(&outside, t.look, ax.At(highest.X), ay.At(highest.Y), size)
+		outside = append(outside, chart.Point{X: ax.At(highest.X), Y: ay.At(highest.Y)})
 	} else {
 		for _, p := range t.Points {
 			x, y := ax.At(p.X)+shift, ay.At(p.Y)
 			switch {
 			case base-y > 2*depth:
-				chart.MarkPath(&inside, t.look, x, base-depth, size)
+				inside = append(inside, chart.Point{X: x, Y: base - depth})
 			case y-base > 2*depth:
-				chart.MarkPath(&inside, t.look, x, base+depth, size)
+				inside = append(inside, chart.Point{X: x, Y: base + depth})
 			default: // too short to hold it
-				chart.MarkPath(&outside, t.look, x, min(y, base)-depth, size)
+				outside = append(outside, chart.Point{X: x, Y: min(y, base) - depth})
 			}
 		}
 	}
-	c.Path("in-bar", inside.String())
-	c.Path("mark "+t.colour(), outside.String())
+	c.Marks("in-bar", t.look, size, inside...)
+	c.Marks("mark "+t.colour(), t.look, size, outside...)
 }
 
 // columnWidth is the room of one bar: the least distance between two.
@@ -139,28 +138,24 @@ func outline(t trace, ax, ay chart.Axis, base, shift, width float64) string {
 	return d.String()
 }
 
-func columnLegend(traces []trace, marked, stepped bool) []layout.LegendEntry {
-	var out []layout.LegendEntry
+func columnLegend(traces []trace, marked, stepped bool) (out []chart.LegendEntry) {
 	for _, t := range traces {
-		var c chart.Canvas
-		switch {
-		case t.Paper:
-			c.Path("curve theirs "+outlineColour(t, traces), "M7 16V3H23V16")
-		case stepped:
-			c.Path("steps "+t.colour()+" "+chart.DashClass(t.look), "M2 16V9H12V4H20V11H28V16")
-		default:
-			c.Rect("column "+t.colour(), 8, 4, 14, 12)
-		}
-		if marked && !t.Paper {
-			class := "in-bar"
-			if stepped {
-				class = "mark " + t.colour()
+		out = append(out, chart.Entry(t.named(), func(c *chart.Canvas) {
+			mark := "in-bar"
+			switch {
+			case t.Paper:
+				c.Path("curve theirs "+outlineColour(t, traces), "M7 16V3H23V16")
+				return
+			case stepped:
+				c.Path("steps "+t.colour()+" "+chart.DashClass(t.look), "M2 16V9H12V4H20V11H28V16")
+				mark = "mark " + t.colour()
+			default:
+				c.Rect("column "+t.colour(), 8, 4, 14, 12)
 			}
-			var d strings.Builder
-			chart.MarkPath(&d, t.look, 15, 10, 3.2)
-			c.Path(class, d.String())
-		}
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: t.named()})
+			if marked {
+				c.Marks(mark, t.look, 3.2, chart.Point{X: 15, Y: 10})
+			}
+		}))
 	}
 	return out
 }

@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/report/chart"
-	"github.com/coterie-fl/coterie/report/layout"
 )
 
 // drawCurves draws series as lines with marks: ours solid and filled, the paper's
 // dashed and hollow.
-func drawCurves(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []layout.LegendEntry {
+func drawCurves(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []chart.LegendEntry {
 	shifts := dodged(traces, ax)
 	for _, t := range traces {
 		if len(t.Points) > mostMarked {
@@ -18,11 +17,7 @@ func drawCurves(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []layout.Leg
 		}
 	}
 	for i, t := range traces {
-		class := "curve " + t.colour()
-		if t.Paper {
-			class += " theirs"
-		}
-		c.Path(class, linePath(t, ax, ay, shifts[i]))
+		t.line(c, linePath(t, ax, ay, shifts[i]))
 	}
 	for i, t := range traces {
 		if len(t.Points) <= mostMarked {
@@ -30,43 +25,36 @@ func drawCurves(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []layout.Leg
 		}
 	}
 	for i, t := range traces {
-		var d strings.Builder
-		for _, p := range markedPoints(t, i, len(traces)) {
-			chart.MarkPath(&d, t.look, ax.At(p.X)+shifts[i], ay.At(p.Y), markSize(t))
+		marked := t.Points
+		if len(marked) > mostMarked {
+			marked = chart.Staggered(marked, i, len(traces))
 		}
-		c.Path(markClass(t), d.String())
+		var places []chart.Point
+		for _, p := range marked {
+			places = append(places, chart.Point{X: ax.At(p.X) + shifts[i], Y: ay.At(p.Y)})
+		}
+		t.mark(c, places...)
 	}
 	return append(curveLegend(traces), intervalLegend(traces, true)...)
 }
 
-func markClass(t trace) string {
+// line draws along a path: ours solid, the paper's dashed.
+func (t trace) line(c *chart.Canvas, d string) {
+	class := "curve " + t.colour()
 	if t.Paper {
-		return "hollow " + t.colour()
+		class += " theirs"
 	}
-	return "mark " + t.colour()
+	c.Path(class, d)
 }
 
-// markSize makes hollow marks larger, so that one of ours inside is still seen.
-func markSize(t trace) float64 {
+// mark draws a series' shape: ours filled, the paper's hollow and larger, so that one of
+// ours inside is still seen.
+func (t trace) mark(c *chart.Canvas, places ...chart.Point) {
 	if t.Paper {
-		return 5
+		c.Marks("hollow "+t.colour(), t.look, 5, places...)
+	} else {
+		c.Marks("mark "+t.colour(), t.look, 4, places...)
 	}
-	return 4
-}
-
-// markedPoints are all of a short series; of a long one five, staggered against
-// the other series, so that curves that coincide still show both shapes.
-func markedPoints(t trace, i, traces int) []Point {
-	if len(t.Points) <= mostMarked {
-		return t.Points
-	}
-	const marks = 5
-	var out []Point
-	for m := range marks {
-		share := (float64(m) + (float64(i)+0.5)/float64(traces)) / marks
-		out = append(out, t.Points[min(len(t.Points)-1, int(share*float64(len(t.Points))))])
-	}
-	return out
 }
 
 // dodged moves series with intervals a little apart where they share an x, so
@@ -126,7 +114,7 @@ func linePath(t trace, ax, ay chart.Axis, shift float64) string {
 		}
 		shifted := ax
 		shifted.From, shifted.To, shifted.Zero = ax.From+shift, ax.To+shift, ax.Zero+shift
-		chart.Polyline(&d, chart.ThinLine(line, chart.Columns), shifted, ay)
+		d.WriteString(chart.Polyline(chart.ThinLine(line, chart.Columns), shifted, ay))
 	}
 	return d.String()
 }
@@ -176,39 +164,27 @@ func whiskers(t trace, ax, ay chart.Axis, shift float64) string {
 	return d.String()
 }
 
-func curveLegend(traces []trace) []layout.LegendEntry {
-	var out []layout.LegendEntry
+func curveLegend(traces []trace) (out []chart.LegendEntry) {
 	for _, t := range traces {
-		var c chart.Canvas
-		class := "curve " + t.colour()
-		if t.Paper {
-			class += " theirs"
-		}
-		if len(t.Points) > 1 {
-			c.Path(class, "M1 9H29")
-		}
-		var d strings.Builder
-		chart.MarkPath(&d, t.look, 15, 9, markSize(t))
-		c.Path(markClass(t), d.String())
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: t.named()})
+		out = append(out, chart.Entry(t.named(), func(c *chart.Canvas) {
+			if len(t.Points) > 1 {
+				t.line(c, "M1 9H29")
+			}
+			t.mark(c, chart.Point{X: 15, Y: 9})
+		}))
 	}
 	return out
 }
 
 // intervalLegend names whiskers, and bands where long series may have them.
-func intervalLegend(traces []trace, bands bool) []layout.LegendEntry {
+func intervalLegend(traces []trace, bands bool) (out []chart.LegendEntry) {
 	short := func(t trace) bool { return len(t.Points) <= mostMarked && t.hasInterval() }
 	long := func(t trace) bool { return len(t.Points) > mostMarked && t.hasInterval() }
-	var out []layout.LegendEntry
 	if slices.ContainsFunc(traces, short) {
-		var c chart.Canvas
-		c.Path("whisker", "M15 2V16M12 2h6M12 16h6")
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: "interval"})
+		out = append(out, chart.Entry("interval", func(c *chart.Canvas) { c.Path("whisker", "M15 2V16M12 2h6M12 16h6") }))
 	}
 	if bands && slices.ContainsFunc(traces, long) {
-		var c chart.Canvas
-		c.Path("band", "M1 4 29 7V14L1 16z")
-		out = append(out, layout.LegendEntry{Key: c.Key(), Text: "interval"})
+		out = append(out, chart.Entry("interval", func(c *chart.Canvas) { c.Path("band", "M1 4 29 7V14L1 16z") }))
 	}
 	return out
 }

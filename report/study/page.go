@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page is part of the binary
 	"fmt"
 	"html/template"
@@ -63,18 +64,15 @@ type page struct {
 
 func newPage(s Study) (page, error) {
 	p := page{
-		Title: s.Title, Paper: s.Paper, Intro: s.Intro,
+		Title: cmp.Or(s.Title, "A study without a title"), Paper: s.Paper, Intro: s.Intro,
 		Caveats: s.Caveats, CaveatIcon: layout.Icon(layout.IconWarning),
 		Summary: summarySentence(s.Rows), Tallies: talliesOf(s.Rows),
 		Sections: sectionsOf(seeded(s)), Command: s.Command,
 		Facts: []layout.Fact{
-			{Name: "Scale", Value: s.Scale, Code: false}, {Name: "Seeds", Value: prose.Count(s.Seeds), Code: false},
-			{Name: "Took", Value: duration(s.Seconds), Code: false}, {Name: "Experiment", Value: s.ID, Code: true},
+			{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)},
+			{Name: "Took", Value: duration(s.Seconds)}, {Name: "Experiment", Value: s.ID, Code: true},
 		},
 		Again: []layout.Fact{{Name: "Version", Value: s.Version, Code: true}, {Name: "Kernel", Value: s.Kernel, Code: true}},
-	}
-	if p.Title == "" {
-		p.Title = "A study without a title"
 	}
 	look := newLooks(s.Charts)
 	for i, c := range s.Charts {

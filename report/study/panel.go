@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/report/chart"
-	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 )
 
@@ -24,7 +23,7 @@ const (
 type panel struct {
 	Name, Note string
 	Chart      template.HTML // empty if there is nothing to draw
-	Legend     []layout.LegendEntry
+	Legend     []chart.LegendEntry
 }
 
 // looks gives a series of one name the same colour and shape in all charts.
@@ -92,10 +91,7 @@ func (t trace) colour() string { return chart.ColourClass(t.look) }
 
 // named is what the legend calls a series.
 func (t trace) named() string {
-	name := t.Name
-	if name == "" {
-		name = "unnamed"
-	}
+	name := cmp.Or(t.Name, "unnamed")
 	if t.Paper && !strings.Contains(strings.ToLower(name), "paper") {
 		name += " (paper)"
 	}
@@ -119,11 +115,7 @@ func newPanel(id string, c Chart, l looks) panel {
 	} else {
 		view.Legend = drawCurves(&out, drawn, ax, ay)
 	}
-	title := c.Title
-	if title == "" {
-		title = "Chart"
-	}
-	view.Chart = out.SVG(id, title, describeTraces(c, drawn))
+	view.Chart = out.SVG(id, cmp.Or(c.Title, "Chart"), describeTraces(c, drawn))
 	return view
 }
 
@@ -178,14 +170,7 @@ func drawBreaks(c *chart.Canvas, ax, ay chart.Axis) {
 // describeTraces tells a chart in words.
 func describeTraces(c Chart, traces []trace) string {
 	var b strings.Builder
-	x, y := c.XTitle, c.YTitle
-	if x == "" {
-		x = "x"
-	}
-	if y == "" {
-		y = "y"
-	}
-	fmt.Fprintf(&b, "%s against %s.", y, x)
+	fmt.Fprintf(&b, "%s against %s.", cmp.Or(c.YTitle, "y"), cmp.Or(c.XTitle, "x"))
 	for _, t := range traces {
 		points := t.Points
 		fmt.Fprintf(&b, " %s: ", t.named())

@@ -101,10 +101,9 @@ func TestZeroStandsApartOnLogAxes(t *testing.T) {
 	if ax.Labels[0] != "0" || ay.Labels[0] != "0" {
 		t.Errorf("zero is not labelled: %v, %v", ax.Labels, ay.Labels)
 	}
-	var want strings.Builder
-	chart.Polyline(&want, []chart.Point{{X: 1, Y: 10}, {X: 10, Y: 100}}, ax, ay)
-	if got := linePath(traces[0], ax, ay, 0); got != want.String() {
-		t.Errorf("line %s, want only from 1 to 10: %s", got, want.String())
+	want := chart.Polyline([]chart.Point{{X: 1, Y: 10}, {X: 10, Y: 100}}, ax, ay)
+	if got := linePath(traces[0], ax, ay, 0); got != want {
+		t.Errorf("line %s, want only from 1 to 10: %s", got, want)
 	}
 	c.Series[0].Points = []Point{{X: 1, Y: 1}, {X: 10, Y: 10}}
 	if _, ax, ay := tracesFor(c); ax.HasZero || ay.HasZero {

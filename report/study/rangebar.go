@@ -85,13 +85,9 @@ func rangeBar(r Row, s barScale) template.HTML {
 		from, to := s.At(float64(*r.Low)), s.At(float64(*r.High))
 		c.Rect("spread", from, middle-3, max(1, to-from), 6)
 	}
-	var d strings.Builder
-	chart.CircleMark(&d, s.At(float64(*r.Measured)), middle, 3.4)
-	c.Path("mark ours", d.String())
+	c.Marks("mark ours", chart.Circle, 3.4, chart.Point{X: s.At(float64(*r.Measured)), Y: middle})
 	if r.Paper != nil && chart.Drawable(float64(*r.Paper)) {
-		d.Reset()
-		chart.DiamondMark(&d, s.At(float64(*r.Paper)), middle, 4.4)
-		c.Path("hollow theirs", d.String())
+		c.Marks("hollow theirs", chart.Diamond, 4.4, chart.Point{X: s.At(float64(*r.Paper)), Y: middle})
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="range" viewBox="0 0 %d %d" aria-hidden="true" focusable="false">%s</svg>`,
 		rangeWidth, rangeHeight, c.Elements()))

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"maps"
@@ -39,16 +40,15 @@ const (
 	iconApart   = `<circle class="stroke" cx="12" cy="12" r="9.2" stroke-dasharray="3.4 4.6"/><path class="stroke" d="M8.6 12h6.8"/>`
 )
 
+// verdictBadge is a verdict as a badge; one without a shape of its own counts as none.
 func verdictBadge(v Verdict) layout.Badge {
 	switch v {
 	case Agrees:
 		return layout.Badge{Word: string(v), Class: "agrees", Icon: layout.Icon(iconAgrees)}
 	case Differs:
 		return layout.Badge{Word: string(v), Class: "differs", Icon: layout.Icon(iconDiffers)}
-	case "":
-		return layout.Badge{Word: "no verdict", Class: "apart", Icon: layout.Icon(iconApart)}
 	}
-	return layout.Badge{Word: string(v), Class: "apart", Icon: layout.Icon(iconApart)}
+	return layout.Badge{Word: cmp.Or(string(v), "no verdict"), Class: "apart", Icon: layout.Icon(iconApart)}
 }
 
 // tally is how many rows have a verdict.

@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -34,14 +35,10 @@ func newShownStrip(s Strip) (shownStrip, error) {
 			return shownStrip{}, fmt.Errorf("picture %d (%q) of strip %q: %w", i+1, p.Caption, s.Title, err)
 		}
 		times := max(1, shownWidth/p.Width)
-		picture := shownPicture{
-			Caption: p.Caption, Alt: p.Caption, Source: source,
+		view.Pictures = append(view.Pictures, shownPicture{
+			Caption: p.Caption, Alt: cmp.Or(p.Caption, fmt.Sprintf("Picture %d of %d", i+1, len(s.Pictures))), Source: source,
 			Width: p.Width * times, Height: p.Height * times, Large: p.Width > shownWidth,
-		}
-		if picture.Alt == "" {
-			picture.Alt = fmt.Sprintf("Picture %d of %d", i+1, len(s.Pictures))
-		}
-		view.Pictures = append(view.Pictures, picture)
+		})
 	}
 	return view, nil
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -25,7 +26,7 @@ func Table(w io.Writer, s Study) error {
 	var b strings.Builder
 	paragraph(&b, "", s.Title)
 	paragraph(&b, "", s.Paper)
-	paragraph(&b, "", fmt.Sprintf("scale %s, %s, %s", orNone(s.Scale), prose.Counted(s.Seeds, "seed", "seeds"), duration(s.Seconds)))
+	paragraph(&b, "", fmt.Sprintf("scale %s, %s, %s", cmp.Or(s.Scale, "not stated"), prose.Counted(s.Seeds, "seed", "seeds"), duration(s.Seconds)))
 	for _, c := range s.Caveats {
 		paragraph(&b, "! ", c)
 	}
@@ -56,13 +57,6 @@ func Table(w io.Writer, s Study) error {
 		return fmt.Errorf("report: printing the study %q: %w", s.ID, err)
 	}
 	return nil
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "not stated"
-	}
-	return s
 }
 
 // without drops what was told above the table.
