@@ -59,7 +59,7 @@ func TestTextsFromOutsideTakeLittleMemory(t *testing.T) {
 			"[": "]", `{"a":`: "}", `{"kind":"repeated","times":1,"of":`: "}", `{"kind":"composed","parts":[`: "]}",
 		} {
 			nested := deep(n, left, right)
-			refused("a plan in JSON", n, func() error { _, _, err := plan.Parse([]byte(`{"version":1,"shape":` + nested + `}`)); return err })
+			refused("a plan in JSON", n, func() error { _, _, err := plan.Parse([]byte(`{"version":2,"shape":` + nested + `}`)); return err })
 			for _, key := range []string{"release", "spent", "charge", "slot"} {
 				statement := `{"version":1,"` + key + `":` + nested + `}`
 				refused("a statement", n, func() error { _, err := ledger.ParseReceipt([]byte(statement)); return err })

@@ -3,6 +3,7 @@ package federation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/participant"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/ledger"
 )
@@ -177,4 +179,63 @@ func TestRevokedParticipantEnds(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// TestStoreOfAnEarlierRelease: a server does not go on with a run that was begun under an
+// earlier version of the plan, though its files are the same: it says what to do, and
+// that helps.
+func TestStoreOfAnEarlierRelease(t *testing.T) {
+	l := newLoopback(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a, err := identity.Init(filepath.Join(l.dir, "ca"), identity.Options{Server: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := l.serveFile()
+	run, err := plan.Read(f.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := plan.New(&f, run, a.Federation(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier.Version, earlier.Run = plan.Version-1, "earlier"
+	_, sum, err := earlier.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.write("server/out", "") // makes the folder
+	kept, err := store.Open(ctx, f.Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := store.Run{ID: earlier.Run, File: []byte(earlier.RunFile), SHA256: fmt.Sprintf("%x", sum), Status: store.Running, Created: time.Now()}
+	if err := kept.CreateRun(ctx, began); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range f.Participants {
+		if _, err := kept.AddParticipant(ctx, earlier.Run, name, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kept.OpenRound(ctx, store.Round{Run: earlier.Run, Clients: []int{0, 1, 2}, Status: store.RoundOpen, Opened: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.CloseRound(ctx, earlier.Run, 0, []byte("a state of the earlier version"), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	options := server.Options{File: f, Seeded: true, Log: l.log, Listening: func(string) { cancel() }}
+	_, err = server.Serve(ctx, options)
+	if err == nil || !strings.Contains(err.Error(), "run earlier") || !strings.Contains(err.Error(), "another release of coterie") || !strings.Contains(err.Error(), "--new") {
+		t.Fatalf("a server goes on with an earlier release's run: %v; want a word on --new", err)
+	}
+	options.New = true
+	if _, err := server.Serve(ctx, options); !errors.Is(err, transfer.ErrInterrupted) { // when it listens it is stopped
+		t.Errorf("with --new the server ends with %v", err)
+	}
 }

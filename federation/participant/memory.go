@@ -17,8 +17,11 @@ import (
 	"github.com/coterie-fl/coterie/internal/durable"
 )
 
-// memoryMagic stands first in a participant's memory; the number is its version.
-const memoryMagic = "coterie memory 2\n"
+// memoryMagic stands first in a participant's memory: a name, and its version.
+const (
+	memoryName  = "coterie memory "
+	memoryMagic = memoryName + "2\n"
+)
 
 // Memory is what a participant keeps of one run besides its ledger: its own model
 // above all. What holds after a round is saved before the round's release is
@@ -109,6 +112,9 @@ func (m *FileMemory) read(run string, round int, p *fl.Participant) error {
 		return fmt.Errorf("recall round %d: %w", round+1, err)
 	}
 	body, ok := bytes.CutPrefix(text, []byte(memoryMagic))
+	if !ok && bytes.HasPrefix(text, []byte(memoryName)) {
+		return fmt.Errorf("%s was written by another version of coterie, so that run %s cannot be gone on with here; the ledger keeps what was spent in it; join a new run, which the server begins with --new", path, run)
+	}
 	if !ok || len(body) < sha256.Size || sha256.Sum256(body[sha256.Size:]) != [sha256.Size]byte(body) {
 		return fmt.Errorf("%s is damaged: the participant's own model of round %d is lost", path, round+1)
 	}

@@ -109,6 +109,42 @@ func TestCSVData(t *testing.T) {
 	}
 }
 
+// TestMemoryOfAnotherVersion: it is not called damaged; the participant is told what
+// becomes of its run, and releases nothing.
+func TestMemoryOfAnotherVersion(t *testing.T) {
+	m, err := OpenMemory(t.TempDir(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save("r", 0, new(fl.Participant)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(m.file(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := append([]byte("coterie memory 1\n"), text[len(memoryMagic):]...)
+	if err := os.WriteFile(m.file(0), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{plan: plan.Plan{Run: "r"}, memory: m}
+	_, err = s.recall(1)
+	if !ledgerFailed(err) {
+		t.Fatalf("an old memory ends with %v; want that nothing more is released", err)
+	}
+	for _, want := range []string{m.file(0), "another version of coterie", "cannot be gone on with", "the ledger keeps what was spent", "join a new run"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if err := os.WriteFile(m.file(0), []byte("cot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.recall(1); !ledgerFailed(err) || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a memory that was cut ends with %v; want that it is damaged", err)
+	}
+}
+
 // TestServerCannotChangeTheTerms: a broadcast that does not follow from the plan is
 // refused before anything is trained on it.
 func TestServerCannotChangeTheTerms(t *testing.T) {

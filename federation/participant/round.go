@@ -274,7 +274,7 @@ func (s *session) recall(round int) (*fl.Participant, error) {
 	me := s.first
 	me.Personal, me.Last = slices.Clone(me.Personal), slices.Clone(me.Last)
 	if err := s.memory.Recall(s.plan.Run, round, &me); err != nil {
-		return nil, fmt.Errorf("%w: %w", errPersist, err)
+		return nil, fmt.Errorf("%w: %w", errForgotten, err)
 	}
 	return &me, nil
 }
@@ -353,9 +353,12 @@ func (p *purse) Reserve(round int, r event.Release) error {
 // errPersist marks what could not be made durable.
 var errPersist = errors.New("cannot be made durable")
 
-// ledgerFailed says whether an error is the ledger's own.
+// errForgotten marks what was made durable and cannot be read.
+var errForgotten = errors.New("what this participant keeps of the run cannot be read")
+
+// ledgerFailed says whether an error is the ledger's own, or the memory's.
 func ledgerFailed(err error) bool {
-	for _, e := range []error{ledger.ErrPoisoned, ledger.ErrCorrupt, ledger.ErrRollback, ledger.ErrStranger, errPersist} {
+	for _, e := range []error{ledger.ErrPoisoned, ledger.ErrCorrupt, ledger.ErrRollback, ledger.ErrStranger, errPersist, errForgotten} {
 		if errors.Is(err, e) {
 			return true
 		}

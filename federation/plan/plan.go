@@ -17,8 +17,9 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// Version is raised when participants of an older version could misread a plan.
-const Version = 1
+// Version is raised when participants of another version could misread a plan, or answer
+// it with other releases.
+const Version = 2
 
 // MaxBytes bounds what a participant reads before it knows what it is asked for.
 const MaxBytes = config.MaxBytes + 64<<10

@@ -21,7 +21,7 @@ func FuzzParsePlan(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"version":1,"run_file":"a: ["}`))
+	f.Add([]byte(`{"version":2,"run_file":"a: ["}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, run, err := plan.Parse(raw)
 		if err != nil {
@@ -50,20 +50,25 @@ func TestPlanIsReadStrictly(t *testing.T) {
 		t.Error("a plan that was read has another hash")
 	}
 	for name, bad := range map[string]string{
-		"nothing":       ``,
-		"more":          string(text) + `{}`,
-		"unknown key":   strings.Replace(string(text), `{`, `{"noise":0,`, 1),
-		"other version": strings.Replace(string(text), `"version":1`, `"version":2`, 1),
-		"simulation":    strings.Replace(string(text), `exact-seeded`, `simulated`, 1),
-		"patience":      strings.Replace(string(text), `patience: 0`, `patience: 6`, 1),
-		"best":          strings.Replace(string(text), `return: last`, `return: best`, 1),
-		"broken run":    strings.Replace(string(text), `rounds: 5`, `rounds: 0`, 1),
+		"nothing":         ``,
+		"more":            string(text) + `{}`,
+		"unknown key":     strings.Replace(string(text), `{`, `{"noise":0,`, 1),
+		"earlier version": strings.Replace(string(text), `"version":2`, `"version":1`, 1),
+		"later version":   strings.Replace(string(text), `"version":2`, `"version":3`, 1),
+		"simulation":      strings.Replace(string(text), `exact-seeded`, `simulated`, 1),
+		"patience":        strings.Replace(string(text), `patience: 0`, `patience: 6`, 1),
+		"best":            strings.Replace(string(text), `return: last`, `return: best`, 1),
+		"broken run":      strings.Replace(string(text), `rounds: 5`, `rounds: 0`, 1),
 	} {
 		if bad == string(text) {
 			t.Fatalf("%s: the plan is unchanged", name)
 		}
-		if _, _, err := plan.Parse([]byte(bad)); err == nil {
+		_, _, err := plan.Parse([]byte(bad))
+		if err == nil {
 			t.Errorf("%s: the plan is taken", name)
+		}
+		if strings.Contains(name, "version") && !strings.Contains(err.Error(), "use the same release of coterie on both sides") {
+			t.Errorf("%s: %v; want what to do", name, err)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func chooseRun(ctx context.Context, s store.Store, p plan.Plan, name string, fre
 			return last.ID, nil
 		}
 		if last.Status == store.Running {
-			return "", fmt.Errorf("run %s in this store was begun with other settings and has not ended: serve it with its own files, or begin another run with --new, or choose another store", last.ID)
+			return "", fmt.Errorf("run %s in this store was begun with other settings, or by another release of coterie, and has not ended: serve it with the files and the release that began it, or begin another run with --new, or choose another store", last.ID)
 		}
 	}
 	tail := make([]byte, 4)
