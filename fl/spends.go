@@ -77,7 +77,7 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 		list = append(list, "single updates, from the server: it sees them before the noise is added")
 		if k, err := methodOf(run); err == nil {
 			if o, err := outlineOf(k, run); err == nil && o.Personal {
-				list = append(list, ownModels)
+				list = append(list, UncoveredOwnModels)
 			}
 		}
 	}

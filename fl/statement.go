@@ -85,8 +85,8 @@ func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
 	return p
 }
 
-// ownModels is what noise on updates leaves out.
-const ownModels = "participants' own models: they are trained without noise, and what they reveal to whoever sees them or their predictions is not covered"
+// UncoveredOwnModels is what noise on updates leaves out.
+const UncoveredOwnModels = "participants' own models: they are trained without noise, and what they reveal to whoever sees them or their predictions is not covered"
 
 // updateTerms says what the releases of a run protect, and what they do not.
 func (a *Algorithm) updateTerms() event.Statement {
@@ -119,7 +119,7 @@ func (a *Algorithm) updateTerms() event.Statement {
 		}
 	}
 	if a.outline.Personal && p.Protects == "update" {
-		s.NotCovered = append(s.NotCovered, ownModels)
+		s.NotCovered = append(s.NotCovered, UncoveredOwnModels)
 	}
 	s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
 	if stop := run.Algorithm.Stop; stop.Patience > 0 || stop.Return == "best" {

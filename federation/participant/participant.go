@@ -68,7 +68,8 @@ type Report struct {
 	Blank       int    `json:"blank"`
 	Stopped     string `json:"stopped"`
 	ModelSHA256 string `json:"model_sha256"`
-	// Enforcement and NotCovered are about a trainer, if there is one.
+	// Enforcement is about a trainer, if there is one; NotCovered, too, and about what this
+	// participant does otherwise.
 	Enforcement ledger.Enforcement `json:"enforcement"`
 	NotCovered  []string           `json:"not_covered"`
 
@@ -186,7 +187,11 @@ func (p *Participant) join(ctx context.Context) error {
 // notCovered is what this participant's claims leave out, beyond what the plan says.
 func (s *session) notCovered() []string {
 	list := slices.Concat(s.half.NotCovered, s.half.Uncovered)
-	if s.run.Algorithm.Kind == "group-private" && s.run.Algorithm.Mode != "sound" {
+	protects := s.run.Privacy.Protects
+	if s.half.Algorithm.Outline().Personal && (protects == "update" || protects == "client") {
+		list = append(list, fl.UncoveredOwnModels)
+	}
+	if protects == "update" && s.run.Algorithm.Mode != "sound" {
 		list = append(list, "declining: in paper mode what a release costs at a distance follows from the update's own length, and so may whether the ledger pays for it")
 	}
 	if s.half.Algorithm.ReleaseLength() > 0 {

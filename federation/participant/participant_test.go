@@ -145,6 +145,38 @@ func TestMemoryOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// TestWhatOneJoinsWithout: whoever joins is told what its claims leave out, whatever the
+// method: that noise on updates does not cover the model that it keeps, and that what an
+// update costs in paper mode follows from its length.
+func TestWhatOneJoinsWithout(t *testing.T) {
+	for text, want := range map[string][2]bool{ // own models, declining
+		"algorithm: {kind: group-private, mode: sound}":                                           {false, false},
+		"algorithm: {kind: group-private}":                                                        {false, true},
+		"algorithm: {kind: mr-mtl, mode: sound}\nprivacy: {protects: update}":                     {true, false},
+		"algorithm: {kind: ditto}\nprivacy: {protects: update}":                                   {true, true},
+		"algorithm: {kind: ditto, clients_per_round: 0}\nprivacy: {protects: client, epsilon: 6}": {true, false},
+		"algorithm: {kind: ditto}\nprivacy: {protects: example, epsilon: 6}":                      {false, false},
+		"algorithm: {kind: group-private}\nprivacy: {protects: nothing}":                          {false, false},
+	} {
+		run, err := plan.Resolve([]byte("data: {kind: synthetic}\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Of(run, plane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := fl.New(run, m, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Join((&session{run: run, half: &Half{Algorithm: a}}).notCovered(), "\n")
+		if got := [2]bool{strings.Contains(told, "own models"), strings.Contains(told, "declining")}; got != want {
+			t.Errorf("%q: %v, want %v of: %s", text, got, want, told)
+		}
+	}
+}
+
 // TestServerCannotChangeTheTerms: a broadcast that does not follow from the plan is
 // refused before anything is trained on it.
 func TestServerCannotChangeTheTerms(t *testing.T) {
