@@ -49,16 +49,14 @@ func (s spending) drawn() bool { return len(s.finite) > s.none }
 
 // words take the place of a picture.
 func (s spending) words() string {
-	switch {
-	case s.endless > 0 && s.none > 0:
-		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited. %s released nothing.",
-			prose.Counted(s.endless, "client", "clients"), sentence(prose.Counted(s.none, "client", "clients")))
-	case s.endless > 0:
-		return fmt.Sprintf("%s released vectors without noise: what they may reveal is unlimited.",
-			prose.Counted(s.endless, "client", "clients"))
-	default:
+	if s.endless == 0 {
 		return "nobody released anything."
 	}
+	words := prose.Counted(s.endless, "client", "clients") + " released vectors without noise: what they may reveal is unlimited."
+	if s.none > 0 {
+		words += " " + sentence(prose.Counted(s.none, "client", "clients")) + " released nothing."
+	}
+	return words
 }
 
 // bins counts values in equal intervals from start on.

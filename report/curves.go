@@ -35,12 +35,7 @@ var judged = []curve{
 func plainly(s string) func(run) string { return func(run) string { return s } }
 
 // lossCurve is the panel's name.
-func (r run) lossCurve() string {
-	if tested(r.Summary) {
-		return "Test loss"
-	}
-	return "Validation loss"
-}
+func (r run) lossCurve() string { return r.judgeName() + " loss" }
 
 // points are the figures that can be drawn, by round; before the first judgement there
 // are none.

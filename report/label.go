@@ -112,18 +112,15 @@ func sanitisedRow(r run) layout.LabelRow {
 		return layout.LabelRow{}
 	}
 	row := layout.LabelRow{Name: "Sanitised", Value: "every update as one vector"}
-	if n := len(r.Privacy.Layers); n > 0 {
-		row.Value = "every layer apart"
-		for i, l := range r.Privacy.Layers {
-			if i > 0 {
-				row.Note += "; "
-			}
-			row.Note += fmt.Sprintf("layer %s: %s, epsilon %s a release", l.Name, prose.Counted(l.Parameters, "parameter", "parameters"), prose.Cost(float64(l.EpsilonPerRelease)))
-			if l.Radius != nil {
-				row.Note += " at radius " + prose.Rounded(float64(*l.Radius))
-			}
+	var layers []string
+	for _, l := range r.Privacy.Layers {
+		words := fmt.Sprintf("layer %s: %s, epsilon %s a release", l.Name, prose.Counted(l.Parameters, "parameter", "parameters"), cost(l.EpsilonPerRelease))
+		if l.Radius != nil {
+			words += " at radius " + rounded(*l.Radius)
 		}
+		row.Value, layers = "every layer apart", append(layers, words)
 	}
+	row.Note = strings.Join(layers, "; ")
 	return row
 }
 

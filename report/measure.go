@@ -25,29 +25,35 @@ func testedWords(r sim.Summary) string {
 // classes says that the run's examples have classes; otherwise they have values.
 func classes(r sim.Summary) bool { return r.Metrics.Error != nil || r.Metrics.Accuracy != nil }
 
-// lossName is what the judge's loss is called, and lossUnit what its axis says.
-func (r run) lossName() string {
-	words := map[bool]string{true: "Test ", false: "Validation "}[tested(r.Summary)]
+// loss is what the judge's is called, what its axis says behind that, and what it is a
+// mean of.
+func (r run) loss() (name, unit, of string) {
+	judge := r.judgeName() + " "
 	switch {
-	case classes(r.Summary):
-		return words + r.classLoss()
-	case tested(r.Summary):
-		return words + "MSE"
+	case !classes(r.Summary) && tested(r.Summary):
+		return judge + "MSE", ", in squared units of y", "squared error"
+	case !classes(r.Summary):
+		return judge + "RMSE", ", in units of y", "root mean squared error"
 	}
-	return words + "RMSE"
+	if of = r.classLoss(); of == "cross entropy" {
+		unit = ", in nats"
+	}
+	if name = judge + of; !tested(r.Summary) {
+		of = "mean " + of + " of their examples"
+	}
+	return name, unit, of
 }
 
-func (r run) lossUnit() string {
-	switch {
-	case classes(r.Summary) && r.classLoss() == "cross entropy":
-		return r.lossName() + ", in nats"
-	case classes(r.Summary):
-		return r.lossName()
-	case tested(r.Summary):
-		return r.lossName() + ", in squared units of y"
+// judgeName begins the names of the judge's figures.
+func (r run) judgeName() string {
+	if tested(r.Summary) {
+		return "Test"
 	}
-	return r.lossName() + ", in units of y"
+	return "Validation"
 }
+
+func (r run) lossName() string { name, _, _ := r.loss(); return name }
+func (r run) lossUnit() string { name, unit, _ := r.loss(); return name + unit }
 
 // classLoss is the loss that classes are judged by: networks by cross entropy, whatever
 // training followed.
@@ -60,19 +66,11 @@ func (r run) classLoss() string {
 
 // lossWords say what the judge's loss is a mean of.
 func (r run) lossWords() string {
-	figure := "root mean squared error"
-	switch {
-	case classes(r.Summary):
-		if figure = "mean " + r.classLoss() + " of their examples"; tested(r.Summary) {
-			figure = r.classLoss()
-		}
-	case tested(r.Summary):
-		figure = "squared error"
-	}
+	name, _, of := r.loss()
 	if tested(r.Summary) {
-		return r.lossName() + ": " + testedWords(r.Summary) + "; the mean over all of them of the " + figure + "."
+		return name + ": " + testedWords(r.Summary) + "; the mean over all of them of the " + of + "."
 	}
-	return r.lossName() + ": mean over the validating clients of the " + figure + " under the model that fits each best."
+	return name + ": mean over the validating clients of the " + of + " under the model that fits each best."
 }
 
 // headline is the figure that a run is first judged by: the share of wrong answers of

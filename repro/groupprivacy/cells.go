@@ -30,12 +30,7 @@ type budget struct {
 
 // simulate boils one run down.
 func simulate(l *lab.Lab, run config.Run) (cell, error) {
-	s, err := l.Finish(run)
-	if err != nil {
-		return cell{}, err
-	}
-	defer s.Close()
-	res, err := s.Result()
+	res, err := l.Result(run)
 	if err != nil {
 		return cell{}, err
 	}

@@ -196,7 +196,7 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 				s.Caveats = append(s.Caveats, fmt.Sprintf("%s: %d clients a round, at most %d pictures of each, %d local epochs, %d rounds; the paper does not state its own.",
 					set.Name, a.ClientsPerRound, a.Local.Limit, a.Local.Epochs, a.Rounds))
 			}
-			rows, chart := handwritingTable(set.Name, loss, noise(set), cells[:n], paper)
+			rows, chart := handwritingTable(set.Name, loss, noise(set), cells[:n], paper.accuracies(loss))
 			cells, runs = cells[n:], runs[n:]
 			s.Rows, s.Charts = append(s.Rows, rows...), append(s.Charts, chart)
 		}
@@ -205,7 +205,7 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 }
 
 // handwritingTable is one column of table 2 on one set.
-func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper handwritingFigures) ([]study.Row, study.Chart) {
+func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper map[float64]float64) ([]study.Row, study.Chart) {
 	var rows []study.Row
 	ours, theirs := study.Series{Name: set}, study.Series{Name: "FEMNIST", Paper: true}
 	base := lab.MeanAndDeviation(lab.Pick(cells[0], accuracy)).Middle
@@ -213,7 +213,7 @@ func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper h
 		q := lab.MeanAndDeviation(lab.Pick(cells[j], accuracy))
 		rows = append(rows, handwritingRows(set, loss, nu, q, base, paper)...)
 		ours.Points = append(ours.Points, q.At(nu))
-		if p, ok := paperAccuracy(paper, loss, nu); ok {
+		if p, ok := paper[nu]; ok {
 			theirs.Points = append(theirs.Points, lab.Exactly(p).At(nu))
 		}
 	}
@@ -225,26 +225,25 @@ func handwritingTable(set, loss string, noise []float64, cells [][]cell, paper h
 
 func accuracy(c cell) float64 { return float64(*c.Accuracy) }
 
-func paperAccuracy(paper handwritingFigures, loss string, nu float64) (float64, bool) {
-	for _, r := range paper.Rows {
-		if r.Nu == nu {
-			if loss == "rmse" {
-				return r.RMSE, true
-			}
-			return r.CrossEntropy, true
+// accuracies are the paper's for one loss, by noise.
+func (p handwritingFigures) accuracies(loss string) map[float64]float64 {
+	out := map[float64]float64{}
+	for _, r := range p.Rows {
+		if out[r.Nu] = r.CrossEntropy; loss == "rmse" {
+			out[r.Nu] = r.RMSE
 		}
 	}
-	return 0, false
+	return out
 }
 
 // handwritingRows: the accuracy, and how much of it the noise costs.
-func handwritingRows(set, loss string, nu float64, q lab.Spread, base float64, paper handwritingFigures) []study.Row {
+func handwritingRows(set, loss string, nu float64, q lab.Spread, base float64, paper map[float64]float64) []study.Row {
 	row := study.Row{
 		Section: fmt.Sprintf("Table 2: %s, trained with %s", set, loss), Label: fmt.Sprintf("nu %v", nu), Metric: "validation accuracy", Unit: "share",
 		Settings: map[string]any{"k": 2, "nu": nu, "loss": loss, "set": set}, Verdict: study.NoFigure, Note: "other handwriting: levels cannot be compared",
 	}
 	level, drop := lab.Measured(row, q), row
-	theirs, ok := paperAccuracy(paper, loss, nu)
+	theirs, ok := paper[nu]
 	if ok {
 		level.Paper = lab.Number(theirs)
 	}
@@ -254,7 +253,7 @@ func handwritingRows(set, loss string, nu float64, q lab.Spread, base float64, p
 	drop.Metric, drop.Unit, drop.Note = "accuracy lost to noise", "share", "agrees: below 0.02 up to nu 3, above 0.05 from nu 10 on"
 	lost := base - q.Middle
 	drop = lab.Measured(drop, lab.Spread{Middle: lost, Low: base - q.High, High: base - q.Low})
-	if without, found := paperAccuracy(paper, loss, 0); ok && found {
+	if without, found := paper[0]; ok && found {
 		drop.Paper = lab.Number(without - theirs)
 	}
 	switch {

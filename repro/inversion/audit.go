@@ -15,6 +15,14 @@ var auditCaveats = []string{
 	"The server is assumed to know the step size and the number of steps.",
 }
 
+// auditPage is what both pages share.
+func auditPage(paper, scale string, seeds int, version string, intro ...string) study.Study {
+	return study.Study{
+		ID: "inversion", Title: "What could the server see of an update?", Paper: paper, Scale: scale, Seeds: seeds,
+		Intro: intro, Caveats: auditCaveats, Version: version, Kernel: model.Kernel(), Command: "coterie audit inversion",
+	}
+}
+
 func attackRow(section, label, metric, unit, note string, value event.Number) study.Row {
 	return study.Row{
 		Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: study.NoFigure,
@@ -24,16 +32,11 @@ func attackRow(section, label, metric, unit, note string, value event.Number) st
 
 // InspectionPage shows what could be seen of a client's update.
 func InspectionPage(i audit.Inspection, name, version string) study.Study {
-	s := study.Study{
-		ID: "inversion", Title: "What could the server see of an update?", Paper: "the run " + name, Scale: "one update", Seeds: 1,
-		Intro: []string{
-			fmt.Sprintf("Client %d trained %d parameters (examples: %d %s; steps: %d) and sent them with noise multiplier %v. Claim: %s.",
-				i.Client, i.Parameters, i.Examples, i.Kind, i.Steps, float64(i.NoiseMultiplier), i.Privacy.Claim),
-			i.Verdict + ".",
-			"Every attack is held against the client's example that it comes nearest to. The control is the mean example of other clients, which needs no update.",
-		},
-		Caveats: auditCaveats, Version: version, Kernel: model.Kernel(), Command: "coterie audit inversion",
-	}
+	s := auditPage("the run "+name, "one update", 1, version,
+		fmt.Sprintf("Client %d trained %d parameters (examples: %d %s; steps: %d) and sent them with noise multiplier %v. Claim: %s.",
+			i.Client, i.Parameters, i.Examples, i.Kind, i.Steps, float64(i.NoiseMultiplier), i.Privacy.Claim),
+		i.Verdict+".",
+		"Every attack is held against the client's example that it comes nearest to. The control is the mean example of other clients, which needs no update.")
 	const section = "What the attacks find"
 	for _, f := range i.Attacks {
 		if f.Fault != "" {
@@ -64,15 +67,10 @@ func SurveyPage(v audit.Survey, version string) study.Study {
 	if v.PerLayer {
 		how = "layer by layer"
 	}
-	s := study.Study{
-		ID: "inversion", Title: "What could the server see of an update?", Paper: "thesis 001, section 2.5.1", Scale: "survey", Seeds: v.Samples,
-		Intro: []string{
-			fmt.Sprintf("A client trains one step of the network %s (%d parameters) on one picture and sends it with noise multiplier %v, %s. Claim: %s.",
-				v.Network, v.Parameters, float64(v.NoiseMultiplier), how, v.Claim),
-			v.Verdict + ".",
-		},
-		Caveats: auditCaveats, Version: version, Kernel: model.Kernel(), Command: "coterie audit inversion",
-	}
+	s := auditPage("thesis 001, section 2.5.1", "survey", v.Samples, version,
+		fmt.Sprintf("A client trains one step of the network %s (%d parameters) on one picture and sends it with noise multiplier %v, %s. Claim: %s.",
+			v.Network, v.Parameters, float64(v.NoiseMultiplier), how, v.Claim),
+		v.Verdict+".")
 	const section = "Medians over the pictures"
 	for _, a := range v.Attacks {
 		s.Rows = append(s.Rows,

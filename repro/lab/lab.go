@@ -98,6 +98,16 @@ func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
 	return s, nil
 }
 
+// Result makes one run in memory and returns what came of it.
+func (l *Lab) Result(run config.Run) (sim.Result, error) {
+	s, err := l.Finish(run)
+	if err != nil {
+		return sim.Result{}, err
+	}
+	defer s.Close()
+	return s.Result()
+}
+
 // Unprotected makes a run without noise of one with, to compare with: clients choose
 // their cluster in the open, too.
 func Unprotected(run *config.Run) {

@@ -46,9 +46,9 @@ type drawn struct {
 	seeds   [][]theory.Point // by lambda, in seed order
 }
 
-// errors are the seeds' mean errors at a lambda.
-func (d drawn) errors(i int) []float64 {
-	return lab.Pick(d.seeds[i], func(p theory.Point) float64 { return p.Error })
+// at is the mean error at a lambda, over the seeds.
+func (d drawn) at(i int) lab.Spread {
+	return lab.MeanAndDeviation(lab.Pick(d.seeds[i], func(p theory.Point) float64 { return p.Error }))
 }
 
 // standardError is that of the mean over all seeds.
@@ -64,7 +64,7 @@ func (d drawn) standardError(i int) float64 {
 func (d drawn) farthest(want func(lambda float64) float64) float64 {
 	worst := 0.0
 	for i, lambda := range d.lambdas {
-		worst = max(worst, math.Abs(lab.MeanAndDeviation(d.errors(i)).Middle-want(lambda))/d.standardError(i))
+		worst = max(worst, math.Abs(d.at(i).Middle-want(lambda))/d.standardError(i))
 	}
 	return worst
 }
@@ -73,7 +73,7 @@ func (d drawn) farthest(want func(lambda float64) float64) float64 {
 func (d drawn) lowest() (lambda float64, s lab.Spread) {
 	s.Middle = math.Inf(1)
 	for i := range d.lambdas {
-		if at := lab.MeanAndDeviation(d.errors(i)); at.Middle < s.Middle {
+		if at := d.at(i); at.Middle < s.Middle {
 			lambda, s = d.lambdas[i], at
 		}
 	}
@@ -83,10 +83,9 @@ func (d drawn) lowest() (lambda float64, s lab.Spread) {
 func (d drawn) series(name string) study.Series {
 	s := study.Series{Name: name}
 	for i, lambda := range d.lambdas {
-		if math.IsInf(lambda, 1) {
-			continue
+		if !math.IsInf(lambda, 1) {
+			s.Points = append(s.Points, d.at(i).At(lambda))
 		}
-		s.Points = append(s.Points, lab.MeanAndDeviation(d.errors(i)).At(lambda))
 	}
 	return s
 }
@@ -192,7 +191,7 @@ func meanRows(f theory.Equal, d drawn) []study.Row {
 		want, four := f.Error(lambda), 4*d.standardError(i)
 		r := lab.Measured(study.Row{
 			Section: section, Label: lambdaLabel(lambda), Metric: "squared error", Unit: "squared", Settings: settings, Paper: lab.Number(want),
-		}, lab.MeanAndDeviation(d.errors(i)))
+		}, d.at(i))
 		rows = append(rows, lab.Judged(r, want-four, want+four))
 	}
 	far := d.farthest(f.Error)
@@ -222,9 +221,7 @@ func lambdaLabel(lambda float64) string {
 // privacyGapRow is theorem 1.6.8: averaging divides the noise's part by up to K.
 func privacyGapRow(private theory.Equal, without, with drawn) study.Row {
 	last := len(with.lambdas) - 1
-	gap := func(i int) float64 {
-		return lab.MeanAndDeviation(with.errors(i)).Middle - lab.MeanAndDeviation(without.errors(i)).Middle
-	}
+	gap := func(i int) float64 { return with.at(i).Middle - without.at(i).Middle }
 	ratio := gap(0) / gap(last)
 	// The two gaps are differences of drawn means: their errors add.
 	relative := func(i int) float64 { return math.Hypot(with.standardError(i), without.standardError(i)) / gap(i) }

@@ -129,20 +129,19 @@ func noiseRows(m tuningSettings, curves []tunedCurve) []study.Row {
 // false.
 func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []study.Row {
 	private := curves[1].at
-	alone, average := private.errors(0), private.errors(len(private.lambdas)-1)
+	alone, average := private.at(0), private.at(len(private.lambdas)-1)
 	section := fmt.Sprintf("Figure 1.7, tau %v", tau)
 	row := func(label, metric, unit string, s lab.Spread) study.Row {
 		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Settings: map[string]any{"tau": tau}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
 	}
 	_, free := private.lowest()
-	endpoint := lab.MeanAndDeviation(alone).Middle
-	name := "training alone"
-	if a := lab.MeanAndDeviation(average).Middle; a < endpoint {
-		endpoint, name = a, "the plain average"
+	endpoint, name := alone.Middle, "training alone"
+	if average.Middle < endpoint {
+		endpoint, name = average.Middle, "the plain average"
 	}
 	rows := []study.Row{
-		row("private, training alone", "squared error", "squared", lab.MeanAndDeviation(alone)),
-		row("private, plain average", "squared error", "squared", lab.MeanAndDeviation(average)),
+		row("private, training alone", "squared error", "squared", alone),
+		row("private, plain average", "squared error", "squared", average),
 		row("private, best lambda, tuning not charged", "squared error", "squared", free),
 	}
 	for _, c := range curves[2:] {
@@ -158,8 +157,7 @@ func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []study.Row 
 			low = 1 - (1-free.Middle/endpoint)/2
 		}
 		rows = append(rows, lab.Judged(ratio, low, high))
-		found := c.tuned.Expected
-		beyond := row(c.name+": expected, trials take lambdas at random", "squared error", "squared", lab.Exactly(found))
+		beyond := row(c.name+": expected, trials take lambdas at random", "squared error", "squared", lab.Exactly(c.tuned.Expected))
 		beyond.Note = "not in the paper: closed form, choice among the trials free and perfect, so a lower bound"
 		rows = append(rows, beyond)
 	}
@@ -178,11 +176,10 @@ func pivotRows(m tuningSettings, tau float64) ([]study.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		ratio := tuned.Best / tuned.Untuned
 		rows = append(rows, lab.Measured(study.Row{
 			Section: "The real bill: the pivot is charged too", Label: fmt.Sprintf("tau %v, eta %v: best lambda over no tuning", tau, t.Eta), Metric: "ratio",
 			Settings: map[string]any{"tau": tau, "eta": t.Eta, "noise": tuned.Noise}, Verdict: study.NoFigure, Note: "closed form; above 1: tuning is worse than none",
-		}, lab.Exactly(ratio)))
+		}, lab.Exactly(tuned.Best/tuned.Untuned)))
 	}
 	return rows, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
-	"github.com/coterie-fl/coterie/sim"
 )
 
 // Experiments are listed in this order.
@@ -32,22 +31,13 @@ type cell struct {
 
 func figure(c cell) float64 { return float64(c.Figure) }
 
-func simulate(l *lab.Lab, run config.Run) (cell, error) {
-	s, err := l.Finish(run)
-	if err != nil {
-		return cell{}, err
-	}
-	defer s.Close()
-	res, err := s.Result()
-	if err != nil {
-		return cell{}, err
-	}
-	return boilDown(res), nil
-}
-
-// boilDown keeps what tables and curves need. Shares of wrong answers become
+// simulate keeps what tables and curves need of a run. Shares of wrong answers become
 // shares of right ones, as the paper has them.
-func boilDown(res sim.Result) cell {
+func simulate(l *lab.Lab, run config.Run) (cell, error) {
+	res, err := l.Result(run)
+	if err != nil {
+		return cell{}, err
+	}
 	c := cell{Epsilon: res.Privacy.Epsilon, Silos: len(res.Participants)}
 	if res.Privacy.Proved != nil {
 		c.Proved = &res.Privacy.Proved.Epsilon
@@ -73,7 +63,7 @@ func boilDown(res sim.Result) cell {
 		}
 		c.Rounds, c.Curve = append(c.Rounds, r.Round), append(c.Curve, value)
 	}
-	return c
+	return c, nil
 }
 
 // methodRun is one of the paper's methods on one of its data sets, accounted as the

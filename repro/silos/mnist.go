@@ -25,18 +25,17 @@ type figure16 struct {
 	masks                []float64
 	epsilon, step        float64
 	lambdas              []float64
-	prox                 string
 	few                  bool // two methods only
 }
 
 func figure16At(l *lab.Lab) figure16 {
 	switch l.Scale {
 	case lab.Smoke:
-		return figure16{silos: 4, limit: 50, rounds: 1, masks: []float64{0}, epsilon: 10, step: 0.3, lambdas: []float64{0.1}, prox: "server", few: true}
+		return figure16{silos: 4, limit: 50, rounds: 1, masks: []float64{0}, epsilon: 10, step: 0.3, lambdas: []float64{0.1}, few: true}
 	case lab.Quick:
-		return figure16{silos: 8, limit: 300, rounds: 12, masks: []float64{0}, epsilon: 10, step: 1, lambdas: []float64{0.3}, prox: "server"}
+		return figure16{silos: 8, limit: 300, rounds: 12, masks: []float64{0}, epsilon: 10, step: 1, lambdas: []float64{0.3}}
 	}
-	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1}, epsilon: 3, step: 0.3, lambdas: []float64{1}, prox: "server"}
+	return figure16{silos: 40, limit: 0, rounds: 50, masks: []float64{0, 0.1}, epsilon: 3, step: 0.3, lambdas: []float64{1}}
 }
 
 // warmShare is the share of rounds that a warm start gives to IFCA: five rounds of
@@ -50,7 +49,7 @@ func (f figure16) contenders(mask float64) []contender {
 		r.Algorithm.Rounds, r.Algorithm.Stop.Every, r.Algorithm.Local.Step = f.rounds, f.rounds, f.step
 		r.Algorithm.WarmStart = warm
 		if method == "mr-mtl" {
-			r.Algorithm.Prox = f.prox
+			r.Algorithm.Prox = "server"
 		}
 		if warm > 0 || method == "ifca" {
 			// Random models may leave two quarters in one cluster, and then for good.
