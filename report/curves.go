@@ -119,20 +119,14 @@ func (c curve) draw(id string, r run, own []chart.Point, all [][]chart.Point, x,
 	if len(own) == 1 {
 		out.Circle("own-dot", ax.At(own[0].X), ay.At(own[0].Y), 3)
 	}
-	for _, p := range own {
-		if int(p.X) == returnedRound(r) { // if that round was recorded
-			out.Circle("returned", ax.At(p.X), ay.At(p.Y), 5)
-			break
-		}
+	returned := r.Rounds
+	if r.Returned == "best" {
+		returned = r.BestRound
+	}
+	if i := slices.IndexFunc(own, func(p chart.Point) bool { return int(p.X) == returned }); i >= 0 { // it was recorded
+		out.Circle("returned", ax.At(own[i].X), ay.At(own[i].Y), 5)
 	}
 	return out.SVG(id, r.label+": "+c.name(r)+" per round", c.describe(r, own))
-}
-
-func returnedRound(r run) int {
-	if r.Returned == "best" {
-		return r.BestRound
-	}
-	return r.Rounds
 }
 
 func (c curve) describe(r run, own []chart.Point) string {

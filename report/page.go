@@ -146,8 +146,12 @@ func summaryTable(runs []run) layout.Table {
 		badge := r.claim()
 		return layout.Cell{Badge: &badge, Small: []string{layout.TermsOf(r.Privacy.Statement)}}
 	})
-	for _, name := range headlines(runs) {
-		column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
+	seen := map[string]bool{}
+	for _, r := range runs {
+		if name := r.headlineName(); !seen[name] {
+			seen[name] = true
+			column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
+		}
 	}
 	column("Largest epsilon", true, largestEpsilon)
 	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(cost(r.Privacy.MedianEpsilon)) })
@@ -192,15 +196,6 @@ func (r run) headlineName() string {
 		return "Test error"
 	}
 	return r.lossName()
-}
-
-func headlines(runs []run) (names []string) {
-	for _, r := range runs {
-		if name := r.headlineName(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func (r run) headlineCell(name string) layout.Cell {

@@ -46,21 +46,39 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 // Load reads the result of a finished run. One of an earlier version is refused: its
 // figures had other names.
 func Load(dir string) (sim.Result, error) {
-	var k kind
-	var res sim.Result
-	text, err := read(dir, &k)
-	switch {
-	case err != nil:
-		return res, err
-	case k.ofFederation():
-		return res, fmt.Errorf("%s holds a federation's run, not a simulation; coterie report shows it", dir)
-	case k.Algorithm == "" || k.Privacy == nil:
-		return res, fmt.Errorf("%s holds neither a finished run nor what a federation's server leaves: its %s is something else", dir, sim.ResultFile)
-	case k.Judge == "":
-		return res, fmt.Errorf("%s was written by an earlier version, whose figures have other names; run it again with this version, the run file is still good: coterie run %s",
-			filepath.Join(dir, sim.ResultFile), filepath.Join(dir, sim.RunFile))
+	res, ofFederation, err := open(dir)
+	if err == nil && ofFederation != nil {
+		err = fmt.Errorf("%s holds a federation's run, not a simulation; coterie report shows it", dir)
 	}
-	return res, decode(dir, text, &res)
+	return res, err
+}
+
+// open reads what a directory holds: the result of a run, or that of a federation.
+func open(dir string) (res sim.Result, ofFederation *server.Result, err error) {
+	path := filepath.Join(dir, sim.ResultFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return res, nil, fmt.Errorf("%s holds no finished run: %w", dir, err)
+	}
+	var k kind
+	if err = json.Unmarshal(text, &k); err == nil {
+		switch {
+		case k.ofFederation():
+			ofFederation = new(server.Result)
+			err = json.Unmarshal(text, ofFederation)
+		case k.Algorithm == "" || k.Privacy == nil:
+			return res, nil, fmt.Errorf("%s holds neither a finished run nor what a federation's server leaves: its %s is something else", dir, sim.ResultFile)
+		case k.Judge == "":
+			return res, nil, fmt.Errorf("%s was written by an earlier version, whose figures have other names; run it again with this version, the run file is still good: coterie run %s",
+				path, filepath.Join(dir, sim.RunFile))
+		default:
+			err = json.Unmarshal(text, &res)
+		}
+	}
+	if err != nil {
+		return res, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return res, ofFederation, nil
 }
 
 // kind is what tells results apart: those of federations say what they are, the oldest
@@ -78,44 +96,19 @@ func (k kind) ofFederation() bool {
 	return k.Algorithm != "" && (k.Family == server.Family || k.PlanSHA256 != "" && k.Participants != nil)
 }
 
-// read decodes the result in a directory and returns its text.
-func read(dir string, into any) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(dir, sim.ResultFile))
-	if err != nil {
-		return nil, fmt.Errorf("%s holds no finished run: %w", dir, err)
-	}
-	return text, decode(dir, text, into)
-}
-
-func decode(dir string, text []byte, into any) error {
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, sim.ResultFile), err)
-	}
-	return nil
-}
-
 // Rewrite writes one report about finished runs to a file. A federation's is reported by
 // itself.
 func Rewrite(path string, dirs []string) error {
 	var results []sim.Result
 	for _, dir := range dirs {
-		var k kind
-		text, err := read(dir, &k)
+		res, ofFederation, err := open(dir)
 		switch {
 		case err != nil:
 			return err
-		case k.ofFederation() && len(dirs) > 1:
+		case ofFederation != nil && len(dirs) > 1:
 			return fmt.Errorf("%s holds a federation's run: it is reported by itself", dir)
-		case k.ofFederation():
-			var r server.Result
-			if err := decode(dir, text, &r); err != nil {
-				return err
-			}
-			return federated.WritePage(path, r)
-		}
-		res, err := Load(dir)
-		if err != nil {
-			return err
+		case ofFederation != nil:
+			return federated.WritePage(path, *ofFederation)
 		}
 		results = append(results, res)
 	}

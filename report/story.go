@@ -103,8 +103,12 @@ func (r run) what() string {
 func lead(runs []run) string {
 	r := runs[0]
 	if len(runs) == 1 {
+		claim := string(r.Privacy.Claim)
+		if r.Privacy.Claim != event.ClaimNone {
+			claim += "; what it is about: " + layout.UnitProtected(r.Privacy.Unit)
+		}
 		return fmt.Sprintf("%s with %s; a model has %s. Privacy claim: %s.", r.label, prose.Counted(r.Clients, "client", "clients"),
-			prose.Counted(r.Parameters, "parameter", "parameters"), claimWords(r))
+			prose.Counted(r.Parameters, "parameter", "parameters"), claim)
 	}
 	names := make([]string, len(runs))
 	for i, r := range runs {
@@ -115,14 +119,6 @@ func lead(runs []run) string {
 		on = fmt.Sprintf(" on the same data of %s", prose.Counted(r.Clients, "client", "clients"))
 	}
 	return fmt.Sprintf("%s, side by side%s.", prose.Joined(names), on)
-}
-
-// claimWords are the claim and the unit that it is about.
-func claimWords(r run) string {
-	if r.Privacy.Claim == event.ClaimNone {
-		return string(r.Privacy.Claim)
-	}
-	return fmt.Sprintf("%s; what it is about: %s", r.Privacy.Claim, layout.UnitProtected(r.Privacy.Unit))
 }
 
 // sentence starts a sentence: small numbers in words.
@@ -316,7 +312,7 @@ func (r run) ending() string {
 	}
 	switch r.Stopped {
 	case sim.StoppedRounds:
-		return fmt.Sprintf("Training ran for %s, as many as were planned.", rounds)
+		return "Training ran for " + rounds + ", as many as were planned."
 	case sim.StoppedPatience:
 		if r.known && r.plan.Algorithm.Stop.Patience > 0 {
 			return fmt.Sprintf("Training stopped after %s, because the %s had shown no improvement %s running.",
@@ -324,9 +320,9 @@ func (r run) ending() string {
 		}
 		return fmt.Sprintf("Training stopped after %s, because the %s showed no further improvement.", rounds, judge)
 	case sim.StoppedBudget:
-		return fmt.Sprintf("Training stopped after %s, because every client had reached its ceiling.", rounds)
+		return "Training stopped after " + rounds + ", because every client had reached its ceiling."
 	case "":
-		return fmt.Sprintf("Training ran for %s.", rounds)
+		return "Training ran for " + rounds + "."
 	}
 	return fmt.Sprintf("Training ran for %s and stopped: %s.", rounds, r.Stopped)
 }
@@ -337,9 +333,8 @@ func (r run) returning() string {
 		return "The models before the first round are returned, the best by validation."
 	case r.Returned == "best":
 		return fmt.Sprintf("The models of round %s are returned, the best by validation.", prose.Count(r.BestRound))
-	default:
-		return "The models of the last round are returned."
 	}
+	return "The models of the last round are returned."
 }
 
 // repeatability says whether the commands give the same models again. Exact noise

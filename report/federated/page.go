@@ -145,29 +145,31 @@ func newPersonRow(x server.ParticipantRecord) personRow {
 var noiseOf = map[event.Trust]string{event.TrustLocal: "participant", event.TrustServer: "server"}
 
 // labelsOf are one privacy label for all participants on the same terms.
-func labelsOf(r server.Result) []layout.Label {
-	var labels []layout.Label
-	var terms []string
-	var names [][]string
-	var most []event.Statement
+func labelsOf(r server.Result) (labels []layout.Label) {
+	type group struct {
+		terms string
+		names []string
+		most  event.Statement // of the one that has spent most
+	}
+	var groups []group
 	for _, x := range r.Participants {
 		if x.Spent == nil {
 			continue
 		}
 		s := *x.Spent
-		key := fmt.Sprint(s.Claim, s.Unit, s.Relation, s.Trust, s.Delta, radiusText(s), s.NotCovered)
-		at := slices.Index(terms, key)
+		terms := fmt.Sprint(s.Claim, s.Unit, s.Relation, s.Trust, s.Delta, radiusText(s), s.NotCovered)
+		at := slices.IndexFunc(groups, func(g group) bool { return g.terms == terms })
 		if at < 0 {
-			at = len(terms)
-			terms, names, most = append(terms, key), append(names, nil), append(most, s)
+			at, groups = len(groups), append(groups, group{terms: terms, most: s})
 		}
-		names[at] = append(names[at], x.Name)
-		if s.Epsilon > most[at].Epsilon {
-			most[at] = s
+		g := &groups[at]
+		if g.names = append(g.names, x.Name); s.Epsilon > g.most.Epsilon {
+			g.most = s
 		}
 	}
-	for i, s := range most {
-		l := layout.Label{Method: prose.Counted(len(names[i]), "participant", "participants"), Claim: layout.ClaimOf(s), NotCovered: s.NotCovered,
+	for _, g := range groups {
+		s := g.most
+		l := layout.Label{Method: prose.Counted(len(g.names), "participant", "participants"), Claim: layout.ClaimOf(s), NotCovered: s.NotCovered,
 			Unnamed: "The receipts name nothing. Read docs/sharp-edges.md."}
 		l.Rows = []layout.LabelRow{
 			{Name: "Epsilon, most exposed participant", Value: prose.Cost(float64(s.Epsilon)), Note: "by its own ledger, for this federation", Large: true},
@@ -179,7 +181,7 @@ func labelsOf(r server.Result) []layout.Label {
 			{Name: "Relation", Value: layout.RelationWords(s)},
 			{Name: "Radius", Value: radiusText(s)},
 			{Name: "Sampling", Value: s.Sampling},
-			{Name: "Who", Value: named(names[i])},
+			{Name: "Who", Value: named(g.names)},
 		}
 		labels = append(labels, l)
 	}

@@ -110,7 +110,9 @@ func newPanel(id string, c Chart, l looks) panel {
 	var out chart.Canvas
 	out.Frame(ax, ay, axisTitle(c.XTitle, c.LogX), axisTitle(c.YTitle, c.LogY))
 	drawBreaks(&out, ax, ay)
-	if c.Bars && !slices.ContainsFunc(drawn, tooDense) {
+	// Bars thinner than a pixel show no more than a curve.
+	dense := slices.ContainsFunc(drawn, func(t trace) bool { return len(t.Points) > chart.Columns })
+	if c.Bars && !dense {
 		view.Legend = drawColumns(&out, drawn, ax, ay)
 	} else {
 		view.Legend = drawCurves(&out, drawn, ax, ay)
@@ -118,9 +120,6 @@ func newPanel(id string, c Chart, l looks) panel {
 	view.Chart = out.SVG(id, cmp.Or(c.Title, "Chart"), describeTraces(c, drawn))
 	return view
 }
-
-// tooDense says that bars would be thinner than a pixel: a curve shows the same.
-func tooDense(t trace) bool { return len(t.Points) > chart.Columns }
 
 // axisTitle cuts what the width cannot hold; the description has it whole.
 func axisTitle(title string, log bool) string {

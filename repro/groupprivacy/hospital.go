@@ -163,11 +163,8 @@ func hospitalBudgets(h hospitalKey, cells []cell, paper []hospitalBudget) []stud
 func hospitalChart(models []int, noise []float64, cells map[hospitalKey][]cell) study.Chart {
 	c := study.Chart{Title: "Figure 4: error by noise and number of models", XTitle: "noise multiplier nu", YTitle: "RMSE in dollars", LogX: true, Note: "mean and one standard deviation over seeds"}
 	for _, k := range models {
-		series := study.Series{Name: fmt.Sprintf("%d models", k)}
-		for _, nu := range noise {
-			series.Points = append(series.Points, dollars(cells[hospitalKey{nu, k}], validation).At(nu))
-		}
-		c.Series = append(c.Series, series)
+		at := func(i int) lab.Spread { return dollars(cells[hospitalKey{noise[i], k}], validation) }
+		c.Series = append(c.Series, lab.Curve(fmt.Sprintf("%d models", k), noise, at))
 	}
 	return c
 }

@@ -64,7 +64,10 @@ func studyOf(plan effort, cells [][][]cell, d victims) (study.Study, error) {
 		for _, name := range n.attacks() {
 			a, b := study.Series{Name: name + ", " + n.name}, study.Series{Name: name + ", " + n.name}
 			for j, nu := range plan.noise {
-				scores := scoresOf(cells[i][j], name)
+				var scores []attackScore
+				for _, c := range cells[i][j] {
+					scores = append(scores, c.score(name))
+				}
 				rows, p, q := rowsOf(n, name, nu, scores)
 				if name == attackDLG && n.papers && !plan.sketch {
 					claims.apply(rows, nu)
@@ -88,16 +91,12 @@ func studyOf(plan effort, cells [][][]cell, d victims) (study.Study, error) {
 	return s, nil
 }
 
-func scoresOf(cells []cell, attack string) []attackScore {
-	out := make([]attackScore, len(cells))
-	for i, c := range cells {
-		if attack == attackDLG {
-			out[i] = *c.DLG
-		} else {
-			out[i] = *c.Closed
-		}
+// score is what one attack made of the cell.
+func (c cell) score(attack string) attackScore {
+	if attack == attackDLG {
+		return *c.DLG
 	}
-	return out
+	return *c.Closed
 }
 
 // rowsOf are one attack's figures at one noise level, and the spreads of
@@ -129,7 +128,7 @@ func stripOf(n network, attack string, noise []float64, cells [][]cell, sample i
 	}
 	picture("original", cells[0][sample].Original)
 	for j, nu := range noise {
-		score := scoresOf(cells[j][sample:sample+1], attack)[0]
+		score := cells[j][sample].score(attack)
 		picture(fmt.Sprintf("nu %v: %.1f dB", nu, score.PSNR), score.Picture)
 	}
 	return strip

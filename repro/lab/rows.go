@@ -19,6 +19,15 @@ func (s Spread) At(x float64) study.Point {
 	return study.Point{X: x, Y: s.Middle, Low: s.Low, High: s.High}
 }
 
+// Curve is a series with a point at every x.
+func Curve(name string, xs []float64, at func(i int) Spread) study.Series {
+	s := study.Series{Name: name}
+	for i, x := range xs {
+		s.Points = append(s.Points, at(i).At(x))
+	}
+	return s
+}
+
 // Quantiles are the median and the middle 80 %.
 func Quantiles(values []float64) Spread {
 	v := slices.Clone(values)

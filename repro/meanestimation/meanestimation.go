@@ -4,6 +4,7 @@ package meanestimation
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/study"
@@ -80,15 +81,12 @@ func (d drawn) lowest() (lambda float64, s lab.Spread) {
 	return lambda, s
 }
 
-func (d drawn) series(name string) study.Series {
-	s := study.Series{Name: name}
-	for i, lambda := range d.lambdas {
-		if !math.IsInf(lambda, 1) {
-			s.Points = append(s.Points, d.at(i).At(lambda))
-		}
-	}
-	return s
+// finite are the lambdas that have a place on an axis: the last one may be infinity.
+func (d drawn) finite() []float64 {
+	return slices.DeleteFunc(slices.Clone(d.lambdas), func(l float64) bool { return math.IsInf(l, 1) })
 }
+
+func (d drawn) series(name string) study.Series { return lab.Curve(name, d.finite(), d.at) }
 
 // drawAll makes every simulation with every seed and pools them.
 func drawAll(l *lab.Lab, simulations []theory.Simulation) ([]drawn, error) {
@@ -280,10 +278,8 @@ func meanChart(free, private theory.Equal, without, with drawn) study.Chart {
 		Series: []study.Series{without.series("no privacy"), with.series("private")},
 	}
 	for _, f := range []theory.Equal{free, private} {
-		s := study.Series{Name: "closed form, " + privateOrNot(f), Paper: true}
-		for _, lambda := range with.lambdas[:len(with.lambdas)-1] {
-			s.Points = append(s.Points, lab.Exactly(f.Error(lambda)).At(lambda))
-		}
+		s := lab.Curve("closed form, "+privateOrNot(f), with.finite(), func(i int) lab.Spread { return lab.Exactly(f.Error(with.lambdas[i])) })
+		s.Paper = true
 		c.Series = append(c.Series, s)
 	}
 	return c

@@ -244,24 +244,26 @@ func epsilonRows(section string, cells []cell, target float64) []study.Row {
 	return rows
 }
 
+// budgetRows are the epsilonRows of a contest over epsilon.
+func budgetRows(section string, epsilons []float64, rows [][]outcome) (out []study.Row) {
+	for i, row := range rows {
+		out = append(out, epsilonRows(section, row[0].cells, epsilons[i])...)
+	}
+	return out
+}
+
 // curve is an outcome's figure over the rounds.
 func (o outcome) curve() study.Series {
-	s := study.Series{Name: o.name}
-	for i, round := range o.cells[0].Rounds {
-		s.Points = append(s.Points, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Curve[i]) })).At(float64(round)))
-	}
-	return s
+	rounds := lab.Pick(o.cells[0].Rounds, func(round int) float64 { return float64(round) })
+	return lab.Curve(o.name, rounds, func(i int) lab.Spread {
+		return lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Curve[i]) }))
+	})
 }
 
 // methodSeries is a curve a method: a row of outcomes for every x.
-func methodSeries(xs []float64, rows [][]outcome) []study.Series {
-	var out []study.Series
+func methodSeries(xs []float64, rows [][]outcome) (out []study.Series) {
 	for j, o := range rows[0] {
-		s := study.Series{Name: o.name}
-		for i, x := range xs {
-			s.Points = append(s.Points, rows[i][j].spread().At(x))
-		}
-		out = append(out, s)
+		out = append(out, lab.Curve(o.name, xs, func(i int) lab.Spread { return rows[i][j].spread() }))
 	}
 	return out
 }

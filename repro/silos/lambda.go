@@ -58,11 +58,7 @@ func (sp spectrum) bestLambda(o outcome) float64 {
 
 // series is a method over the lambdas that have a place on an axis.
 func (sp spectrum) series(o outcome) study.Series {
-	s := study.Series{Name: o.name}
-	for i, l := range sp.lambdas {
-		s.Points = append(s.Points, spread(o.all[i]).At(l))
-	}
-	return s
+	return lab.Curve(o.name, sp.lambdas, func(i int) lab.Spread { return spread(o.all[i]) })
 }
 
 func runLambda(l *lab.Lab) (study.Study, error) {

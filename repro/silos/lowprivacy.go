@@ -56,9 +56,7 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 		}
 		s.Rows = append(s.Rows, claimRow(section, "MR-MTL over local", "ratio", "", lab.Exactly(mtl/local), mtl <= 1.01*local, "agrees: at most 1.01"))
 	}
-	for i, e := range epsilons {
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are, School", outcomes[i][0].cells, e)...)
-	}
+	s.Rows = append(s.Rows, budgetRows("What the budgets are, School", epsilons, outcomes)...)
 	for i, e := range vehicle {
 		s.Rows = append(s.Rows, plainRows(fmt.Sprintf("Figure G.6, Vehicle, the stored part, epsilon %v", e), "test accuracy", e, parts[i], parts[i][0].short())...)
 	}

@@ -46,13 +46,12 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 	}
 	for i, epsilon := range epsilons {
 		section := fmt.Sprintf("Figure 1.4, epsilon %v", epsilon)
-		for _, o := range outcomes[i] {
-			s.Rows = append(s.Rows, lab.Measured(study.Row{
-				Section: section, Label: o.name, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure, Note: "the paper's figure is of Vehicle",
-			}, o.spread()))
-			s.Rows = append(s.Rows, lab.Measured(study.Row{
-				Section: section, Label: o.name, Metric: "noise S, median silo", Unit: "of the clip", Settings: map[string]any{"epsilon": epsilon}, Verdict: study.NoFigure,
-			}, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Noise) }))))
+		figures := figureRows(study.Row{Section: section, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}}, outcomes[i], plainly("the paper's figure is of Vehicle"))
+		for j, o := range outcomes[i] {
+			noise := figures[j]
+			noise.Metric, noise.Unit, noise.Note = "noise S, median silo", "of the clip", ""
+			spread := lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Noise) }))
+			s.Rows = append(s.Rows, figures[j], lab.Measured(noise, spread))
 		}
 		row := func(name string) outcome { return named(outcomes[i], name) }
 		choosing := paired(row("IFCA, choosing in every round"), row("IFCA, choosing in 10 % of rounds"))
@@ -61,9 +60,7 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 			claimRow(section, "IFCA: every round minus 10 % of rounds", "difference", "squared", choosing, choosing.Middle > 0, "agrees: above 0, choosing more costs more"),
 			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.Middle > 0, "agrees: above 0, the second pass costs more than it gives"))
 	}
-	for i, epsilon := range epsilons {
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are", outcomes[i][0].cells, epsilon)...)
-	}
+	s.Rows = append(s.Rows, budgetRows("What the budgets are", epsilons, outcomes)...)
 	s.Charts = append(s.Charts, tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))
 	return s, nil
 }

@@ -58,9 +58,7 @@ func runSubsample(l *lab.Lab) (study.Study, error) {
 		}
 		s.Charts = append(s.Charts, tradeoffChart(section, "test MSE, lower is better", epsilons, outcomes[i]))
 	}
-	for j, epsilon := range epsilons {
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are, at the first share", outcomes[0][j][0].cells, epsilon)...)
-	}
+	s.Rows = append(s.Rows, budgetRows("What the budgets are, at the first share", epsilons, outcomes[0])...)
 	s.Rows = append(s.Rows, crossingRows(tests, epsilons, outcomes)...)
 	return s, nil
 }
