@@ -57,6 +57,3 @@ func (z *ZIPTable) Find(zip string) (Place, bool) {
 	p, ok := z.places[zip]
 	return p, ok
 }
-
-// Len is the number of ZIP codes.
-func (z *ZIPTable) Len() int { return len(z.places) }

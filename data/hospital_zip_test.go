@@ -48,3 +48,6 @@ func FuzzReadZIP(f *testing.F) {
 		}
 	})
 }
+
+// Len is the number of ZIP codes.
+func (z *ZIPTable) Len() int { return len(z.places) }

@@ -54,16 +54,6 @@ func (r *LoadReport) leaveOutMany(reason string, count int) *LeftOut {
 	return &r.LeftOut[i]
 }
 
-// Count is how many were left out for a reason.
-func (r *LoadReport) Count(reason string) int {
-	for _, o := range r.LeftOut {
-		if o.Reason == reason {
-			return o.Count
-		}
-	}
-	return 0
-}
-
 // String is the report for people: one line, and one more for every reason,
 // place and note.
 func (r *LoadReport) String() string {

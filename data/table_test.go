@@ -218,3 +218,13 @@ func FuzzTable(f *testing.F) {
 		}
 	})
 }
+
+// Count is how many were left out for a reason.
+func (r *LoadReport) Count(reason string) int {
+	for _, o := range r.LeftOut {
+		if o.Reason == reason {
+			return o.Count
+		}
+	}
+	return 0
+}

@@ -308,21 +308,6 @@ func (e *Engine[F]) rowNorms(w *workspace[F], theta []F, rows []int) []int {
 	return finite
 }
 
-// Norms sets dst to the norm of every row's gradient.
-func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int) error {
-	for i, row := range order {
-		err := e.each(theta, ex, order[i:i+1], func(w *workspace[F], _ int, rows []int) error {
-			e.rowNorms(w, theta, rows)
-			dst[i] = w.norms[0]
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("row %d: %w", row, err)
-		}
-	}
-	return nil
-}
-
 // InputGradient sets dst to the gradient of one row's loss with respect to the
 // row, which inversion attacks follow.
 func (e *Engine[F]) InputGradient(dst, theta []F, ex Examples[F], row int) (float64, error) {

@@ -350,3 +350,18 @@ func TestBadBatchesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Norms sets dst to the norm of every row's gradient.
+func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int) error {
+	for i, row := range order {
+		err := e.each(theta, ex, order[i:i+1], func(w *workspace[F], _ int, rows []int) error {
+			e.rowNorms(w, theta, rows)
+			dst[i] = w.norms[0]
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("row %d: %w", row, err)
+		}
+	}
+	return nil
+}

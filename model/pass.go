@@ -77,13 +77,6 @@ func NewPass(l config.Local, rounds int) (Pass, error) {
 	return p, err
 }
 
-// Set takes over another pass's settings and keeps its own memory.
-func (p *Pass) Set(from *Pass) {
-	order, gradient, shift, first, second := p.order, p.gradient, p.shift, p.Optimiser.first, p.Optimiser.second
-	*p = *from
-	p.order, p.gradient, p.shift, p.Optimiser.first, p.Optimiser.second = order, gradient, shift, first, second
-}
-
 // Descend takes the pass's steps on theta, by the gradients of a learner. Optimisers
 // start anew: what they remember of one pass is not carried into the next.
 func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {

@@ -54,21 +54,6 @@ func (f Different) others(k int) float64 {
 	return f.Spread*f.Spread*(rest+1)/rest + sum/rest/rest
 }
 
-// Posterior is silo k's centre given its own estimate and the mean of the others':
-// own times the one and 1-own times the other, with this variance (lemma D.5.1).
-func (f Different) Posterior(k int) (own, variance float64) {
-	local := f.Silos[k].Variance()
-	if len(f.Silos) == 1 {
-		return 1, local
-	}
-	others := f.others(k)
-	if local+others == 0 {
-		return 1, 0
-	}
-	own = others / (local + others)
-	return own, own * local
-}
-
 // BestLambda is silo k's own best lambda (theorem D.5.2). It is infinite where the
 // formula's denominator is 0 or less: the plain average is then the nearest that
 // regularisation can come.

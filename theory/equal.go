@@ -41,10 +41,6 @@ func weight(silos int, lambda float64) float64 {
 	return 1/k + (1-1/k)/(1+lambda) // (K + lambda)/((1 + lambda) K), finite at infinity
 }
 
-// Posterior is a silo's centre given its own estimate and the mean of the others':
-// own times the one and 1-own times the other, with this variance (lemma 1.6.2).
-func (f Equal) Posterior() (own, variance float64) { return f.Each().Posterior(0) }
-
 // BestLambda minimises the error at the silo's centre: local variance over spread
 // squared (theorem 1.6.3). Without spread it is infinite.
 func (f Equal) BestLambda() float64 {

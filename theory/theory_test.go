@@ -196,3 +196,22 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("lambda: %v", err)
 	}
 }
+
+// Posterior is a silo's centre given its own estimate and the mean of the others':
+// own times the one and 1-own times the other, with this variance (lemma 1.6.2).
+func (f Equal) Posterior() (own, variance float64) { return f.Each().Posterior(0) }
+
+// Posterior is silo k's centre given its own estimate and the mean of the others':
+// own times the one and 1-own times the other, with this variance (lemma D.5.1).
+func (f Different) Posterior(k int) (own, variance float64) {
+	local := f.Silos[k].Variance()
+	if len(f.Silos) == 1 {
+		return 1, local
+	}
+	others := f.others(k)
+	if local+others == 0 {
+		return 1, 0
+	}
+	own = others / (local + others)
+	return own, own * local
+}

@@ -222,9 +222,6 @@ func (f *ZCDPFilter) Spend(r event.Release) error {
 	return nil
 }
 
-// Budget is the rho that may be spent in all.
-func (f *ZCDPFilter) Budget() float64 { return f.budget }
-
 // Guarantee is the promise: it holds at every moment.
 func (f *ZCDPFilter) Guarantee() Guarantee {
 	return f.spent.guarantee(f.epsilon, f.delta, 0, "zcdp filter")

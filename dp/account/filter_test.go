@@ -128,3 +128,6 @@ func TestFilterRefusals(t *testing.T) {
 		t.Errorf("an order without budget: %v", err)
 	}
 }
+
+// Budget is the rho that may be spent in all.
+func (f *ZCDPFilter) Budget() float64 { return f.budget }

@@ -14,18 +14,9 @@ type Clipped struct {
 	replaced bool
 }
 
-// Bound is the largest norm that the vector can have.
-func (c Clipped) Bound() float64 { return c.bound }
-
-// Public says whether the bound was fixed without looking at private data.
-func (c Clipped) Public() bool { return c.public }
-
 // Replaced says that the vector was not finite and zero stands in its place: for the
 // eyes of whoever holds the data, since it tells of them.
 func (c Clipped) Replaced() bool { return c.replaced }
-
-// Len is the number of coordinates.
-func (c Clipped) Len() int { return len(c.v) }
 
 // Clip scales v, in place, to norm at most bound. The caller gives v away. Zero
 // stays zero, and a vector that is not finite becomes zero, by a rule of this vector

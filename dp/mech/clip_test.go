@@ -127,3 +127,12 @@ func TestNormAtTheEdgesOfFloat64(t *testing.T) {
 		}
 	}
 }
+
+// Bound is the largest norm that the vector can have.
+func (c Clipped) Bound() float64 { return c.bound }
+
+// Public says whether the bound was fixed without looking at private data.
+func (c Clipped) Public() bool { return c.public }
+
+// Len is the number of coordinates.
+func (c Clipped) Len() int { return len(c.v) }

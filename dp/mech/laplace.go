@@ -20,19 +20,6 @@ func (l Laplace) Event(c Clipped) event.MetricLaplace {
 	return event.MetricLaplace{Dimension: len(c.v), NoiseMultiplier: l.Multiplier, Radius: c.bound}
 }
 
-// Release is the event with its terms: metric at a public bound, heuristic when
-// the bound came from private data.
-func (l Laplace) Release(c Clipped) event.Release {
-	claim := event.ClaimHeuristic
-	if c.public {
-		claim = event.ClaimMetric
-	}
-	return event.Release{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: claim,
-		Trust: event.TrustLocal, What: l.Event(c),
-	}
-}
-
 // Simulate sets dst to base + c + noise, with float noise from a keyed source.
 // It is for simulation: floats are not safe to release.
 func (l Laplace) Simulate(dst, base []float64, c Clipped, src rand.Source) (event.MetricLaplace, error) {

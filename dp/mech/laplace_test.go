@@ -259,3 +259,16 @@ func kolmogorovBetween(x, y []float64) float64 {
 	}
 	return worst
 }
+
+// Release is the event with its terms: metric at a public bound, heuristic when
+// the bound came from private data.
+func (l Laplace) Release(c Clipped) event.Release {
+	claim := event.ClaimHeuristic
+	if c.public {
+		claim = event.ClaimMetric
+	}
+	return event.Release{
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: claim,
+		Trust: event.TrustLocal, What: l.Event(c),
+	}
+}

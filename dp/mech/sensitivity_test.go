@@ -278,3 +278,9 @@ func TestSectorSensitivityByReplay(t *testing.T) {
 		}
 	}
 }
+
+// Bound is what the noise multiplier is relative to.
+func (s *SimulatedSum) Bound() float64 { return s.bound }
+
+// Bound is what the noise multiplier is relative to.
+func (s *ClippedSum) Bound() float64 { return s.bound }

@@ -31,9 +31,6 @@ func NewSimulatedSectorSum(s *Sector) *SimulatedSum {
 	return &SimulatedSum{bound: s.Diameter() / 2, sector: s, sum: make([]float64, len(s.axis))}
 }
 
-// Bound is what the noise multiplier is relative to.
-func (s *SimulatedSum) Bound() float64 { return s.bound }
-
 // Add adds one clipped vector.
 func (s *SimulatedSum) Add(c Clipped) error {
 	switch {

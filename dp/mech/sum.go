@@ -59,9 +59,6 @@ func newSum(n int, bound, largest float64, l Lattice) (*ClippedSum, error) {
 	}, nil
 }
 
-// Bound is what the noise multiplier is relative to.
-func (s *ClippedSum) Bound() float64 { return s.bound }
-
 // Lattice is where the sum lives.
 func (s *ClippedSum) Lattice() Lattice { return s.lattice }
 
