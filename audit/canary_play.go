@@ -27,13 +27,12 @@ type pipeline interface {
 // canaryGame is a hostile server against the shipped path of one silo. A run goes
 // through all its rounds; the server sends what it likes and sees what comes back.
 type canaryGame struct {
-	run        config.Run
-	algorithm  pipeline
-	silo       [2]data.Client // without the canary, with it
-	prepared   [2]fl.Participant
-	parameters int
-	start      float64 // the canary's weight in every broadcast
-	unit       float64 // what turns a change of that weight into clips
+	run       config.Run
+	algorithm pipeline
+	silo      [2]data.Client // without the canary, with it
+	prepared  [2]fl.Participant
+	start     float64 // the canary's weight in every broadcast
+	unit      float64 // what turns a change of that weight into clips
 	// The trial run's, which all others must repeat whoever is in the silo: what is
 	// charged.
 	charged []event.Release
@@ -51,7 +50,7 @@ func newCanaryGame(run config.Run, runs int) (*canaryGame, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &canaryGame{run: run, silo: silo, parameters: m.Parameters()}
+	g := &canaryGame{run: run, silo: silo}
 	algorithm, err := fl.New(run, m, 2*runs+1)
 	if err != nil {
 		return nil, fmt.Errorf("canary: %w", err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -52,7 +54,9 @@ func (c ClosedForm) Attack(ctx context.Context, n Network, u Update) (Recovered,
 		if err != nil {
 			return Recovered{}, err
 		}
-		out.Label = leastOf(last.delta)
+		// iDLG's label (Zhao, Mopuri and Bilen 2020): behind a softmax the output gradient
+		// p - y is negative at the true class alone.
+		out.Label = floats.MinIdx(last.delta)
 	}
 	if slices.ContainsFunc(prefix.Layers, func(l model.Layer) bool { return l.Kind != "flatten" }) {
 		out.Picture, out.Evaluations, err = unroll(ctx, prefix, u.Before, input, c.Evaluations)
@@ -61,18 +65,6 @@ func (c ClosedForm) Attack(ctx context.Context, n Network, u Update) (Recovered,
 		}
 	}
 	return out, nil
-}
-
-// leastOf is iDLG's label (Zhao, Mopuri and Bilen 2020): behind a softmax the
-// output gradient p - y is negative at the true class alone.
-func leastOf(delta []float64) int {
-	best := 0
-	for i, d := range delta {
-		if d < delta[best] {
-			best = i
-		}
-	}
-	return best
 }
 
 // Features is the input of the network's first linear layer for a picture: what

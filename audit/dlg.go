@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
@@ -73,7 +75,7 @@ func (a DLG) Attack(ctx context.Context, n Network, u Update) (Recovered, error)
 			return Recovered{}, fmt.Errorf("dlg, restart %d: %w", restart, err)
 		}
 		if match < best.Match {
-			best.Picture, best.Match, best.Label = found[:m.inputs], match, argmax(found[m.inputs:])
+			best.Picture, best.Match, best.Label = found[:m.inputs], match, floats.MaxIdx(found[m.inputs:])
 		}
 	}
 	if best.Picture == nil {

@@ -107,9 +107,8 @@ func remembered(past []step, xNew, x, gNew, g []float64) []step {
 	} else {
 		t = step{s: make([]float64, len(x)), y: make([]float64, len(x))}
 	}
-	for i := range x {
-		t.s[i], t.y[i] = xNew[i]-x[i], gNew[i]-g[i]
-	}
+	kernel.Sub(t.s, xNew, x)
+	kernel.Sub(t.y, gNew, g)
 	if sy := dot(t.s, t.y); sy > 1e-300 {
 		t.rho = 1 / sy
 		return append(past, t)
@@ -119,9 +118,7 @@ func remembered(past []step, xNew, x, gNew, g []float64) []step {
 
 // newton sets d to minus the approximate inverse Hessian times g.
 func newton(d, g []float64, past []step) {
-	for i, v := range g {
-		d[i] = -v
-	}
+	kernel.Scale(d, -1, g)
 	if len(past) == 0 {
 		return
 	}
@@ -132,10 +129,7 @@ func newton(d, g []float64, past []step) {
 		add(d, -alpha[k], p.y)
 	}
 	last := past[len(past)-1]
-	scale := 1 / (last.rho * squared(last.y))
-	for i := range d {
-		d[i] *= scale
-	}
+	kernel.Scale(d, 1/(last.rho*squared(last.y)), d)
 	for k, p := range past {
 		add(d, alpha[k]-p.rho*dot(p.y, d), p.s)
 	}

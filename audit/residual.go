@@ -3,6 +3,9 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // residual is a loss as the attack sees it: how the gradient at the network's
@@ -36,9 +39,7 @@ func (softLabel) at(d, out, z []float64) {
 	softmax(d, out)
 	y := make([]float64, len(z))
 	softmax(y, z)
-	for i := range d {
-		d[i] -= y[i]
-	}
+	kernel.Sub(d, d, y)
 }
 
 func (softLabel) pull(dz, _, z, q []float64) {
@@ -82,9 +83,7 @@ func (rootSquares) at(d, out, z []float64) {
 	if sum > 0 {
 		scale = 1 / math.Sqrt(float64(len(d))*sum)
 	}
-	for i := range d {
-		d[i] *= scale
-	}
+	kernel.Scale(d, scale, d)
 }
 
 func (rootSquares) pull(dz, out, z, q []float64) {
@@ -106,11 +105,7 @@ func (rootSquares) pull(dz, out, z, q []float64) {
 }
 
 func softmax(dst, z []float64) {
-	top := math.Inf(-1)
-	for _, v := range z {
-		top = max(top, v)
-	}
-	var sum float64
+	top, sum := slices.Max(z), 0.0
 	for i, v := range z {
 		dst[i] = math.Exp(v - top)
 		sum += dst[i]
@@ -118,14 +113,4 @@ func softmax(dst, z []float64) {
 	for i := range dst {
 		dst[i] /= sum
 	}
-}
-
-func argmax(v []float64) int {
-	best := 0
-	for i, x := range v {
-		if x > v[best] {
-			best = i
-		}
-	}
-	return best
 }

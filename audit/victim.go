@@ -9,6 +9,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/kernel"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -113,9 +114,7 @@ func (v *Victim) Send(x []float64, label int, s Sanitiser, src rand.Source) (Rel
 	if _, err := v.engine.Gradient(delta, v.theta, ex, []int{0}); err != nil {
 		return Release{}, fmt.Errorf("audit: %w", err)
 	}
-	for i := range delta {
-		delta[i] *= -v.step
-	}
+	kernel.Scale(delta, -v.step, delta)
 	r := Release{Update: Update{Before: v.theta, After: make([]float64, len(v.theta)), Step: v.step, Steps: 1}}
 	parts := model.LayerSpans(v.net.Views())
 	if s.Whole {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"image/color"
-	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,14 +133,9 @@ func (a *ADNI) readMaker(root, maker string, targets map[[2]string]float64) erro
 
 // readScan adds a picture: every pixel is the mean of a square of the file's.
 func (a *ADNI) readScan(path string) error {
-	f, err := os.Open(path)
+	scan, err := readPNG(path)
 	if err != nil {
-		return fmt.Errorf("a data file cannot be read: %w", err)
-	}
-	defer f.Close()
-	scan, err := png.Decode(bufio.NewReader(f))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	at, size := scan.Bounds().Min, scan.Bounds().Size()
 	square := size.X / adniSide

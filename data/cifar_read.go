@@ -150,9 +150,8 @@ func (im *Images) takeCIFAR(r row, columns []int, strip []byte) error {
 	return nil
 }
 
-// readStrip reads a PNG of pictures one below another, as red, green and blue
-// bytes.
-func readStrip(path string) ([]byte, error) {
+// readPNG reads a picture.
+func readPNG(path string) (image.Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("a data file is missing or cannot be read (docs/data.md says how to get it): %w", err)
@@ -161,6 +160,16 @@ func readStrip(path string) ([]byte, error) {
 	decoded, err := png.Decode(bufio.NewReader(f))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return decoded, nil
+}
+
+// readStrip reads a PNG of pictures one below another, as red, green and blue
+// bytes.
+func readStrip(path string) ([]byte, error) {
+	decoded, err := readPNG(path)
+	if err != nil {
+		return nil, err
 	}
 	size := decoded.Bounds().Size()
 	if size.X != cifarSide || size.Y%cifarSide != 0 {

@@ -12,7 +12,6 @@ type Tabular struct {
 	Rows
 	Names     []string // of the features: "age", "workclass=Private"
 	Sensitive []Attribute
-	Missing   []MissingValues
 	Report    LoadReport
 }
 
@@ -21,13 +20,6 @@ type Attribute struct {
 	Name   string
 	Values []string // what the groups are
 	Groups []int    // of every row: place in Values
-}
-
-// MissingValues counts the kept rows that lack a value. Their features of that
-// column are all 0.
-type MissingValues struct {
-	Column string
-	Count  int
 }
 
 // TabularOptions say how a table becomes features.
@@ -41,7 +33,7 @@ type TabularOptions struct {
 type feature struct {
 	column           string
 	values           []string
-	missing          string // how the file writes a missing value; "": it never does
+	missing          string // how the file writes a missing value, whose features are all 0; "": it never does
 	low, high, scale float64
 	sensitive        bool
 }
@@ -123,9 +115,6 @@ func readTabular(name string, r io.Reader, s schema, o TabularOptions) (*Tabular
 
 // describe names the features of a column.
 func (d *Tabular) describe(f feature, o TabularOptions) {
-	if f.missing != "" {
-		d.Missing = append(d.Missing, MissingValues{Column: f.column})
-	}
 	if f.sensitive {
 		d.Sensitive = append(d.Sensitive, Attribute{Name: f.column, Values: f.values})
 		if !o.SensitiveFeatures {
@@ -144,13 +133,8 @@ func (d *Tabular) describe(f feature, o TabularOptions) {
 // add encodes one row.
 func (d *Tabular) add(r row, at []int, features []feature, o TabularOptions, y float64) error {
 	groups := make([]int, 0, 4)
-	lacking := make([]bool, 0, 4)
 	for i, f := range features {
-		missing := f.missing != "" && r.cells[at[i]] == f.missing
-		if f.missing != "" {
-			lacking = append(lacking, missing)
-		}
-		if missing {
+		if f.missing != "" && r.cells[at[i]] == f.missing {
 			d.X = append(d.X, make([]float64, max(len(f.values), 1))...)
 			continue
 		}
@@ -178,11 +162,6 @@ func (d *Tabular) add(r row, at []int, features []feature, o TabularOptions, y f
 	d.Y = append(d.Y, y)
 	for i, g := range groups {
 		d.Sensitive[i].Groups = append(d.Sensitive[i].Groups, g)
-	}
-	for i, missing := range lacking {
-		if missing {
-			d.Missing[i].Count++
-		}
 	}
 	return nil
 }

@@ -85,14 +85,7 @@ func (c *convCell[F]) forward(theta, in, out []F, _ int) {
 	} else {
 		kernel.ConvForward(c.geometry, in, filter, out, &c.work)
 	}
-	switch bias := theta[len(filter):]; {
-	case c.bias && c.relu:
-		kernel.AddToRowsRelu(out, bias)
-	case c.bias:
-		kernel.AddToRows(out, bias)
-	case c.relu:
-		kernel.Relu(out, out)
-	}
+	finish(out, theta[len(filter):], c.relu)
 }
 
 func (c *convCell[F]) backward(p pass[F]) {

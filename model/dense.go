@@ -63,12 +63,17 @@ type denseCell[F Float] struct {
 func (d *denseCell[F]) forward(theta, in, out []F, g int) {
 	x, w, y := kernel.Dense(in, g, d.in), kernel.Dense(theta[:d.in*d.out], d.in, d.out), kernel.Dense(out, g, d.out)
 	kernel.Gemm(1, x, w, 0, y, &d.work)
-	switch bias := theta[d.in*d.out:]; {
-	case d.bias && d.relu:
+	finish(out, theta[d.in*d.out:], d.relu)
+}
+
+// finish adds a bias, if there is one, and does the ReLU behind a layer.
+func finish[F Float](out, bias []F, relu bool) {
+	switch {
+	case len(bias) > 0 && relu:
 		kernel.AddToRowsRelu(out, bias)
-	case d.bias:
+	case len(bias) > 0:
 		kernel.AddToRows(out, bias)
-	case d.relu:
+	case relu:
 		kernel.Relu(out, out)
 	}
 }

@@ -2,7 +2,10 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // Float is the arithmetic of a network: float32 for training, float64 where
@@ -89,3 +92,13 @@ func (bare[F]) inPlace() bool               { return false }
 func (bare[F]) needsOutput() bool           { return false }
 func (bare[F]) oneByOne() bool              { return true }
 func (bare[F]) add([]F, []F, []F, int)      {}
+
+// uniformFan draws weights and biases from U(-1/sqrt(fan), 1/sqrt(fan)), fan being
+// the number of inputs of one output: PyTorch's default for linear layers and
+// convolutions (Kaiming uniform with a = sqrt(5)).
+func uniformFan[F Float](theta []F, fan int, src rand.Source) {
+	limit := 1 / math.Sqrt(float64(fan))
+	for i := range theta {
+		theta[i] = F(limit * (2*rng.Float64(src) - 1))
+	}
+}

@@ -119,11 +119,7 @@ func (crossEntropy[F]) check(n int) error {
 	return nil
 }
 func (crossEntropy[F]) loss(out []F, label int, _ []F, d []F) float64 {
-	top := math.Inf(-1)
-	for _, y := range out {
-		top = max(top, float64(y))
-	}
-	var sum float64
+	top, sum := float64(slices.Max(out)), 0.0
 	for i, y := range out {
 		e := math.Exp(float64(y) - top)
 		sum += e

@@ -161,3 +161,8 @@ func noteSampling(e event.Event, a *account) {
 		add(event.FullBatch)
 	}
 }
+
+// parameter is the error for a value that a caller must change.
+func parameter(name string, value any, want string) error {
+	return fmt.Errorf("%w: %s = %v, want %s", ErrParameter, name, value, want)
+}
