@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,12 +76,7 @@ func PlayCanary(ctx context.Context, run config.Run, o CanaryOptions) (Canary, e
 	if err := o.Check(); err != nil {
 		return Canary{}, err
 	}
-	if o.Delta == 0 {
-		o.Delta = run.Privacy.Delta
-	}
-	if o.Confidence == 0 {
-		o.Confidence = 0.95
-	}
+	o.Delta, o.Confidence = cmp.Or(o.Delta, run.Privacy.Delta), cmp.Or(o.Confidence, 0.95)
 	game, err := newCanaryGame(run, o.Runs)
 	if err != nil {
 		return Canary{}, err

@@ -193,21 +193,14 @@ func (i *Inspection) add(ctx context.Context, name string, n Network, mine *data
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f := Finding{Attack: name, Example: -1, Fault: faultOf(err)}
-	if err == nil {
-		if f, err = nearestExample(f, n, mine, r); err != nil {
-			return err
-		}
+	f := Finding{Attack: name, Example: -1}
+	if err != nil {
+		f.Fault = err.Error()
+	} else if f, err = nearestExample(f, n, mine, r); err != nil {
+		return err
 	}
 	i.Attacks = append(i.Attacks, f)
 	return nil
-}
-
-func faultOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // judge names the stronger attack and says what came out. The control is last:

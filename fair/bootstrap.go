@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -29,12 +30,7 @@ type Bootstrap struct {
 
 // resolved fills the defaults in and checks the settings.
 func (b Bootstrap) resolved() (Bootstrap, error) {
-	if b.Resamples == 0 {
-		b.Resamples = DefaultResamples
-	}
-	if b.Level == 0 {
-		b.Level = DefaultLevel
-	}
+	b.Resamples, b.Level = cmp.Or(b.Resamples, DefaultResamples), cmp.Or(b.Level, DefaultLevel)
 	if !(b.Level > 0 && b.Level < 1) {
 		return b, fmt.Errorf("fair: the interval's level is %v: it must lie between 0 and 1", b.Level)
 	}

@@ -95,7 +95,8 @@ func saysOf(run config.Run) []string {
 		says = append(says, "nothing is sent: the number protects the examples from whoever uses the participant's model")
 	}
 	if private && run.Data.Standardise == string(data.ByPaid) {
-		says = append(says, saysMoments(run))
+		says = append(says, fmt.Sprintf("features are scaled by every participant's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
+			p.MomentsShare, rangesOf(run.Data)))
 	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: every participant must bound them itself; the target was converted by group privacy")
@@ -104,12 +105,6 @@ func saysOf(run config.Run) []string {
 		says = append(says, "lambda was set from what was released already: it costs nothing more")
 	}
 	return says
-}
-
-// saysMoments tells what features were scaled by.
-func saysMoments(run config.Run) string {
-	return fmt.Sprintf("features are scaled by every participant's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
-		run.Privacy.MomentsShare, rangesOf(run.Data))
 }
 
 // rangesOf lists public ranges, features of the same one together.

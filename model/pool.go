@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/internal/kernel"
@@ -53,10 +54,7 @@ func (m *meanPool[F]) backward(p pass[F]) {
 }
 
 func buildPool[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
-	stride := s.Stride
-	if stride == 0 {
-		stride = s.Kernel
-	}
+	stride := cmp.Or(s.Stride, s.Kernel)
 	if s.Kernel < 1 || 2*s.Padding > s.Kernel {
 		return nil, in, fmt.Errorf("kernel %d, padding %d; allowed: 1 or more, at most half the kernel", s.Kernel, s.Padding)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -97,7 +98,7 @@ func ReadTensors[F Float](r io.Reader, limit int64) ([]Tensor[F], error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, int64(length)))
 	if err != nil || uint64(len(text)) != length {
-		return nil, fmt.Errorf("safetensors: the header ends after %d of %d bytes (%w)", len(text), length, orEOF(err))
+		return nil, fmt.Errorf("safetensors: the header ends after %d of %d bytes (%w)", len(text), length, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	entries, err := parseHeader(text)
 	if err != nil {
@@ -118,13 +119,6 @@ func ReadTensors[F Float](r io.Reader, limit int64) ([]Tensor[F], error) {
 		return nil, fmt.Errorf("safetensors: there are bytes after the last tensor")
 	}
 	return out, nil
-}
-
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // parseHeader walks the tokens itself: a map would hide a name that stands twice.

@@ -160,11 +160,8 @@ func (a *app) newVersionCommand() *cobra.Command {
 
 // version is the release's, or the commit's when built from a checkout.
 func version() string {
-	v := "0.1.0-dev"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if m := info.Main.Version; m != "" && m != "(devel)" {
-			v = m
-		}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
 	}
-	return v
+	return "0.1.0-dev"
 }

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -20,12 +21,7 @@ type Lattice struct {
 	Sigma       float64 // standard deviation in steps, at least 2^10; 0 for LeastSigma
 }
 
-func (l Lattice) sigma() float64 {
-	if l.Sigma == 0 {
-		return LeastSigma
-	}
-	return l.Sigma
-}
+func (l Lattice) sigma() float64 { return cmp.Or(l.Sigma, LeastSigma) }
 
 func (l Lattice) check() error {
 	switch {
