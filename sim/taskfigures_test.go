@@ -49,13 +49,13 @@ func TestFiguresAreThoseOfAllExamples(t *testing.T) {
 	for _, p := range parts {
 		all.outputs, all.targets = append(all.outputs, p.outputs...), append(all.targets, p.targets...)
 	}
-	rmse, mae, r2 := valueFigures(parts)
+	rmse, _, _ := valueFigures(parts)
 	together, _, _ := valueFigures([]answers{{all.outputs, all.targets, 1}})
 	if math.Abs(float64(rmse.Value-together.Value)) > 1e-12 || together.Low != nil {
 		t.Errorf("%v of parts, %v of all", rmse.Value, together.Value)
 	}
 	// Errors 1, -2, 0, 1 of targets with mean 3 and squared spread 20.
-	rmse, mae, r2 = valueFigures([]answers{{[]float64{1, 0}, []float64{0, 2}, 1}, {[]float64{4, 7}, []float64{4, 6}, 1}})
+	rmse, mae, r2 := valueFigures([]answers{{[]float64{1, 0}, []float64{0, 2}, 1}, {[]float64{4, 7}, []float64{4, 6}, 1}})
 	for _, c := range [][2]float64{{float64(rmse.Value), math.Sqrt(1.5)}, {float64(mae.Value), 1}, {float64(r2.Value), 0.7}} {
 		if math.Abs(c[0]-c[1]) > 1e-12 {
 			t.Errorf("%v, want %v", c[0], c[1])

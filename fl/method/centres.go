@@ -191,7 +191,7 @@ func (c *centres) Aggregate(st *fl.State, r fl.Releases) (out fl.Outcome) {
 		return out
 	}
 	c.before = append(c.before[:0], st.Hypotheses...)
-	sizes := c.means.Sizes
+	var sizes []int
 	if c.kmeans != nil {
 		c.kmeans.Run(r.Vectors, st.Hypotheses)
 		out.Assigned, sizes = c.kmeans.Assigned, c.kmeans.Size
