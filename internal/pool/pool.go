@@ -94,7 +94,8 @@ func (p *Pool) serve(i int) {
 	for seen := int64(0); ; {
 		for k := 0; k < p.spin && p.call.Load() == seen; k++ {
 		}
-		if p.call.Load() == seen {
+		// A caller that is slow to wake everybody may wake who has done its part already.
+		for p.call.Load() == seen {
 			w.asleep.Store(true)
 			// The call may have come in between: whoever turns asleep off decides
 			// whether there is a token to wait for.
