@@ -20,6 +20,9 @@ type DataKind struct {
 	// Settings are the papers' for runs on the data; method and mode are set already.
 	// nil: those that all data share.
 	Settings func(r *Run)
+	// Settle is what follows from the data block as the file has it; given says whether
+	// the file says anything at a path itself. nil: nothing.
+	Settle func(r *Run, given func(path string) bool)
 }
 
 var dataKinds = map[string]DataKind{}

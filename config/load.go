@@ -54,6 +54,9 @@ func Load(text []byte, settings ...Setting) (*File, error) {
 		w.set(v, o)
 	}
 	settleMode(w, &run, root, overrides)
+	if settle := dataKinds[run.Data.Kind].Settle; settle != nil {
+		settle(&run, func(path string) bool { _, given := w.positions[path]; return given })
+	}
 	if run.Name == "" {
 		run.Name = run.Algorithm.Kind
 	}

@@ -48,6 +48,19 @@ type Data struct {
 	Standardise       string       `yaml:"standardise,omitempty" jsonschema:"enum=silo,enum=public,enum=paid,enum=none" jsonschema_description:"silos of rows: with the silo's own training rows (not covered by privacy), with public constants, with noised moments of the silo's training rows that its target pays for, or not at all"`
 	Centre            []float64    `yaml:"centre,omitempty" jsonschema_description:"silos of rows, standardise public: what is subtracted from every feature; paid: the middle of its public range; empty: the documented ranges of school"`
 	Scale             []float64    `yaml:"scale,omitempty" jsonschema_description:"silos of rows, standardise public: what every feature is then divided by; paid: half the width of its public range; empty: the documented ranges of school"`
+	Source            Source       `yaml:"source,omitempty" jsonschema_description:"table and pictures: where they lie"`
+	Target            string       `yaml:"target,omitempty" jsonschema_description:"table: the column that is predicted"`
+	Task              string       `yaml:"task,omitempty" jsonschema:"enum=number,enum=yes/no,enum=classes" jsonschema_description:"table: what the target is"`
+	Classes           []Cell       `yaml:"classes,omitempty" jsonschema_description:"table: the target's public list of values, for yes/no first no, then yes (empty: no/yes, n/y, false/true or 0/1); pictures: the names of the class folders"`
+	TargetRange       []float64    `yaml:"target_range,omitempty" jsonschema_description:"table, task number: lowest and highest public value of the target; what lies outside is moved to the nearer one"`
+	TargetMissing     string       `yaml:"target_missing,omitempty" jsonschema:"enum=refuse,enum=leave-out" jsonschema_description:"table: a row without a target is a fault (the default), or is left out"`
+	Features          []Column     `yaml:"features,omitempty" jsonschema_description:"table: the columns that the target is predicted from, in the order that all participants share"`
+	Sensitive         []Column     `yaml:"sensitive,omitempty" jsonschema_description:"table: columns with sensitive attributes and their public values, for the fairness audit; a feature only if it stands there too"`
+	Test              TestPart     `yaml:"test,omitempty" jsonschema_description:"table and pictures: which examples are held out, instead of a share"`
+	NotPublic         []string     `yaml:"not_public,omitempty" jsonschema_description:"table and pictures: keys of this file whose values were taken from the data; while there are any, privacy claims are heuristic"`
+	Height            int          `yaml:"height,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"pictures: public height in pixels; others are scaled to it"`
+	Width             int          `yaml:"width,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"pictures: public width in pixels"`
+	Channels          int          `yaml:"channels,omitempty" jsonschema:"minimum=1,maximum=3" jsonschema_description:"pictures: 1 (grey) or 3 (colour)"`
 }
 
 // Distribution is of a real value.

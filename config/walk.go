@@ -235,12 +235,13 @@ func (w *walker) fillScalar(v reflect.Value, node ast.Node, path string, tag ref
 			v.SetString(n.Value)
 		case *ast.LiteralNode:
 			v.SetString(n.Value.Value)
-		case *ast.IntegerNode, *ast.FloatNode:
-			if v.Type() != reflect.TypeFor[Lambda]() {
+		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+			_, truth := n.(*ast.BoolNode)
+			if cell := v.Type() == reflect.TypeFor[Cell](); !cell && (truth || v.Type() != reflect.TypeFor[Lambda]()) {
 				wrong()
 				return
 			}
-			v.SetString(n.String()) // a strength is a number or a word
+			v.SetString(n.String()) // a strength is a number or a word, a cell as it is written
 		default:
 			wrong()
 			return
