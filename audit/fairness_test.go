@@ -44,7 +44,7 @@ func TestDecisionsAreHonest(t *testing.T) {
 	if _, err := decide(m, hypotheses, []data.Client{labelled([]float64{1, 2}, []float64{0, 7})}); !errors.Is(err, ErrNoFairness) {
 		t.Errorf("a target of 7: %v", err)
 	}
-	column := data.SensitiveColumn{Values: []string{"a", "b"}, Groups: [][]int{{0, 0, 0, 1}, {1, 1, 1, 0, 0}, {0}}}
+	column := data.SensitiveColumn{Values: []string{"a", "b"}, Groups: [][]int32{{0, 0, 0, 1}, {1, 1, 1, 0, 0}, {0}}}
 	rows, others := d.of(column, []string{"b"})
 	if others != 3 || !slices.Equal(rows.Truth, []int{1, 0}) {
 		t.Errorf("group b has the labels %v, %d rows are left out", rows.Truth, others)

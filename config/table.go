@@ -1,6 +1,12 @@
 package config
 
-import "github.com/invopop/jsonschema"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
 
 // Cell is a value of a table as run files write it: text, a number, true or false.
 type Cell string
@@ -36,4 +42,33 @@ type TestPart struct {
 // JSONSchema says that a cell may be written as text, as a number, or as true or false.
 func (Cell) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+}
+
+// Under is the block with its paths seen from a folder, the run file's, instead of from
+// the working directory.
+func (d Data) Under(folder string) (Data, error) {
+	for _, path := range []*string{&d.Source.Path, &d.Source.PasswordFile, &d.Test.Path} {
+		if err := under(folder, path); err != nil {
+			return d, err
+		}
+	}
+	if file, ok := strings.CutPrefix(d.Source.Database, "sqlite:"); ok {
+		if err := under(folder, &file); err != nil {
+			return d, err
+		}
+		d.Source.Database = "sqlite:" + file
+	}
+	return d, nil
+}
+
+func under(folder string, path *string) error {
+	if *path == "" || filepath.IsAbs(*path) {
+		return nil
+	}
+	whole, err := filepath.Abs(filepath.Join(folder, *path))
+	if err != nil {
+		return fmt.Errorf("find %s: %w", *path, err)
+	}
+	*path = whole
+	return nil
 }

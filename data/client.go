@@ -31,6 +31,9 @@ type Client struct {
 	Group int     // the group that it truly belongs to; known in simulation only
 	Name  string  // empty: it has none
 	Held  *Client // what it holds out of its own examples, perhaps nothing; nil: nobody asked
+	// Sensitive is, by sensitive attribute and row, the place in the attribute's values,
+	// -1: none of them; nil: there are none.
+	Sensitive [][]int32
 }
 
 // Len is the number of examples.
@@ -44,6 +47,9 @@ func (c *Client) Len() int {
 // Pick is the client with some of its examples only, by their places. Rows are copied.
 func (c *Client) Pick(places []int) Client {
 	out := Client{Group: c.Group, Name: c.Name, Held: c.Held}
+	for _, groups := range c.Sensitive {
+		out.Sensitive = append(out.Sensitive, those(groups, places))
+	}
 	if c.Images == nil {
 		out.Rows = c.Rows.pick(places)
 		return out

@@ -10,8 +10,11 @@ type Federation struct {
 	// Classes is how many labels pictures or rows can have; 0: targets are values.
 	Classes int
 
-	// Sensitive are the sensitive attributes of the validation clients' rows, if the
-	// data have any.
+	// Encoding is how a table's columns became rows; nil: the data are no table.
+	Encoding *Encoding
+
+	// Sensitive are the sensitive attributes of the validation clients' rows, or, if
+	// there are none, of what the training clients hold out; nil: the data have none.
 	Sensitive []SensitiveColumn
 
 	// NotCovered lists uses of the clients' examples that no privacy accounting covers.

@@ -25,8 +25,11 @@ type Kind struct {
 	// Clients is how many train and validate, where the block says so; nil: files do.
 	Clients func(d config.Data) (train, validation int)
 	Load    func(f *Folder, d config.Data, seed uint64) (*Federation, error)
+	// One reads what a single participant of a federation holds, as a federation of one
+	// client with that name, from the source in the block; nil: the block has none.
+	One func(d config.Data, seed uint64, name string) (*Federation, error)
 	// Ranges are documented public ranges of the features; nil: there are none.
-	Ranges func() (centre, scale []float64)
+	Ranges func(d config.Data) (centre, scale []float64)
 	// Words are what a report says of the data, without a full stop.
 	Words func(d config.Data) string
 }
@@ -67,7 +70,7 @@ func Check(run config.Run) config.Faults {
 		return c.Faults()
 	}
 	checkForeign(&c, k, run)
-	c.Require(run.Data.TestShare > 0 || !k.OwnTest, "data.test_share", "is %v, but silos of %s are judged on what they hold out; allowed: more than 0, less than 1", run.Data.TestShare, k.Name)
+	c.Require(run.Data.TestShare > 0 || !k.OwnTest || run.Data.Test != (config.TestPart{}), "data.test_share", "is %v, but silos of %s are judged on what they hold out; allowed: more than 0, less than 1", run.Data.TestShare, k.Name)
 	if k.Check != nil {
 		k.Check(&c, run.Data)
 	}

@@ -1,53 +1,11 @@
 package data
 
 import (
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
 )
-
-// TestKindsAreThoseOfTheRunFile: every kind that run files may name is registered and has
-// its parts, and its keys are keys of the data block.
-func TestKindsAreThoseOfTheRunFile(t *testing.T) {
-	block := reflect.TypeFor[config.Data]()
-	named := config.DataKinds()
-	var keys []string
-	for i := range block.NumField() {
-		key, _, _ := strings.Cut(block.Field(i).Tag.Get("yaml"), ",")
-		keys = append(keys, key)
-	}
-	if len(named) != len(kinds) {
-		t.Errorf("the run file knows %d kinds, %d are registered", len(named), len(kinds))
-	}
-	read := map[string]bool{}
-	for _, key := range keysOfAll {
-		read[key] = true
-	}
-	for _, name := range named {
-		k, err := KindOf(config.Data{Kind: name})
-		if err != nil || k.Load == nil || k.Shape == nil || k.Words == nil {
-			t.Errorf("%s: %+v, %v", name, k, err)
-			continue
-		}
-		for _, key := range k.Keys {
-			read[key] = true
-			if !slices.Contains(keys, key) {
-				t.Errorf("%s reads %q, which is no key", name, key)
-			}
-		}
-	}
-	for _, key := range keys {
-		if !read[key] {
-			t.Errorf("nobody reads data.%s", key)
-		}
-	}
-	if _, err := KindOf(config.Data{Kind: "magic"}); err == nil || !strings.Contains(err.Error(), "allowed: adni, adult") {
-		t.Error(err)
-	}
-}
 
 // TestKeysOfOtherKindsAreFaults, with their place; but not those that a resolved file
 // spells out with their defaults.

@@ -15,6 +15,10 @@ type Silos struct {
 	Report  LoadReport
 	// NotCovered lists what was done to the rows before they were stored.
 	NotCovered []string
+	// Encoding is how a table became rows; nil: it was none.
+	Encoding *Encoding
+	// Sensitive are attributes of the rows, by name and values; clients hold the groups.
+	Sensitive []SensitiveColumn
 }
 
 // SiloOptions say how silos become a federation.
@@ -32,8 +36,8 @@ type SiloOptions struct {
 }
 
 func (o SiloOptions) check(features int) error {
-	if !(o.TestShare > 0 && o.TestShare < 1) {
-		return fmt.Errorf("silos: a test share of %v; allowed: between 0 and 1", o.TestShare)
+	if !(o.TestShare >= 0 && o.TestShare < 1) {
+		return fmt.Errorf("silos: a test share of %v; allowed: 0 or more, less than 1", o.TestShare)
 	}
 	switch o.Standardise {
 	case BySilo, Unscaled:
@@ -60,17 +64,25 @@ const (
 )
 
 // Federation holds out part of every silo's rows, by numbers drawn from each row
-// alone, and scales features. A silo without rows to train on is left out and counted;
+// alone, unless they are held out already, and scales features. A silo without rows to train on is left out and counted;
 // one that holds nothing out stays.
 func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	if err := o.check(s.Features); err != nil {
 		return nil, err
 	}
-	f := &Federation{Features: s.Features, Classes: s.Classes}
+	if o.TestShare == 0 && slices.ContainsFunc(s.All, func(c Client) bool { return c.Held == nil }) {
+		return nil, fmt.Errorf("silos: a test share of 0, and nothing is held out; allowed: more than 0, less than 1")
+	}
+	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
 	report := s.Report.clone()
 	for i := range s.All {
 		all := &s.All[i]
-		train, held := all.split(o.TestShare, o.Seed)
+		var train, held []int
+		if all.Held != nil {
+			train = identity(all.Len())
+		} else {
+			train, held = all.split(o.TestShare, o.Seed)
+		}
 		if len(train) == 0 {
 			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", all.Name, all.Len()))
 			continue
@@ -80,6 +92,10 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 			report.leaveOutMany(leftOverLimit, over)
 		}
 		c := all.divide(kept, held)
+		if all.Held != nil {
+			all := all.Held.Pick(identity(all.Held.Len()))
+			c.Held = &all
+		}
 		centre, scale := o.Centre, o.Scale
 		if o.Standardise == BySilo {
 			centre, scale = moments(c.Rows)
@@ -98,5 +114,20 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		f.NotCovered = append(f.NotCovered, notStandardised)
 	}
 	f.Report = &report
+	for i, a := range s.Sensitive {
+		for k := range f.Train {
+			a.Groups = append(a.Groups, f.Train[k].Held.Sensitive[i])
+		}
+		f.Sensitive = append(f.Sensitive, a)
+	}
 	return f, nil
+}
+
+// identity is 0, 1, … n-1.
+func identity(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

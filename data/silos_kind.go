@@ -54,9 +54,17 @@ func rowSilos(kind config.DataKind, words string, s Shape, ranges func() (centre
 			o.Centre, o.Scale = PublicRange(d)
 			return all.Federation(o)
 		},
-		Ranges: ranges,
+		Ranges: documented(ranges),
 		Words:  func(config.Data) string { return words },
 	}
+}
+
+// documented are ranges that do not depend on the block.
+func documented(ranges func() (centre, scale []float64)) func(config.Data) ([]float64, []float64) {
+	if ranges == nil {
+		return nil
+	}
+	return func(config.Data) ([]float64, []float64) { return ranges() }
 }
 
 func checkConstants(c *config.Checker, d config.Data, features int, documented bool) {

@@ -31,7 +31,7 @@ const notStandardised = "standardisation (every silo's features are scaled by it
 // run file's, or else the data set's documented ones. Both are empty if there are none.
 func PublicRange(d config.Data) (centre, scale []float64) {
 	if k := kinds[d.Kind]; k.Ranges != nil && len(d.Centre) == 0 && len(d.Scale) == 0 {
-		return k.Ranges()
+		return k.Ranges(d)
 	}
 	return d.Centre, d.Scale
 }

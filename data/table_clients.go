@@ -11,8 +11,8 @@ import (
 type SensitiveColumn struct {
 	Name   string
 	Values []string
-	// Groups is, client by client and row by row, the place in Values.
-	Groups [][]int
+	// Groups is, client by client and row by row, the place in Values; -1: none of them.
+	Groups [][]int32
 }
 
 // Partition says how the rows of a table become clients of Size rows each.
@@ -73,7 +73,11 @@ func (d *Tabular) sensitive(pieces []piece) []SensitiveColumn {
 	for _, a := range d.Sensitive {
 		column := SensitiveColumn{Name: a.Name, Values: a.Values}
 		for _, p := range pieces {
-			column.Groups = append(column.Groups, those(a.Groups, p.rows))
+			groups := make([]int32, len(p.rows))
+			for i, row := range p.rows {
+				groups[i] = int32(a.Groups[row])
+			}
+			column.Groups = append(column.Groups, groups)
 		}
 		out = append(out, column)
 	}

@@ -47,7 +47,7 @@ func TestPartitionLosesNoRow(t *testing.T) {
 		}
 		for i, groups := range f.Sensitive[0].Groups {
 			for j, g := range groups {
-				if g != min(1, int(f.Validation[i].X[j])%3) {
+				if int(g) != min(1, int(f.Validation[i].X[j])%3) {
 					t.Errorf("held-out client %d, row %d: group %d", i, j, g)
 				}
 			}

@@ -182,7 +182,8 @@ func resolveRun(cmd *cobra.Command, f runFlags, args []string, also ...func(conf
 	if err != nil {
 		return config.Run{}, fmt.Errorf("%s: %w", args[0], err)
 	}
-	return run, nil
+	run.Data, err = run.Data.Under(filepath.Dir(args[0])) // of standard input: the working directory
+	return run, err
 }
 
 // defaultDirectory is named by time; a second run within the same second gets a

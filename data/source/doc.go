@@ -1,0 +1,2 @@
+// Package source reads people's own data: tables from files and databases, and pictures.
+package source
