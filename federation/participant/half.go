@@ -2,15 +2,8 @@ package participant
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -45,9 +38,9 @@ type Half struct {
 	Close func() error
 }
 
-// HalfOf builds the participant's half from its own file: its rows if the file names
-// them, and a trainer if there is one.
-func HalfOf(f plan.JoinFile, rows *data.Client, folder *data.Folder) func(context.Context, plan.Plan, config.Run, config.Run, int) (*Half, error) {
+// HalfOf builds the participant's half from its own file: over its own examples if it has
+// any, and with a trainer if there is one.
+func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context, plan.Plan, config.Run, config.Run, int) (*Half, error) {
 	return func(ctx context.Context, asked plan.Plan, run, private config.Run, index int) (*Half, error) {
 		m, err := model.Of(run, asked.Shape)
 		if err != nil {
@@ -65,7 +58,7 @@ func HalfOf(f plan.JoinFile, rows *data.Client, folder *data.Folder) func(contex
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}
 		}
-		if err := h.fill(f, rows, folder, child, asked, run, private, index, m); err != nil {
+		if err := h.fill(f, own, folder, child, asked, run, private, index, m); err != nil {
 			if h.Close != nil {
 				err = errors.Join(err, h.Close())
 			}
@@ -75,7 +68,7 @@ func HalfOf(f plan.JoinFile, rows *data.Client, folder *data.Folder) func(contex
 	}
 }
 
-func (h *Half) fill(f plan.JoinFile, rows *data.Client, folder *data.Folder, child *trainer.Trainer, asked plan.Plan, run, private config.Run, index int, m model.Model) error {
+func (h *Half) fill(f plan.JoinFile, own *Own, folder *data.Folder, child *trainer.Trainer, asked plan.Plan, run, private config.Run, index int, m model.Model) error {
 	if child != nil && run.Data.Standardise == string(data.ByPaid) {
 		return fmt.Errorf("%w: data.standardise is paid, but a trainer's rows are scaled by the trainer; the plan must say public or none", fl.ErrRefused)
 	}
@@ -88,7 +81,7 @@ func (h *Half) fill(f plan.JoinFile, rows *data.Client, folder *data.Folder, chi
 	}
 	if f.Data.Kind == "trainer" {
 		h.Data = child.Client()
-	} else if err := h.load(f.Data, rows, folder, asked.Shape, run, index); err != nil {
+	} else if err := h.load(f.Data, own, folder, asked.Shape, run, index); err != nil {
 		return err
 	}
 	if child == nil || child.Mode() == trainer.ModeMethod {
@@ -98,18 +91,18 @@ func (h *Half) fill(f plan.JoinFile, rows *data.Client, folder *data.Folder, chi
 		return fmt.Errorf("%w: trainer.mode is %s, which knows one model whose release is the model; the plan has %d hypotheses and releases of %d values for %d parameters",
 			fl.ErrRefused, child.Mode(), run.Algorithm.Hypotheses, h.Algorithm.ReleaseLength(), m.Parameters())
 	}
-	own, err := trainer.NewHalf(child, run.Algorithm.Local)
+	trained, err := trainer.NewHalf(child, run.Algorithm.Local)
 	if err != nil {
 		return err
 	}
-	if !own.Enforced() {
+	if !trained.Enforced() {
 		h.Enforcement = ledger.Attested
 	}
-	h.NotCovered = own.NotCovered()
-	release := own.Release()
-	h.Planned, h.Failure = &release, own.Failure
+	h.NotCovered = trained.NotCovered()
+	release := trained.Release()
+	h.Planned, h.Failure = &release, trained.Failure
 	h.Respond = func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error) {
-		if err := own.Respond(b.Round, b.Hypotheses, p.Purse, out); err != nil {
+		if err := trained.Respond(b.Round, b.Hypotheses, p.Purse, out); err != nil {
 			return false, err
 		}
 		return true, nil
@@ -120,22 +113,10 @@ func (h *Half) fill(f plan.JoinFile, rows *data.Client, folder *data.Folder, chi
 // mostSynthetic bounds the data that a plan may make a participant draw.
 const mostSynthetic = 1e8
 
-// readRows reads the rows that the participant's own file names, if it names any.
-func readRows(s plan.Source) (*data.Client, error) {
-	if s.Kind != "csv" {
-		return nil, nil
-	}
-	return readCSV(s)
-}
-
 // load is what this participant trains on, and its silo's name if it has one.
-func (h *Half) load(s plan.Source, rows *data.Client, folder *data.Folder, shape data.Shape, run config.Run, index int) error {
-	if rows != nil {
-		if rows.Features != shape.Features {
-			return fmt.Errorf("data.features names %d columns; the run's model has %d features", rows.Features, shape.Features)
-		}
-		h.Data = rows
-		return nil
+func (h *Half) load(s plan.Source, own *Own, folder *data.Folder, shape data.Shape, run config.Run, index int) error {
+	if own != nil {
+		return own.fill(h, run, shape)
 	}
 	if d := run.Data; d.Kind == "synthetic" && float64(d.Users+d.ValidationUsers)*float64(d.Samples)*float64(shape.Features+1) > mostSynthetic {
 		return fmt.Errorf("%w: the plan's synthetic data have more than %v values", fl.ErrRefused, mostSynthetic)
@@ -153,55 +134,4 @@ func (h *Half) load(s plan.Source, rows *data.Client, folder *data.Folder, shape
 	h.Data, h.Uncovered = &f.Train[index], f.NotCovered
 	h.Name = h.Data.Name
 	return nil
-}
-
-// readCSV reads rows of numbers. A cell that is no finite number is refused with its
-// place: leaving rows out is the owner's decision.
-func readCSV(s plan.Source) (*data.Client, error) {
-	file, err := os.Open(s.Path)
-	if err != nil {
-		return nil, fmt.Errorf("read the participant's data: %w", err)
-	}
-	defer file.Close()
-	in := csv.NewReader(file)
-	in.ReuseRecord = true
-	head, err := in.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: no line of column names: %w", s.Path, err)
-	}
-	head = slices.Clone(head)
-	var at []int
-	for _, name := range append(slices.Clone(s.Features), s.Target) {
-		i := slices.Index(head, name)
-		if i < 0 {
-			return nil, fmt.Errorf("%s: no column %q; it has %s", s.Path, name, strings.Join(head, ", "))
-		}
-		at = append(at, i)
-	}
-	c := &data.Client{Rows: data.Rows{Features: len(s.Features)}}
-	for {
-		cells, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Path, err)
-		}
-		for i, column := range at {
-			v, err := strconv.ParseFloat(strings.TrimSpace(cells[column]), 64)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-				line, _ := in.FieldPos(column)
-				return nil, fmt.Errorf("%s, line %d, column %s: %q is not a finite number", s.Path, line, head[column], cells[column])
-			}
-			if i < len(s.Features) {
-				c.X = append(c.X, v)
-			} else {
-				c.Y = append(c.Y, v)
-			}
-		}
-	}
-	if len(c.Y) == 0 {
-		return nil, fmt.Errorf("%s: no rows", s.Path)
-	}
-	return c, nil
 }

@@ -163,10 +163,15 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	file := plan.JoinFile{Data: plan.Source{Kind: "csv"}}
+	run, err := plan.Resolve([]byte(h.plan.RunFile))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	own := &Own{examples: rows, described: plan.Shared(run.Data), seed: run.Seed, agreedUpon: "run.yaml"}
+	file := plan.JoinFile{Data: plan.Source{Kind: "own"}}
 	p := New(Options{
 		Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
-		Ledger: book, Policy: policy, Half: HalfOf(file, rows, nil),
+		Ledger: book, Policy: policy, Half: HalfOf(file, own, nil),
 		Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

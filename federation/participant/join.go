@@ -41,7 +41,7 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	rows, err := readRows(o.File.Data) // faults of the data are found before a server is asked anything
+	own, err := ReadOwn(o.File.Data, m.Name(), o.Log) // faults of the data are found before a server is asked anything
 	if err != nil {
 		return res, err
 	}
@@ -60,7 +60,7 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	p := New(Options{
 		Client: client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
 		Ledger: book, Policy: o.Policy, Seeded: o.Seeded, Log: o.Log,
-		Half: HalfOf(o.File, rows, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
+		Half: HalfOf(o.File, own, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
 		Memory: func(run string) (Memory, error) { return OpenMemory(o.File.Out, run) },
 		Renew:  renewal(m, client, transport, o.Log),
 	})

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/fl"
@@ -69,42 +67,6 @@ func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 		}
 		if err := again.Recall("r", 5, new(fl.Participant)); err == nil {
 			t.Fatalf("a flipped bit at %d of %d goes unnoticed", i, len(text))
-		}
-	}
-}
-
-func TestCSVData(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "d.csv")
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := plan.Source{Kind: "csv", Path: path, Target: "y", Features: []string{"b", "a"}}
-	write("a,y,b\n1, 2,3\n4,5,6e-1\n")
-	c, err := readRows(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(c.X, c.Y); got != "[3 1 0.6 4] [2 5]" {
-		t.Errorf("read as %s", got)
-	}
-	if err := new(Half).load(s, c, nil, data.Shape{Features: 3}, config.Run{}, 0); err == nil {
-		t.Error("two features serve for a model of three")
-	}
-	for text, want := range map[string]string{
-		"":                   "no line of column names",
-		"a,b\n1,2\n":         `no column "y"`,
-		"a,b,y\n":            "no rows",
-		"a,b,y\n1,2\n":       "wrong number of fields",
-		"a,b,y\n1,2,\n":      "line 2, column y",
-		"a,b,y\n1,NaN,3\n":   "line 2, column b",
-		"a,b,y\n1,2,3\n,2,3": "line 3, column a",
-		"a,b,y\n1,2,1e999\n": "not a finite number",
-	} {
-		write(text)
-		if _, err := readRows(s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
 }

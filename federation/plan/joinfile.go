@@ -21,11 +21,12 @@ type JoinFile struct {
 
 // Source says where a participant's data come from.
 type Source struct {
-	Kind     string   `yaml:"kind" jsonschema:"enum=run,enum=csv,enum=trainer" jsonschema_description:"run: this participant's share of the run file's data (synthetic, or from --data); csv: rows of a file; trainer: the trainer has them"`
-	Client   int      `yaml:"client" jsonschema:"minimum=-1" jsonschema_description:"run: which client's share; -1: that of the participant's place in the run"`
-	Path     string   `yaml:"path" jsonschema_description:"csv: the file, with a line of names first"`
-	Target   string   `yaml:"target" jsonschema_description:"csv: the column that is predicted"`
-	Features []string `yaml:"features" jsonschema_description:"csv: the columns that it is predicted from, in the order that all participants share"`
+	Kind   string          `yaml:"kind" jsonschema:"enum=run,enum=own,enum=trainer" jsonschema_description:"run: this participant's share of the run file's data (synthetic, or from --data); own: rows or pictures of its own, as a run file describes them; trainer: the trainer has them"`
+	Client int             `yaml:"client" jsonschema:"minimum=-1" jsonschema_description:"run: which client's share; -1: that of the participant's place in the run"`
+	Run    string          `yaml:"run" jsonschema_description:"own: the participant's own copy of the run file, whose data block describes the examples; a plan that describes them otherwise is refused before it can be trained"`
+	Source config.Source   `yaml:"source" jsonschema_description:"own: where they lie"`
+	Test   config.TestPart `yaml:"test" jsonschema_description:"own: path of the held-out examples, where the run file has them in a file of their own"`
+	Name   string          `yaml:"name" jsonschema_description:"own: what the client is called in the source's client column, and in a simulation; empty: as the participant is"`
 }
 
 // LoadJoinFile reads a join file that stands in dir.
@@ -36,16 +37,20 @@ func LoadJoinFile(text []byte, dir string) (JoinFile, error) {
 	}
 	f.Identity, f.Ledger, f.Policy, f.Out = under(dir, f.Identity), under(dir, f.Ledger), under(dir, f.Policy), under(dir, f.Out)
 	f.Witness = under(dir, f.Witness)
-	f.Data.Path, f.Trainer.Directory = under(dir, f.Data.Path), under(dir, f.Trainer.Directory)
-	return f, nil
+	f.Data.Run, f.Trainer.Directory = under(dir, f.Data.Run), under(dir, f.Trainer.Directory)
+	lies, err := config.Data{Source: f.Data.Source, Test: f.Data.Test}.Under(dir)
+	f.Data.Source, f.Data.Test = lies.Source, lies.Test
+	return f, err
 }
 
 func (f *JoinFile) check() config.Faults {
 	var c config.Checker
-	csv := f.Data.Kind == "csv"
-	c.Require(!csv || f.Data.Path != "", "data.path", "names no file")
-	c.Require(!csv || f.Data.Target != "", "data.target", "names no column")
-	c.Require(!csv || len(f.Data.Features) > 0, "data.features", "names no column")
+	own, empty := f.Data.Kind == "own", Source{}
+	c.Require(!own || f.Data.Run != "", "data.run", "names no run file: whose data block describes the examples?")
+	c.Require(!own || f.Data.Source.Path != "" || f.Data.Source.Database != "", "data.source", "names neither a path nor a database")
+	c.Require(own || f.Data.Run == "" && f.Data.Source == empty.Source && f.Data.Test == empty.Test && f.Data.Name == "", "data.kind",
+		"is %s, but a source of one's own is given; allowed with it: own", f.Data.Kind)
+	c.Require(f.Data.Test.Column == "" && f.Data.Test.Value == "", "data.test", "names a column; that belongs into the run file, which all share")
 	c.Require(f.Data.Kind != "trainer" || f.Trainer.IsSet(), "trainer", "is needed, since data.kind is trainer")
 	faults := c.Faults()
 	if f.Trainer.IsSet() {

@@ -59,6 +59,10 @@ func New(f *ServeFile, run config.Run, federation string, folder *data.Folder) (
 	if err := f.settle(cohort); err != nil {
 		return Plan{}, err
 	}
+	run.Data = Shared(run.Data)
+	if shape, whole := data.ShapeOf(run.Data); whole && f.Shape == (data.Shape{}) {
+		f.Shape = shape
+	}
 	if f.Shape == (data.Shape{}) {
 		all, err := folder.Load(run.Data, run.Seed)
 		if err != nil {
@@ -74,6 +78,16 @@ func New(f *ServeFile, run config.Run, federation string, folder *data.Folder) (
 		Version: Version, Federation: federation, RunFile: string(text), Participants: n, Shape: f.Shape,
 		Quorum: f.Quorum, Minimum: f.Minimum, DeadlineSeconds: f.DeadlineSeconds,
 	}, nil
+}
+
+// Shared is the part of a data block that everybody may see: what examples are, not
+// where somebody's lie.
+func Shared(d config.Data) config.Data {
+	d.Source = config.Source{}
+	if d.Test.Path != "" {
+		d.Test.Path = "own" // of every participant: only that there is one
+	}
+	return d
 }
 
 // Asked is how many participants a round asks.

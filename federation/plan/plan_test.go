@@ -75,7 +75,7 @@ func TestPlanIsReadStrictly(t *testing.T) {
 
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("run: run.yaml\nparticipants: [a, b]\nlimits: {uploads: 3}\n"))
-	f.Add([]byte("policy: p.yaml\ndata: {kind: csv, path: x, target: y, features: [a]}\n"))
+	f.Add([]byte("policy: p.yaml\ndata: {kind: own, run: r.yaml, source: {path: x}}\n"))
 	f.Add([]byte(federationtest.Policy))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, load := range []func() error{
@@ -106,7 +106,10 @@ func TestFilesTellTheirFaults(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"data: {kind: csv}":                "names no file",
+		"data: {kind: own}":         "names no run file",
+		"data: {kind: own, run: r}": "names neither a path nor a database",
+		"data: {source: {path: x}}": "allowed with it: own",
+		"data: {kind: own, run: r, source: {path: x}, test: {column: a, value: b}}": "belongs into the run file",
 		"data: {kind: trainer}":            "trainer: is needed",
 		"trainer: {command: []}\nledgr: x": `did you mean "ledger"?`,
 	} {
