@@ -163,6 +163,16 @@ func (f *File) position(path string) (line, column int) {
 	}
 }
 
+// ResolveIn is Resolve for a file in a folder: its paths are seen from there.
+func ResolveIn(folder string, text []byte, set []string, checks ...func(Run) Faults) (Run, error) {
+	run, err := Resolve(text, set, checks...)
+	if err != nil {
+		return run, err
+	}
+	run.Data, err = run.Data.Under(folder)
+	return run, err
+}
+
 // Resolve loads a run file with --set values and the packages' own checks, and
 // returns every fault at once.
 func Resolve(text []byte, set []string, checks ...func(Run) Faults) (Run, error) {

@@ -111,7 +111,7 @@ func (f file) plan(folder string, set []string) (*Plan, error) {
 	}
 	p := &Plan{Seeds: f.Seeds, Tuning: f.Tuning}
 	set = append(slices.Clone(f.Set), set...)
-	if p.Base, err = config.Resolve(text, set, sim.Checks()...); err != nil {
+	if p.Base, err = config.ResolveIn(filepath.Dir(name), text, set, sim.Checks()...); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p.Name = p.Base.Name
@@ -126,7 +126,7 @@ func (f file) plan(folder string, set []string) (*Plan, error) {
 			one = append(one, s.Path+"="+s.Value)
 		}
 		point := Point{Settings: settings}
-		if point.Run, err = config.Resolve(text, one, sim.Checks()...); err != nil {
+		if point.Run, err = config.ResolveIn(filepath.Dir(name), text, one, sim.Checks()...); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", point.Label(), err))
 		}
 		p.Points = append(p.Points, point)

@@ -178,12 +178,11 @@ func resolveRun(cmd *cobra.Command, f runFlags, args []string, also ...func(conf
 	if cmd.Flags().Changed("workers") {
 		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
 	}
-	run, err := config.Resolve(text, f.set, append(sim.Checks(), also...)...)
+	run, err := config.ResolveIn(filepath.Dir(args[0]), text, f.set, append(sim.Checks(), also...)...) // of standard input: the working directory
 	if err != nil {
 		return config.Run{}, fmt.Errorf("%s: %w", args[0], err)
 	}
-	run.Data, err = run.Data.Under(filepath.Dir(args[0])) // of standard input: the working directory
-	return run, err
+	return run, nil
 }
 
 // defaultDirectory is named by time; a second run within the same second gets a
