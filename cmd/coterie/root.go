@@ -76,7 +76,8 @@ func (a *app) newRoot() *cobra.Command {
 			return nil
 		},
 	}, a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(),
-		a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newVersionCommand())
+		a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newDataCommand(),
+		a.newVersionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
