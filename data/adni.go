@@ -25,7 +25,7 @@ const (
 
 func init() {
 	Register(Kind{
-		DataKind: siloKind("adni", func(r *config.Run) {
+		DataKind: SiloKind("adni", func(r *config.Run) {
 			pictured(r, "cross-silo-adni")
 			r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 500, 64
 			r.Privacy.Clip, r.Privacy.Delta = 0.5, 1e-4

@@ -9,7 +9,7 @@ import (
 
 func init() {
 	Register(Kind{
-		DataKind: siloKind("cifar10-silos", func(r *config.Run) {
+		DataKind: SiloKind("cifar10-silos", func(r *config.Run) {
 			classified(r, "cross-silo-cifar")
 			r.Data.Silos, r.Data.SiloClasses = 30, 5
 			r.Privacy.Clip, r.Privacy.Delta = 8, 1e-4 // the authors publish no delta: below n^-1.1, as the paper asks

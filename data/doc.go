@@ -14,6 +14,7 @@
 //   - Rows of one table dealt out to clients: adult.go, compas.go, by table_clients.go.
 //   - Silos: school.go, vehicle.go, gleam.go, adni.go, rotatedmnist.go, cifar.go, by
 //     silos*.go.
+//   - The user's own: package source, below this one.
 //   - Formats: table.go and table_*.go (CSV), silos_mat.go (MATLAB), images_idx.go
 //     (MNIST), writers_leaf*.go (LEAF's JSON).
 package data

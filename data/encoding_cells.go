@@ -64,12 +64,12 @@ func newCellEncoder(c EncodedColumn) *CellEncoder {
 	case columnNumber:
 		e.middle, e.half = (c.Range[0]+c.Range[1])/2, (c.Range[1]-c.Range[0])/2
 	case columnYesNo:
-		e.place = places(c.Values)
+		e.place = indexOf(c.Values)
 		if len(c.Values) == 0 {
 			e.place = yesNoWords()
 		}
 	default:
-		e.place = places(c.Values)
+		e.place = indexOf(c.Values)
 	}
 	if c.Missing == missingConstant {
 		e.constant = make([]float64, e.width)
@@ -80,7 +80,7 @@ func newCellEncoder(c EncodedColumn) *CellEncoder {
 	return e
 }
 
-func places(values []string) map[string]int {
+func indexOf(values []string) map[string]int {
 	m := make(map[string]int, len(values))
 	for i, v := range values {
 		m[v] = i

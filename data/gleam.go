@@ -11,7 +11,7 @@ import (
 const gleamFeatures = 180
 
 func init() {
-	kind := siloKind("gleam", func(r *config.Run) {
+	kind := SiloKind("gleam", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Local.Batch = 0.25, 64
 		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-4

@@ -2,11 +2,9 @@ package data
 
 import (
 	"bufio"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 )
 
 // maxIDX bounds what an idx file may hold.
@@ -49,18 +47,14 @@ func ReadIDX(r io.Reader) (dims []int, values []byte, err error) {
 	return dims, values, nil
 }
 
-// ReadIDXFile reads an idx file that is compressed by gzip.
+// ReadIDXFile reads an idx file, plain or compressed by gzip.
 func ReadIDXFile(path string) (dims []int, values []byte, err error) {
-	f, err := os.Open(path)
+	in, done, err := openData(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read an idx file: %w", err)
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	dims, values, err = ReadIDX(z)
+	defer done()
+	dims, values, err = ReadIDX(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

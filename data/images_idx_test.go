@@ -68,6 +68,12 @@ func TestLoadIDXImages(t *testing.T) {
 	if err != nil || im.Len() != 2 || im.Width != 2 || im.Labels[1] != 9 {
 		t.Fatal(im, err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte{0, 0, 8, 1, 0, 0, 0, 1, 7}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if dims, values, err := ReadIDXFile(filepath.Join(dir, "plain")); err != nil || dims[0] != 1 || values[0] != 7 {
+		t.Error(dims, values, err)
+	}
 	if _, err := LoadIDXImages(dir, "set", "train", 9); err == nil {
 		t.Error("a label out of range was accepted")
 	}

@@ -18,7 +18,7 @@ const (
 
 func init() {
 	Register(Kind{
-		DataKind: siloKind("rotated-mnist", func(r *config.Run) {
+		DataKind: SiloKind("rotated-mnist", func(r *config.Run) {
 			classified(r, "cross-silo-mnist")
 			r.Data.Silos, r.Data.MaskSize = 40, 2
 			r.Privacy.Delta = 1e-7

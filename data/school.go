@@ -18,7 +18,7 @@ const (
 )
 
 func init() {
-	kind := siloKind("school", func(r *config.Run) {
+	kind := SiloKind("school", func(r *config.Run) {
 		r.Privacy.Delta = 1e-3
 		r.Algorithm.Selection.Score = "loss" // answers are values
 	})

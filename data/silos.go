@@ -6,8 +6,10 @@ import (
 	"slices"
 )
 
-// Silos are institutions with rows of the same features, before anything is held out.
+// Silos are institutions with examples of the same form, before anything is held out.
 type Silos struct {
+	// All are the silos. One whose Held is not nil has a test part of its own: nothing
+	// more is held out of its examples.
 	All      []Client
 	Features int
 	// Classes is how many labels Y can have, from 0; 0: Y are values.
@@ -25,7 +27,8 @@ type Silos struct {
 type SiloOptions struct {
 	Seed uint64
 	// TestShare is the share of every silo's rows that is held out: each row by a number
-	// of its own, so that how many there are in the end follows from chance.
+	// of its own, so that how many there are in the end follows from chance. Nobody asks
+	// for it if every silo has a test part of its own.
 	TestShare float64
 	// TrainLimit is how many rows a silo trains on at most; 0: all that are left.
 	TrainLimit  int
@@ -35,9 +38,11 @@ type SiloOptions struct {
 	Centre, Scale []float64
 }
 
-func (o SiloOptions) check(features int) error {
-	if !(o.TestShare >= 0 && o.TestShare < 1) {
-		return fmt.Errorf("silos: a test share of %v; allowed: 0 or more, less than 1", o.TestShare)
+func (o SiloOptions) check(s *Silos) error {
+	features := s.Features
+	asked := slices.ContainsFunc(s.All, func(c Client) bool { return c.Held == nil })
+	if asked && !(o.TestShare > 0 && o.TestShare < 1) {
+		return fmt.Errorf("silos: a test share of %v; allowed: between 0 and 1", o.TestShare)
 	}
 	switch o.Standardise {
 	case BySilo, Unscaled:
@@ -63,26 +68,27 @@ const (
 	leftUneven    = "examples that do not divide among the silos"
 )
 
+// parts are the places of a silo's examples to train on, and what it holds out.
+func (c *Client) parts(o SiloOptions) (train []int, held Client) {
+	if c.Held != nil {
+		return places(c.Len()), c.Held.Pick(places(c.Held.Len()))
+	}
+	train, index := c.split(o.TestShare, o.Seed)
+	return train, c.Pick(index)
+}
+
 // Federation holds out part of every silo's rows, by numbers drawn from each row
 // alone, unless they are held out already, and scales features. A silo without rows to train on is left out and counted;
 // one that holds nothing out stays.
 func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
-	if err := o.check(s.Features); err != nil {
+	if err := o.check(s); err != nil {
 		return nil, err
-	}
-	if o.TestShare == 0 && slices.ContainsFunc(s.All, func(c Client) bool { return c.Held == nil }) {
-		return nil, fmt.Errorf("silos: a test share of 0, and nothing is held out; allowed: more than 0, less than 1")
 	}
 	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
 	report := s.Report.clone()
 	for i := range s.All {
 		all := &s.All[i]
-		var train, held []int
-		if all.Held != nil {
-			train = identity(all.Len())
-		} else {
-			train, held = all.split(o.TestShare, o.Seed)
-		}
+		train, held := all.parts(o)
 		if len(train) == 0 {
 			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", all.Name, all.Len()))
 			continue
@@ -91,11 +97,8 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		if over := len(train) - len(kept); over > 0 {
 			report.leaveOutMany(leftOverLimit, over)
 		}
-		c := all.divide(kept, held)
-		if all.Held != nil {
-			all := all.Held.Pick(identity(all.Held.Len()))
-			c.Held = &all
-		}
+		c := all.Pick(kept)
+		c.Held = &held
 		centre, scale := o.Centre, o.Scale
 		if o.Standardise == BySilo {
 			centre, scale = moments(c.Rows)
@@ -121,13 +124,4 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		f.Sensitive = append(f.Sensitive, a)
 	}
 	return f, nil
-}
-
-// identity is 0, 1, … n-1.
-func identity(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/coterie-fl/coterie/config"
 )
 
-// siloKind is a data set of silos as the run file knows it: paper 002's settings that
+// SiloKind is a data set of silos as the run file knows it: paper 002's settings that
 // its data sets share (appendices B.1 and B.4), then those of its own, with deltas and
 // steps of its authors' published scripts.
-func siloKind(name string, own func(r *config.Run)) config.DataKind {
+func SiloKind(name string, own func(r *config.Run)) config.DataKind {
 	return config.DataKind{Name: name, Method: "mr-mtl", OwnTest: true, Settings: func(r *config.Run) {
 		a, p := &r.Algorithm, &r.Privacy
 		r.Data.TestShare, r.Data.Standardise = 0.2, string(BySilo)

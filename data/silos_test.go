@@ -338,3 +338,32 @@ func smallerThan(f *Federation, n int) []string {
 	}
 	return names
 }
+
+// TestSilosWithTestParts: who has a test part is judged on all of it and trains on all the
+// rest; it is scaled by what trains, and what was read stays as it is. The others hold out
+// a share, which they must be given.
+func TestSilosWithTestParts(t *testing.T) {
+	rows := func(x ...float64) Rows { return Rows{X: x, Y: make([]float64, len(x)), Features: 1} }
+	s := &Silos{Features: 1, All: []Client{{Name: "north", Rows: rows(1, 3), Held: &Client{Name: "north", Rows: rows(5, 2)}}}}
+	for range 2 {
+		f, err := s.Federation(SiloOptions{Seed: 1, Standardise: BySilo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.Train[0]
+		if !slices.Equal(c.X, []float64{-1, 1}) || !slices.Equal(c.Held.X, []float64{3, 0}) || c.Held.Name != "north" {
+			t.Errorf("trains on %v, is judged on %v", c.X, c.Held.X)
+		}
+	}
+	s.All = append(s.All, Client{Name: "south", Rows: rows(1, 2, 3, 4, 5, 6, 7, 8)})
+	if _, err := s.Federation(SiloOptions{Seed: 1, Standardise: Unscaled}); err == nil {
+		t.Error("a silo without a test part and without a share was accepted")
+	}
+	f, err := s.Federation(SiloOptions{Seed: 1, TestShare: 0.5, Standardise: Unscaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if south := f.Train[1]; south.Held.Len() == 0 || south.Len()+south.Held.Len() != 8 || f.Train[0].Len() != 2 {
+		t.Errorf("south trains on %d and is judged on %d", south.Len(), south.Held.Len())
+	}
+}

@@ -46,12 +46,18 @@ func shuffled(seed uint64, purpose string, n int) []int {
 
 // keyedOrder is 0..n-1 in the order of a draw of a family.
 func keyedOrder(family *rng.Family, purpose, n int) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := places(n)
 	family.Stream(purpose, 0).Shuffle(order)
 	return order
+}
+
+// places are 0..n-1.
+func places(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // notHeldOut is what holding out leaves to the other examples of a client.

@@ -15,7 +15,7 @@ const vehicleFeatures = 100
 const vehicleScaledBefore = "standardisation (the stored part of Vehicle was scaled at its source, by every sensor's full data)"
 
 func init() {
-	kind := siloKind("vehicle", func(r *config.Run) {
+	kind := SiloKind("vehicle", func(r *config.Run) {
 		r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 400, 64
 		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-7

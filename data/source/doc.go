@@ -1,2 +1,13 @@
-// Package source reads people's own data: tables from files and databases, and pictures.
+// Package source reads the user's own data where they lie: tables and pictures, a client
+// a part of them.
+//
+// It registers the kinds of data `table` and `pictures`, and brings what reading files
+// needs that package data must not: decoders and large libraries. Readers find all that is
+// wrong at once, with its place, and then return nothing.
+//
+//   - Tables: table.go (the kind), reading.go (what is wanted of a table), csv.go.
+//   - Pictures: pictures.go (the kind, and one client for a federation), pictures_find.go
+//     (whose files they are), pictures_read.go (many at once), pictures_decode.go (PNG and
+//     JPEG), pictures_arrays.go (idx and npz), pictures_npy.go (NumPy's format),
+//     pictures_scale.go (the public size).
 package source

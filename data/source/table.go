@@ -52,7 +52,7 @@ func tableSettings(r *config.Run) {
 	r.Data.TestShare, r.Data.Standardise = 0.2, string(data.Unscaled)
 	r.Model.Intercept, r.Model.InitSD = true, 0
 	a.Rounds, a.ClientsPerRound, a.Stop = 100, 0, config.Stop{Return: "last", Every: 1}
-	a.Local.Step, a.Local.Batch, a.Local.Remainder = 0.1, 32, "drop"
+	a.Local.Step, a.Local.Batch, a.Local.Remainder, a.Local.Loss = 0.1, 32, "drop", "cross-entropy"
 	a.Empty, a.Clustering, a.Weights = "keep", "declared", "equal"
 	a.Selection = config.Selection{Rule: "private", Share: 0.1, EpsilonShare: 0.03, Score: "loss", Bound: 1}
 	p.Protects, p.Epsilon, p.Delta, p.Clip, p.UpdateClip = "example", 2, 1e-5, 1, 0.1
