@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -173,13 +174,15 @@ func (e *CellEncoder) Missing(dst []float64) CellOutcome {
 	return CellMissing
 }
 
+// missingCells stand for nothing: a fixed public list.
+var missingCells = []string{"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"}
+
+// MissingCells are the trimmed cells that stand for nothing.
+func MissingCells() []string { return slices.Clone(missingCells) }
+
 // IsMissing says that a trimmed cell is one of those that stand for nothing.
 func IsMissing(cell []byte) bool {
-	switch string(cell) {
-	case "", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None":
-		return true
-	}
-	return false
+	return slices.Contains(missingCells, unsafe.String(unsafe.SliceData(cell), len(cell)))
 }
 
 // Explain says why a cell is a fault, and what would do.
