@@ -44,6 +44,16 @@ func (Cell) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
 }
 
+// TakenFromData says, for every key in not_public, that its value tells of the data: no
+// proof about any protection covers that.
+func (d Data) TakenFromData() []string {
+	var out []string
+	for _, key := range d.NotPublic {
+		out = append(out, key+" was taken from the data (data.not_public)")
+	}
+	return out
+}
+
 // Under is the block with its paths seen from a folder, the run file's, instead of from
 // the working directory.
 func (d Data) Under(folder string) (Data, error) {

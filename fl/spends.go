@@ -36,7 +36,9 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 		Assumes: []string{"nobody's data lie with two participants: for such a person their numbers add up"},
 	}
 	if all.Unit == event.UnitClient {
-		notCovered = nil // what a participant does with its own rows is part of the participant
+		// What a participant does with its own rows is part of the participant; what
+		// the run file says of them is seen by all.
+		notCovered = run.Data.TakenFromData()
 	}
 	p.NotCovered = append(p.NotCovered, notCovered...)
 	p.NotCovered = append(p.NotCovered, spendsNotCovered(run, all)...)

@@ -118,6 +118,10 @@ func (a *Algorithm) updateTerms() event.Statement {
 			s.NotCovered = append(s.NotCovered, "every layer has a radius of its own: the size of its noise gives its length away, too")
 		}
 	}
+	if taken := run.Data.TakenFromData(); len(taken) > 0 && p.Protects == "update" {
+		s.Claim = event.ClaimHeuristic
+		s.NotCovered = append(s.NotCovered, taken...)
+	}
 	if a.outline.Personal && p.Protects == "update" {
 		s.NotCovered = append(s.NotCovered, UncoveredOwnModels)
 	}

@@ -75,7 +75,7 @@ func (a *app) newRoot() *cobra.Command {
 			a.started = true
 			return nil
 		},
-	}, a.newDemoCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(),
+	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(),
 		a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newDataCommand(),
 		a.newVersionCommand())
 	flags := root.PersistentFlags()

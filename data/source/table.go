@@ -188,9 +188,7 @@ func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
 		}
 		s.Sensitive = append(s.Sensitive, column)
 	}
-	for _, key := range d.NotPublic {
-		s.NotCovered = append(s.NotCovered, key+" was taken from the data (data.not_public)")
-	}
+	s.NotCovered = append(s.NotCovered, d.TakenFromData()...)
 	if len(s.All) == 0 {
 		if g.only != "" {
 			return nil, fmt.Errorf("%s: no rows of %q in the column %s", s.Report.Source, g.only, d.Source.Client)

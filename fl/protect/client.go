@@ -32,6 +32,7 @@ type client struct {
 	privacy config.Privacy
 	server  rng.Family
 	noise   float64
+	claim   event.Claim
 }
 
 func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
@@ -56,7 +57,10 @@ func newClient(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &client{plain: q, privacy: s.Run.Privacy, server: rng.NewFamily(s.Run.Seed, "server noise")}
+	m := &client{plain: q, privacy: s.Run.Privacy, server: rng.NewFamily(s.Run.Seed, "server noise"), claim: event.ClaimProved}
+	if len(s.Run.Data.NotPublic) > 0 {
+		m.claim = event.ClaimHeuristic // the run file itself tells of participants
+	}
 	plan := m.plan()
 	if m.privacy.Noise != "simulated" {
 		plan.Lattice = &account.Lattice{Coordinates: int64(m.n)}
@@ -75,7 +79,7 @@ func (m *client) plan() fl.Plan {
 	return fl.Plan{
 		Target: fl.TargetOf(m.privacy, ""), Batch: 1, Steps: 1, Rate: 1, Weight: 1, Noise: m.noise,
 		Drawn: event.FullBatch, Trust: event.TrustServer, Epochs: 1,
-		Terms: account.Terms{Unit: event.UnitClient, Relation: event.AddRemove, Claim: event.ClaimProved},
+		Terms: account.Terms{Unit: event.UnitClient, Relation: event.AddRemove, Claim: m.claim},
 	}
 }
 

@@ -34,6 +34,7 @@ func init() {
 type example struct {
 	plain
 	privacy config.Privacy
+	taken   bool     // some of the run file's values were taken from the data
 	moments *moments // nil: features are scaled by others, or not at all
 
 	noise, choice rng.Family
@@ -46,7 +47,7 @@ func newExample(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 	}
 	q.pass.Single = false
 	e := &example{
-		plain: q, privacy: s.Run.Privacy,
+		plain: q, privacy: s.Run.Privacy, taken: len(s.Run.Data.NotPublic) > 0,
 		noise:  rng.NewFamily(s.Run.Seed, "noise"),
 		choice: rng.NewFamily(s.Run.Seed, "cluster choice"),
 	}
@@ -80,7 +81,7 @@ func (e *example) Prepare(p *fl.Participant) error {
 
 func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	plan := fl.Plan{
-		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: len(p.Uncovered) > 0 || e.unpaidChoice(),
+		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: e.taken || len(p.Uncovered) > 0 || e.unpaidChoice(),
 		Epochs: e.outline.Passes * e.cfg.Local.Epochs, StepSize: e.cfg.Local.Step, Clip: e.privacy.Clip,
 		Terms: account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},
 	}

@@ -42,6 +42,7 @@ type update struct {
 	laplace mech.Laplace
 	layers  []layer // what is sanitised apart
 	noise   rng.Family
+	claim   event.Claim
 }
 
 func newUpdate(s fl.Setup, o fl.Outline) (fl.Protection, error) {
@@ -55,7 +56,10 @@ func newUpdate(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 	}
 	u := &update{
 		plain: q, privacy: s.Run.Privacy, laplace: mech.Laplace{Multiplier: s.Run.Privacy.NoiseMultiplier},
-		layers: layers, noise: rng.NewFamily(s.Run.Seed, "noise"),
+		layers: layers, noise: rng.NewFamily(s.Run.Seed, "noise"), claim: event.ClaimHeuristic,
+	}
+	if u.sound() && len(s.Run.Data.NotPublic) == 0 {
+		u.claim = event.ClaimMetric
 	}
 	return u, u.settleMost()
 }

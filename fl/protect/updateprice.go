@@ -40,10 +40,7 @@ func (u *update) spread(l *layer, b *fl.Broadcast) float64 {
 // releaseOf is a release on the run's terms, of one event a layer.
 func (u *update) releaseOf(parts []event.Event) event.Release {
 	r := event.Release{
-		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimHeuristic, Trust: event.TrustLocal,
-	}
-	if u.sound() {
-		r.Claim = event.ClaimMetric
+		Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: u.claim, Trust: event.TrustLocal,
 	}
 	if r.What = parts[0]; len(parts) > 1 {
 		r.What = event.Composed{Parts: parts}

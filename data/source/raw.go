@@ -1,0 +1,129 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+)
+
+// rawRows is how many rows Raw hands over at once.
+const rawRows = 1024
+
+// Raw reads the files of a source as they are, before anybody has said what their
+// columns mean: column names and trimmed cells, some rows at a time in the order of the
+// files. Rows belong to the caller until each returns. A file without rows is handed
+// over once, with its column names alone.
+func Raw(ctx context.Context, src config.Source, each func(file string, header []string, rows [][]string) error) error {
+	r := Reading{Source: src}
+	files, err := r.files()
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if err := rawFile(ctx, path, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ClientOf is the client that a file is named after.
+func ClientOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	return name
+}
+
+func rawFile(ctx context.Context, path string, each func(string, []string, [][]string) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the table: %w", err)
+	}
+	defer file.Close()
+	rows, err := rawReader(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	header, err := rows.Read()
+	if err != nil {
+		return fmt.Errorf("%s: no line of column names: %w", path, err)
+	}
+	header = slices.Clone(header)
+	trim(header, false)
+	batch := make([][]string, 0, rawRows)
+	for handed := false; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cells, err := rows.Read()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err == nil {
+			trim(cells, rows.Comma == ';')
+			batch = append(batch, cells)
+			if len(batch) < rawRows {
+				continue
+			}
+		}
+		if len(batch) > 0 || !handed {
+			if err := each(path, header, batch); err != nil {
+				return err
+			}
+			handed, batch = true, batch[:0]
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// rawReader undoes gzip, skips a byte-order mark and finds the separator.
+func rawReader(file io.Reader) (*csv.Reader, error) {
+	in := bufio.NewReaderSize(file, 1<<16)
+	if magic, err := in.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in = bufio.NewReaderSize(z, 1<<16)
+	}
+	if mark, err := in.Peek(3); err == nil && bytes.Equal(mark, []byte("\ufeff")) {
+		in.Discard(3)
+	}
+	rows := csv.NewReader(in)
+	rows.TrimLeadingSpace = true
+	start, err := in.Peek(1 << 15)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	line, _, _ := bytes.Cut(start, []byte("\n"))
+	for _, c := range []rune{';', '\t'} {
+		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(rows.Comma))) {
+			rows.Comma = c
+		}
+	}
+	rows.TrimLeadingSpace = rows.Comma != '\t' // an empty cell between two tabs is one
+	return rows, nil
+}
+
+// trim takes blanks away. Where semicolons part cells, a number's comma is its point.
+func trim(cells []string, commas bool) {
+	for i, c := range cells {
+		c = strings.TrimSpace(c)
+		if commas && strings.Count(c, ",") == 1 && !strings.Contains(c, ".") && strings.Trim(c, "+-0123456789,eE") == "" {
+			c = strings.Replace(c, ",", ".", 1)
+		}
+		cells[i] = c
+	}
+}

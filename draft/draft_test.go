@@ -1,0 +1,250 @@
+package draft
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// write puts files into a folder of the test's own.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// clinics is a table with a column of every sort.
+func clinics(sizes ...int) string {
+	r := rand.New(rand.NewPCG(1, 1))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	var b strings.Builder
+	b.WriteString("\ufeffPatientID,row,site,admitted,stamp,age,bmi,income,ward,smoker,diabetic,insured,Geschlecht,age_group,country,notes,mixed,zip,visit_id,empty,split,outcome,stage,stay\n")
+	i := 0
+	for site, n := range sizes {
+		for range n {
+			i++
+			age, bmi, income := 18+r.IntN(80), fmt.Sprintf("%.1f", 15+30*r.Float64()), 20000+r.IntN(60000)
+			if r.IntN(10) == 0 {
+				bmi = pick("", "NA", "?")
+			}
+			if i == 7 {
+				income = 990_000_000
+			}
+			mixed := fmt.Sprint(r.IntN(1000))
+			if i%10 == 0 {
+				mixed = "unknown"
+			}
+			fmt.Fprintf(&b, "P%06d,%d,site %d,2024-%02d-%02d,2024%02d%02d,%d,%s,%d,%s,%s,%s,%s,%s,%s,DE,\"seen, by dr %d\",%s,%d,v%d,,%s,%s,%s,%.2f\n",
+				i*7, i, site, 1+r.IntN(12), 1+r.IntN(28), 1+r.IntN(12), 1+r.IntN(28), age, bmi, income, pick("A", "B", "C #1"), pick("yes", "no", "Yes"), pick("0", "1"),
+				pick("nein", "ja"), pick("f", "m"), pick("18-40", "41-60", "61+"), r.IntN(1<<30), mixed, 10000+r.IntN(80)*7, i%60, pick("train", "test"),
+				pick("alive", "dead"), pick("I", "II", "III"), 2+20*r.Float64())
+		}
+	}
+	return b.String()
+}
+
+func drafted(t *testing.T, r Request) *Draft {
+	t.Helper()
+	d, err := New(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestColumnsAreTakenForWhatTheyAre(t *testing.T) {
+	dir := write(t, map[string]string{"rows.csv": clinics(150, 90, 60)})
+	d := drafted(t, Request{Path: filepath.Join(dir, "rows.csv"), Client: "site", Target: "outcome", Out: filepath.Join(dir, "study")})
+	want := map[string]string{
+		"PatientID": "left out: looks like an identifier", "row": "left out: looks like an identifier: it numbers the rows",
+		"admitted": "left out: looks like dates", "stamp": "left out: looks like dates", "country": "left out: has one value only",
+		"notes": "left out: looks like free text", "mixed": "left out: is mostly numbers, but some",
+		"zip": "left out: has more than 50", "visit_id": "left out: looks like an identifier", "empty": "left out: is empty",
+		"split": "left out: says which rows are for testing",
+		"age":   "number [0 100] []", "bmi": "number [15 45] []", "income": "number [20000 100000] []", "ward": "category [] [A B C #1]",
+		"smoker": "yes/no [] []", "diabetic": "yes/no [] []", "insured": "yes/no [] [nein ja]",
+		"Geschlecht": "category [] [f m] sensitive", "age_group": "category [] [18-40 41-60 61+] sensitive",
+		"stage": "category [] [I II III]", "stay": "number [0 22] []",
+	}
+	for _, c := range d.Columns {
+		got := fmt.Sprint(c.Type, " ", c.Range, " ", c.Values)
+		if c.Sensitive {
+			got += " sensitive"
+		}
+		if c.Type == "" {
+			got = "left out: " + c.Why
+		}
+		if w, ok := want[c.Name]; !ok || !strings.HasPrefix(got, w) || c.Type != "" && got != w {
+			t.Errorf("%s is %q, want %q", c.Name, got, w)
+		}
+		delete(want, c.Name)
+		if (c.Missing > 0) != (c.Name == "bmi" || c.Name == "empty") {
+			t.Errorf("%s misses %d cells", c.Name, c.Missing)
+		}
+		if (c.Name == "income") != strings.Contains(c.Why, "far outside") {
+			t.Errorf("%s: %s", c.Name, c.Why)
+		}
+	}
+	for name := range want {
+		t.Errorf("%s is not mentioned", name)
+	}
+	if got := fmt.Sprint(d.Rows, d.Clients); got != "300 [{site 0 150} {site 1 90} {site 2 60}]" {
+		t.Error(got)
+	}
+}
+
+func TestTaskFollowsFromTheTarget(t *testing.T) {
+	for text, want := range map[string]string{
+		"no yes Yes":                 "yes/no [] []",
+		"0 1":                        "yes/no [] []",
+		"oui non":                    "yes/no [] [non oui]",
+		"dead alive":                 "yes/no [] [alive dead]",
+		"2 1":                        "yes/no [] [1 2]",
+		"b c a":                      "classes [] [a b c]",
+		"3 1 2":                      "classes [] [1 2 3]",
+		"0.5 1.5 2.5":                "number [0 2.6] []",
+		"1 2 3 4 5 6 7 8 9 10 11 99": "number [0 100] []",
+	} {
+		values := strings.Fields(text)
+		tally := newTally("y")
+		for i := range 40 * len(values) {
+			tally.add(values[i%len(values)])
+		}
+		c, task, err := tally.goal()
+		if got := fmt.Sprint(task, " ", c.Range, " ", c.Values); err != nil || got != want {
+			t.Errorf("%s is %s, want %s; %v", text, got, want, err)
+		}
+	}
+}
+
+func TestRequestsThatCannotBeMet(t *testing.T) {
+	table := "site,age,outcome\n" + strings.Repeat("a,1,yes\nb,2,no\nc,3,no\n", 10)
+	var many strings.Builder
+	many.WriteString("site,age,outcome\n")
+	for i := range 100 {
+		fmt.Fprintf(&many, "a,%d,v%c%c\n", i*i, 'a'+i%26, 'a'+i/26)
+	}
+	for name, c := range map[string]struct {
+		files                map[string]string
+		path, client, target string
+		want                 string
+	}{
+		"no target":      {map[string]string{"t.csv": table}, "t.csv", "site", "", "--target is missing"},
+		"wrong target":   {map[string]string{"t.csv": table}, "t.csv", "site", "outcom", `--target "outcom" is not in the header of`},
+		"nearest":        {map[string]string{"t.csv": table}, "t.csv", "site", "Outcomes", `did you mean "outcome"? It has site, age, outcome`},
+		"wrong client":   {map[string]string{"t.csv": table}, "t.csv", "sit", "outcome", `--client "sit" is not in the header`},
+		"no client":      {map[string]string{"t.csv": table}, "t.csv", "", "outcome", "--client is missing"},
+		"both the same":  {map[string]string{"t.csv": table}, "t.csv", "outcome", "outcome", "both outcome"},
+		"constant":       {map[string]string{"t.csv": "site,x,y\na,1,1\nb,2,1\n"}, "t.csv", "site", "y", "nothing to predict"},
+		"empty target":   {map[string]string{"t.csv": "site,x,y\na,1,\nb,2,\n"}, "t.csv", "site", "y", "is empty in every row"},
+		"many classes":   {map[string]string{"t.csv": many.String()}, "t.csv", "site", "outcome", "has 100 different values in 100 rows"},
+		"nobody's rows":  {map[string]string{"t.csv": table + ",1,no\n"}, "t.csv", "site", "outcome", "1 rows have no value in the column site"},
+		"twice a column": {map[string]string{"t.csv": "site,y,y\na,1,2\n"}, "t.csv", "site", "y", `two that are called "y"`},
+		"no rows":        {map[string]string{"t.csv": "site,x,y\n"}, "t.csv", "site", "y", "has no rows"},
+		"no features":    {map[string]string{"t.csv": "site,id,y\na,1,0\nb,2,1\n"}, "t.csv", "site", "y", "no column is left to predict y from: id looks like an identifier"},
+		"not there":      {nil, "t.csv", "site", "y", "names no file"},
+		"ragged":         {map[string]string{"t.csv": "site,x,y\na,1\n"}, "t.csv", "site", "y", "wrong number of fields"},
+		"folders":        {map[string]string{"d/a/x.csv": table}, "d", "", "", "holds folders, but not pictures"},
+		"pictures":       {map[string]string{"d/a/cat/1.png": "", "d/a/dog/1.png": ""}, "d", "", "", "is no picture"},
+		"both kinds":     {map[string]string{"d/a/cat/1.png": "", "d/a/dog/1.png": ""}, "d", "site", "", "take neither --client nor --target"},
+	} {
+		dir := write(t, c.files)
+		_, err := New(t.Context(), Request{Path: filepath.Join(dir, c.path), Client: c.client, Target: c.target, Out: dir})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestFilesOfClients: one file a client, and a column that not all of them have.
+func TestFilesOfClients(t *testing.T) {
+	rows := func(extra string) string { return "x,y" + extra + "\n" + strings.Repeat("1.5,0\n2.5,1\n3.5,1\n", 1) }
+	dir := write(t, map[string]string{"in/north.csv": rows(""), "in/south.csv": "y;x;z\n" + strings.Repeat("0;1,5;2\n1;2,5;3\n0;7,5;4\n", 20)})
+	d := drafted(t, Request{Path: filepath.Join(dir, "in"), Target: "y", Out: filepath.Join(dir, "study")})
+	if got := fmt.Sprint(d.Clients, " ", d.Task); got != "[{north 3} {south 60}] yes/no" {
+		t.Error(got)
+	}
+	if i := slices.IndexFunc(d.Columns, func(c Column) bool { return c.Name == "z" }); i < 0 || d.Columns[i].Type != "" || !strings.Contains(d.Columns[i].Why, "north.csv has no such column") {
+		t.Errorf("%+v", d.Columns)
+	}
+	if x := d.Columns[0]; x.Type != "number" || fmt.Sprint(x.Range) != "[0 8]" {
+		t.Errorf("decimal commas: %+v", x)
+	}
+	for _, f := range d.Files {
+		switch f.Name {
+		case "run.yaml":
+			if !strings.Contains(f.Text, "    path: \"../in\"\n") || strings.Contains(f.Text, "client: ") {
+				t.Error(f.Text)
+			}
+		case "join.yaml":
+			if !strings.Contains(f.Text, "    path: \"../in/north.csv\"\n") || !strings.Contains(f.Text, "name: north\n") {
+				t.Error(f.Text)
+			}
+		case "serve.yaml":
+			if !strings.Contains(f.Text, "participants: [north, south]\n") {
+				t.Error(f.Text)
+			}
+		}
+	}
+}
+
+func TestFriendlyRanges(t *testing.T) {
+	for _, c := range []struct{ low, high, wantLow, wantHigh float64 }{
+		{18.3, 97.6, 0, 100}, {13, 54.2, 10, 55}, {150, 199, 150, 200}, {0.31, 3.9, 0, 4}, {-3.2, 2.9, -4, 3}, {0, 1, 0, 1}, {1e-7, 9e-7, 0, 9e-7},
+		{-120, -4, -120, 0}, {1990, 2024, 1990, 2025}, {0.1, 0.3, 0.1, 0.3}, {5, 5, 4.4, 5.6},
+	} {
+		got := friendly(c.low, c.high)
+		if got[0] > c.low || got[1] < c.high {
+			t.Errorf("[%v, %v] is rounded inward to %v", c.low, c.high, got)
+		}
+		if got[0] != c.wantLow || got[1] != c.wantHigh {
+			t.Errorf("[%v, %v] becomes %v, want [%v, %v]", c.low, c.high, got, c.wantLow, c.wantHigh)
+		}
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 2000 {
+		low := r.NormFloat64() * 100
+		high := low + 1e-3 + r.ExpFloat64()*100
+		if got := friendly(low, high); got[0] > low+1e-6 || got[1] < high-1e-6 || got[1]-got[0] > 2*(high-low) {
+			t.Fatalf("[%v, %v] becomes %v", low, high, got)
+		}
+	}
+}
+
+func TestSettingsFollowFromSizes(t *testing.T) {
+	for _, c := range []struct {
+		rows  []int
+		want  string
+		taken bool
+	}{
+		{[]int{100, 100, 100}, "80 40 100 1e-05", false},
+		{[]int{250, 250, 250}, "200 40 100 1e-05", false},
+		{[]int{200, 500, 900}, "400 40 100 1e-05", false},
+		{[]int{150, 200, 400, 800, 2000, 9000}, "700 70 100 1e-05", false}, // 0.8 of the upper middle, at least a tenth of the largest
+		{[]int{1}, "1 1 100 1e-05", false},
+		{[]int{200_000, 300}, "150000 15000 100 1e-06", true},
+	} {
+		var clients []Client
+		total := 0
+		for _, n := range c.rows {
+			clients, total = append(clients, Client{"c", n}), total+n
+		}
+		s := settle(clients, total)
+		if got := fmt.Sprint(s.publicSize, s.batch, s.rounds, s.delta); got != c.want || s.deltaTaken != c.taken {
+			t.Errorf("%v: %s (taken %v), want %s", c.rows, got, s.deltaTaken, c.want)
+		}
+	}
+}
