@@ -143,7 +143,15 @@ type Stop struct {
 // Judge says what the models are judged by. Figures are known in simulation only: a
 // real federation would have to pay for them.
 type Judge struct {
-	By string `yaml:"by" jsonschema:"enum=clients,enum=own,enum=test" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples; test: the server's model on all held-out examples together"`
+	By       string   `yaml:"by" jsonschema:"enum=clients,enum=own,enum=test" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples; test: the server's model on all held-out examples together"`
+	Evaluate Evaluate `yaml:"evaluate,omitempty" jsonschema_description:"one more round after the last one, in which every participant that allows it releases noised counts of what its held-out examples say of the model it would use; empty: none"`
+}
+
+// Evaluate is a round of evaluation: a release, and paid for like one.
+type Evaluate struct {
+	Epsilon float64 `yaml:"epsilon,omitempty" jsonschema:"minimum=0" jsonschema_description:"what the release costs every participant by itself, for one person, at privacy.delta; 0: there is no such round"`
+	Bins    int     `yaml:"bins,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"classes: equal bins of the probability, an even number; 0: 10"`
+	Bound   float64 `yaml:"bound,omitempty" jsonschema:"minimum=0" jsonschema_description:"values: public bound; targets count as 0 to bound, errors up to bound; 0: 1"`
 }
 
 // Privacy says what a release may reveal.

@@ -2,10 +2,12 @@ package federation_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,18 +23,21 @@ import (
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // anyPolicy allows all that these tests ask.
-const anyPolicy = `ceilings:
+const anyPolicy = `evaluation: true
+ceilings:
   - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 100000}
   - {unit: neighbourhood, relation: metric, claim: heuristic, epsilon: 20}
   - {unit: example, relation: replace-one, claim: heuristic, epsilon: 7, delta: 1.0e-4}
   - {unit: example, relation: replace-one, claim: proved, epsilon: 7, delta: 1.0e-4}
   - {unit: example, relation: add-remove, claim: heuristic, epsilon: 7, delta: 1.0e-4}
+  - {unit: example, relation: add-remove, claim: proved, epsilon: 7, delta: 1.0e-4}
   - {unit: client, relation: add-remove, claim: proved, trust: server, epsilon: 7, delta: 1.0e-4}
   - {unit: client, relation: replace-one, claim: none, unlimited: true}
 `
@@ -130,6 +135,36 @@ func TestKeptStateOverTheNetwork(t *testing.T) {
 	together(t, nil, runs)
 }
 
+// TestEvaluationOverTheNetwork: the evaluation's noised counts are those of the simulation,
+// bit for bit, of classes and of values, of networks, with own models and with moments
+// that were paid for; the models are the same with it and without it; and the ledger has
+// one more charge.
+func TestEvaluationOverTheNetwork(t *testing.T) {
+	silos := "privacy: {" + protections["example"] + "}\njudge: {by: own, evaluate: {epsilon: 1}}\n"
+	runs := map[string]string{
+		"classes":  "name: c\nseed: 3\ndata: {kind: vehicle, standardise: none}\nalgorithm: {kind: mr-mtl, mode: sound, rounds: 2, local: {step: 0.01, batch: 16, loss: cross-entropy}}\n" + silos,
+		"pictures": "name: p\nseed: 3\ndata: {kind: rotated-mnist, silos: 4}\nalgorithm: {kind: fedavg, mode: sound, rounds: 1, local: {step: 0.01, batch: 16}}\n" + silos,
+		"values":   strings.Replace(cellRun("fedavg", "update", "sound"), "by: own", "by: own, evaluate: {epsilon: 2, bound: 20}", 1),
+	}
+	folder := federationtest.Folder(t)
+	together(t, folder, runs)
+	dir := agrees(t, folder, strings.Replace(federationtest.PaidRun, "epsilon: 6", "epsilon: 5", 1)+"judge: {by: own, evaluate: {epsilon: 1}}\n")
+	book, err := ledger.Read(filepath.Join(dir, "silo-1", "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := book.Entries()
+	last := entries[len(entries)-1]
+	if g, ok := last.Release.What.(event.Gaussian); !ok || last.Slot.Round != 3 || last.Status != ledger.Committed || last.Release.Unit != event.UnitExample ||
+		last.Release.Claim != event.ClaimProved || !(g.Noise > 1) {
+		t.Errorf("the ledger's last entry is %+v; want the evaluation's", last)
+	}
+	own, err := os.ReadFile(filepath.Join(dir, "silo-1", "out", "figures.json"))
+	if err != nil || !strings.Contains(string(own), `"rmse": `) {
+		t.Errorf("the participant's own figures: %s, %v", own, err)
+	}
+}
+
 // TestSilentRoundsCostNothing: in rounds in which everybody trains alone the ledger holds
 // an answer, and nothing is spent.
 func TestSilentRoundsCostNothing(t *testing.T) {
@@ -186,7 +221,8 @@ func agrees(t *testing.T, folder *data.Folder, text string) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := s.Execute(t.Context(), d, func(int, float64) {}); err != nil {
+	simulated, err := s.Execute(t.Context(), d, func(int, float64) {})
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -232,7 +268,34 @@ func agrees(t *testing.T, folder *data.Folder, text string) string {
 		}
 		compare(t, filepath.Join(l.dir, name, "out", "personal.safetensors"), own...)
 	}
+	compareEvaluations(t, simulated.Evaluation, simulated.Privacy.Unit, filepath.Join(l.dir, "server", "result.json"))
 	return l.dir
+}
+
+// compareEvaluations holds what a server's result says of the evaluation against the
+// simulation's: the noised counts, and all that follows from them. What training cost is
+// told on its own unit beside it.
+func compareEvaluations(t *testing.T, want *evaluate.Figures, unit event.Unit, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Evaluation   *evaluate.Figures
+		Participants []server.ParticipantRecord
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range got.Participants {
+		if p.Spent != nil && p.Spent.Unit != unit {
+			t.Errorf("%s is said to have spent %+v, and nothing on the unit %s", p.Name, p.Spent, unit)
+		}
+	}
+	if !reflect.DeepEqual(got.Evaluation, want) {
+		t.Errorf("%s has the evaluation %+v, the simulation %+v", path, got.Evaluation, want)
+	}
 }
 
 // serveSilos starts a server of run.yaml for so many silos, and an authority.

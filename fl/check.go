@@ -23,6 +23,7 @@ func Check(run config.Run) config.Faults {
 		return faults
 	}
 	method.Check(&c, run)
+	checkEvaluate(&c, run)
 	if k, err := data.KindOf(run.Data); err == nil && k.Clients != nil { // otherwise they are known when data are loaded
 		train, validation := k.Clients(run.Data)
 		CheckCounts(&c, run, train, validation)
@@ -31,6 +32,14 @@ func Check(run config.Run) config.Faults {
 		protection.Check(&c, run, outline)
 	}
 	return c.Faults()
+}
+
+// checkEvaluate holds the evaluation round against what its counts can say.
+func checkEvaluate(c *config.Checker, run config.Run) {
+	e, stop := run.Judge.Evaluate, run.Algorithm.Stop
+	c.Require(e.Epsilon == 0 || stop.Return == "last" && stop.Patience == 0, "judge.evaluate", "is of the models after the last round, but algorithm.stop chooses others by held-out losses, which nobody pays for; allowed: stop.return last, stop.patience 0")
+	c.Require(e.Epsilon > 0 || e == (config.Evaluate{}), "judge.evaluate.epsilon", "is 0, so that there is no evaluation round; allowed beside bins or bound: more than 0")
+	c.Require(e.Bins%2 == 0, "judge.evaluate.bins", "is %d; allowed: even numbers up to 1000 (the answer changes at probability 0.5, which must lie between two bins)", e.Bins)
 }
 
 // outlineOf is the method's without a model: nothing of it depends on one.

@@ -44,6 +44,9 @@ type Kept struct {
 	Last     []float64 // its last release's model, if the choice goes by it
 	Scaling  []float64 // centres, then scales, of its features, if it paid for them
 	Paid     Paid
+	// Evaluated is the SHA-256 of the broadcast that the evaluation judged: the run must
+	// end with it. Nil: there was none.
+	Evaluated []byte
 }
 
 // Paid counts what was paid for, besides what the Account holds.

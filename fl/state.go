@@ -1,11 +1,20 @@
 package fl
 
+import "slices"
+
 // State is what the server keeps between rounds.
 type State struct {
 	Round      int
 	Hypotheses []float64 // one after another
 	Idle       []int     // rounds since each hypothesis last had an update
 	Memory     []float64 // what else the method keeps, in a layout of its own
+}
+
+// Clone is a state that shares nothing with this one.
+func (s *State) Clone() *State {
+	out := *s
+	out.Hypotheses, out.Memory, out.Idle = slices.Clone(s.Hypotheses), slices.Clone(s.Memory), slices.Clone(s.Idle)
+	return &out
 }
 
 // Broadcast is public: every participant of the round sees it.

@@ -88,6 +88,10 @@ func probabilities(p, outputs []float64, loss Loss, label int) float64 {
 	return math.Log(p[label])
 }
 
+// Probabilities sets p to those of an example's classes, two or as many as it has
+// outputs. Where outputs are not finite, what they are is not said.
+func Probabilities(p, outputs []float64, loss Loss) { probabilities(p, outputs, loss, 0) }
+
 // auc is the mean over classes; of two, one says it all.
 func auc(p []float64, classes int, targets []float64) float64 {
 	order := make([]int, len(targets))

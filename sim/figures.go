@@ -33,6 +33,13 @@ func (s *Simulation) Result() (Result, error) {
 	if err := s.account(&res); err != nil {
 		return Result{}, err
 	}
+	if res.Evaluation, err = s.evaluate(); err != nil {
+		return Result{}, err
+	}
+	if res.Evaluation != nil {
+		own := res.Evaluation.Privacy
+		res.Privacy.Says = append(res.Privacy.Says, fmt.Sprintf("the evaluation round is one more release, epsilon %.4g at delta %.4g by itself, which is not in this number: a ledger adds the two up", float64(own.Epsilon), float64(own.Delta)))
+	}
 	res.History.Truth = s.truth()
 	res.History.Returned = vectors(s.Returned(), s.parameters)
 	return res, nil

@@ -5,36 +5,39 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 )
 
 // Summary is what one run prints with --output json. Its keys are stable:
 // docs/json.md.
 type Summary struct {
-	RunID        string           `json:"run_id"`
-	Name         string           `json:"name"`
-	Dataset      string           `json:"dataset"` // data.kind
-	Algorithm    string           `json:"algorithm"`
-	Mode         string           `json:"mode"`
-	Judge        string           `json:"judge"`
-	Seed         uint64           `json:"seed"`
-	Rounds       int              `json:"rounds"`
-	BestRound    int              `json:"best_round"`
-	Returned     string           `json:"returned"` // best or last
-	Stopped      string           `json:"stopped"`
-	Clients      int              `json:"clients"`
-	Hypotheses   int              `json:"hypotheses"` // models of the server
-	Parameters   int              `json:"parameters"`
-	Metrics      Metrics          `json:"metrics"`
-	Privacy      fl.Privacy       `json:"privacy"`
-	Participants []Line           `json:"participants"` // null where none has a figure or a target of its own
-	Data         *data.LoadReport `json:"data"`         // what was read, and what was left out and why; null for drawn data
-	ModelSHA256  string           `json:"model_sha256"`
-	ConfigSHA256 string           `json:"config_sha256"`
-	Kernel       string           `json:"kernel"`
-	Version      string           `json:"version"`
-	WallSeconds  float64          `json:"wall_seconds"`
-	Directory    string           `json:"directory"`
-	Report       string           `json:"report"`
+	RunID        string     `json:"run_id"`
+	Name         string     `json:"name"`
+	Dataset      string     `json:"dataset"` // data.kind
+	Algorithm    string     `json:"algorithm"`
+	Mode         string     `json:"mode"`
+	Judge        string     `json:"judge"`
+	Seed         uint64     `json:"seed"`
+	Rounds       int        `json:"rounds"`
+	BestRound    int        `json:"best_round"`
+	Returned     string     `json:"returned"` // best or last
+	Stopped      string     `json:"stopped"`
+	Clients      int        `json:"clients"`
+	Hypotheses   int        `json:"hypotheses"` // models of the server
+	Parameters   int        `json:"parameters"`
+	Metrics      Metrics    `json:"metrics"`
+	Privacy      fl.Privacy `json:"privacy"`
+	Participants []Line     `json:"participants"` // null where none has a figure or a target of its own
+	// Evaluation is what the evaluation round's noised counts say; absent: there was none.
+	Evaluation   *evaluate.Figures `json:"evaluation,omitempty"`
+	Data         *data.LoadReport  `json:"data"` // what was read, and what was left out and why; null for drawn data
+	ModelSHA256  string            `json:"model_sha256"`
+	ConfigSHA256 string            `json:"config_sha256"`
+	Kernel       string            `json:"kernel"`
+	Version      string            `json:"version"`
+	WallSeconds  float64           `json:"wall_seconds"`
+	Directory    string            `json:"directory"`
+	Report       string            `json:"report"`
 }
 
 // Metrics are of the returned models, by the run's judge: of held-out clients, each

@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -22,7 +23,9 @@ type Simulation struct {
 	judge      judge
 	progress   progress
 	record     recorder
-	spent      []spending // by client, as of its last release; nil where epsilon is not added up
+	evaluation *evaluate.Evaluation // nil: the run file asks for none
+	evaluated  *evaluate.Figures    // once it was made
+	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
 	// A method value is made once: a closure a round would be garbage a round.
 	tallyOrJudgeOne func(worker, i int)
 }
@@ -88,6 +91,9 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		run: run, federation: federation, parameters: m.Parameters(),
 		sampler: fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
 	}
+	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
+		return nil, err
+	}
 	if s.rounds, err = NewRounds(algorithm, participants, run.Run.Workers); err != nil {
 		return nil, err
 	}
@@ -125,6 +131,7 @@ func fits(run config.Run, f *data.Federation) error {
 	}
 	c.Require(run.Judge.By != "test" || held+len(f.Validation) > 0, "judge.by", "is test, but nobody holds out examples; set data.test_share")
 	c.Require(run.Judge.By != "own" || held > 0, "judge.by", "is own, but nobody holds out examples; set data.test_share, or judge by clients")
+	c.Require(run.Judge.Evaluate.Epsilon == 0 || held > 0, "judge.evaluate", "asks for an evaluation, but nobody holds out examples; set data.test_share")
 	for i, own := range run.Privacy.Silos {
 		c.Require(slices.Contains(names, own.Name), fmt.Sprintf("privacy.silos.%d.name", i),
 			"%q is no participant of data.kind %s; the first ones are %q", own.Name, run.Data.Kind, names[:min(3, len(names))])

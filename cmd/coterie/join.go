@@ -144,5 +144,8 @@ func (a *app) join(cmd *cobra.Command, f joinFlags, args []string) error {
 	}
 	a.remark("run       %s\nreleased  %d (late: %d, declined: %d)\nmodel     %s\nsha256    %s",
 		res.Run, res.Released, res.Late, res.Declined, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256)
+	if res.Local != nil {
+		a.remark("local     %s (yours alone, never sent: %s)", res.Local, filepath.Join(res.Directory, "figures.json"))
+	}
 	return err // the budget ended, but what was paid for is here
 }

@@ -50,8 +50,12 @@ func (a *app) newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.tell(res, "run     %s\nrounds  %d, %d of them abandoned (stopped: %s)\nmodel   %s\nsha256  %s (%s)",
-				res.RunID, res.Rounds, res.Abandoned, res.Stopped, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256, res.Kernel)
+			judged := ""
+			if res.Evaluation != nil {
+				judged = fmt.Sprintf("\njudged  %s", res.Evaluation)
+			}
+			return a.tell(res, "run     %s\nrounds  %d, %d of them abandoned (stopped: %s)\nmodel   %s\nsha256  %s (%s)%s",
+				res.RunID, res.Rounds, res.Abandoned, res.Stopped, filepath.Join(res.Directory, "model.safetensors"), res.ModelSHA256, res.Kernel, judged)
 		},
 	}
 	flags := cmd.Flags()

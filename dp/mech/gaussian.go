@@ -61,7 +61,7 @@ func (g Gaussian) Release(dst []int64, s *ClippedSum, terms Terms, e *Entropy) (
 	if err != nil {
 		return event.Release{}, err
 	}
-	release, err := terms.release(g.Event(), s.sector != nil)
+	release, err := terms.release(g.Event(), s.replaceOnly)
 	if err != nil {
 		return event.Release{}, fmt.Errorf("gaussian: %w", err)
 	}

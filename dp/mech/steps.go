@@ -96,7 +96,7 @@ func (s *Steps) NewSum(n int) (*ClippedSum, error) {
 // Fits says whether a sum that an earlier step made can serve again.
 func (s *Steps) Fits(sum *ClippedSum, n int) bool {
 	lattice, err := s.noise.Lattice(s.rule.Clip)
-	return err == nil && sum != nil && len(sum.sum) == n && sum.bound == s.rule.Clip && sum.lattice == lattice && sum.sector == nil
+	return err == nil && sum != nil && len(sum.sum) == n && sum.bound == s.rule.Clip && sum.lattice == lattice && sum.sector == nil && !sum.positive
 }
 
 // Batch begins a step: it draws which of size examples are in it. Under samplings with

@@ -3,6 +3,8 @@ package mech
 import (
 	"fmt"
 	"math"
+
+	"github.com/coterie-fl/coterie/dp/event"
 )
 
 // ClippedSum adds clipped vectors as integers on a lattice, so that one vector
@@ -10,8 +12,11 @@ import (
 // that promise. It is released once. It is not safe for concurrent use.
 type ClippedSum struct {
 	lattice     Lattice
-	bound       float64 // largest norm of a term; for a sector half the largest distance
+	bound       float64 // that noise goes by: largest norm of a term; for a sector, and under replace-one for a positive sum, half the largest distance
+	clip        float64 // largest norm of a term
 	sector      *Sector
+	positive    bool // terms have no negative coordinates
+	replaceOnly bool // the bound holds under replace-one only
 	sum, term   []int64
 	terms       int64
 	mostTerms   int64
@@ -38,8 +43,40 @@ func NewSectorSum(s *Sector, l Lattice) (*ClippedSum, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum.sector = s
+	sum.sector, sum.replaceOnly = s, true
 	return sum, nil
+}
+
+// NewPositiveSum sums vectors of n coordinates, none of them negative, that are clipped
+// to bound. One more or less moves it by at most bound; one replaced by at most
+// sqrt(2)*bound, for |a-b|^2 = |a|^2 + |b|^2 - 2ab and ab >= 0. A sum that was made for
+// replace-one cannot be released under add-remove: docs/proofs/evaluation.md.
+func NewPositiveSum(n int, bound float64, relation event.Relation, l Lattice) (*ClippedSum, error) {
+	noised, err := PositiveBound(bound, relation)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := newSum(n, noised, bound, l)
+	if err != nil {
+		return nil, err
+	}
+	sum.clip, sum.positive, sum.replaceOnly = bound, true, relation == event.ReplaceOne
+	return sum, nil
+}
+
+// PositiveBound is what the noise on a positive sum goes by: its deviation is the noise
+// multiplier times this. Accountants double it under replace-one, so that there it is
+// half the largest distance.
+func PositiveBound(bound float64, relation event.Relation) (float64, error) {
+	switch {
+	case !(bound > 0) || math.IsInf(bound, 0):
+		return 0, fmt.Errorf("positive sum: bound %v must be positive and finite", bound)
+	case relation == event.AddRemove:
+		return bound, nil
+	case relation == event.ReplaceOne:
+		return math.Nextafter(bound*(math.Sqrt2/2), math.Inf(1)), nil
+	}
+	return 0, fmt.Errorf("positive sum: relation %q; allowed: %s, %s", relation, event.AddRemove, event.ReplaceOne)
 }
 
 func newSum(n int, bound, largest float64, l Lattice) (*ClippedSum, error) {
@@ -54,7 +91,7 @@ func newSum(n int, bound, largest float64, l Lattice) (*ClippedSum, error) {
 		return nil, fmt.Errorf("clipped sum: %d coordinates", n)
 	}
 	return &ClippedSum{
-		lattice: l, bound: bound, sum: make([]int64, n), term: make([]int64, n),
+		lattice: l, bound: bound, clip: bound, sum: make([]int64, n), term: make([]int64, n),
 		mostTerms: int64(maxSum / steps),
 	}, nil
 }
@@ -67,13 +104,18 @@ func (s *ClippedSum) Add(c Clipped) error {
 	switch {
 	case s.sector != nil:
 		return fmt.Errorf("clipped sum: it sums vectors of a sector; use AddSector")
-	case c.v == nil || !c.public || c.bound != s.bound:
-		return fmt.Errorf("clipped sum: the vector is not clipped to the public bound %v (its bound: %v, public: %t)", s.bound, c.bound, c.public)
+	case c.v == nil || !c.public || c.bound != s.clip:
+		return fmt.Errorf("clipped sum: the vector is not clipped to the public bound %v (its bound: %v, public: %t)", s.clip, c.bound, c.public)
 	}
 	if err := s.truncate(c.v); err != nil {
 		return err
 	}
-	s.lattice.shrink(s.term, s.bound)
+	if s.positive {
+		for i, x := range s.term {
+			s.term[i] = max(0, x) // by a rule of this vector alone
+		}
+	}
+	s.lattice.shrink(s.term, s.clip)
 	s.addTerm()
 	return nil
 }

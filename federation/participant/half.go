@@ -22,6 +22,9 @@ type Half struct {
 	Data       *data.Client
 	// Learner asks the participant's own examples which model to use; nil: nobody does.
 	Learner model.Learner
+	// Trained says that a trainer does the work: then nobody here can ask a model about
+	// held-out examples.
+	Trained bool
 	Name    string // of the silo; a target in the run file may name it
 	// Respond takes the algorithm's place, if it is not nil.
 	Respond func(b fl.Broadcast, p *fl.Participant, out []float64) (bool, error)
@@ -52,7 +55,7 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 			if child, err = trainer.Start(ctx, f.Trainer, m.Parameters()); err != nil {
 				return nil, err
 			}
-			h.Close = child.Close
+			h.Close, h.Trained = child.Close, true
 			if child.Mode() == trainer.ModeMethod {
 				m, h.Failure = child.InPlaceOf(m, run.Algorithm.Local.Loss), child.Failure
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")

@@ -1,21 +1,27 @@
 package participant
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/model"
 )
 
 // takeHome fetches the models of a finished run.
 func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished) error {
-	if err := p.settleEarlier(ctx, s, s.run.Algorithm.Rounds); err != nil {
+	if err := p.settleEarlier(ctx, s, s.allRounds()); err != nil {
 		return err
 	}
 	if f.GetModels() == nil {
@@ -33,8 +39,11 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	}
 	p.report.Models = models
 	p.report.Rounds, p.report.Stopped = int(f.GetRounds()), f.GetStopped()
-	p.report.ModelSHA256, err = model.TensorsSHA256(models)
-	return err
+	if p.report.ModelSHA256, err = model.TensorsSHA256(models); err != nil {
+		return err
+	}
+	p.report.Local = p.judge(s)
+	return nil
 }
 
 // personal is the model that the method leaves this participant to use.
@@ -53,6 +62,9 @@ func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished
 	me, err := s.recall(math.MaxInt)
 	if err != nil {
 		return nil, err
+	}
+	if me.Evaluated != nil && !bytes.Equal(me.Evaluated, f.GetBroadcast().GetSha256()) {
+		return nil, fmt.Errorf("%w: the server had other models evaluated than it gives out; what was released stays spent, and its figures are not of these models", fl.ErrRefused)
 	}
 	own := make([]float64, s.parameters)
 	s.half.Algorithm.Adopt(own, b, me, s.half.Learner)
@@ -81,5 +93,23 @@ func writeModels(out string, r Report) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(out, "personal.safetensors"), own, 0o600)
+	if err := durable.WriteFile(filepath.Join(out, "personal.safetensors"), own, 0o600); err != nil {
+		return err
+	}
+	return writeFigures(filepath.Join(out, "figures.json"), r.Local)
+}
+
+// writeFigures writes what is for the owner alone. An earlier run's figures do not stay.
+func writeFigures(path string, local *evaluate.Local) error {
+	if local == nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("take away the figures of an earlier run: %w", err)
+		}
+		return nil
+	}
+	figures, err := json.MarshalIndent(local, "", " ")
+	if err != nil {
+		return fmt.Errorf("write the local figures: %w", err)
+	}
+	return durable.WriteFile(path, append(figures, '\n'), 0o600)
 }

@@ -35,6 +35,8 @@ type hostileServer struct {
 	text                   []byte
 	sum                    [32]byte
 	broadcasts             [][]byte // one a round; nil: the round is not asked for
+	order                  []int    // of the rounds that are asked for; nil: one after another
+	end                    [][]byte // broadcast and models that the run ends with; nil: it does not
 	next                   int
 	offered                []byte
 	key                    ed25519.PrivateKey
@@ -52,10 +54,22 @@ func (h *hostileServer) Join(context.Context, *wire.JoinRequest) (*wire.JoinRepl
 
 func (h *hostileServer) Next(context.Context, *wire.NextRequest) (*wire.NextReply, error) {
 	h.note("next")
-	if h.next == len(h.broadcasts) {
+	order := h.order
+	if order == nil {
+		for i := range h.broadcasts {
+			order = append(order, i)
+		}
+	}
+	if h.next == len(order) && h.end != nil {
+		return &wire.NextReply{What: &wire.NextReply_Finished{Finished: &wire.Finished{
+			Rounds: 1, Stopped: "rounds", Broadcast: contentOf(h.end[0]), Models: contentOf(h.end[1]),
+		}}}, nil
+	}
+	if h.next == len(order) {
 		return nil, connect.NewError(connect.CodePermissionDenied, errors.New("that was all"))
 	}
-	round, b := h.next, h.broadcasts[h.next]
+	round := order[h.next]
+	b := h.broadcasts[round]
 	h.next++
 	return &wire.NextReply{What: &wire.NextReply_Work{Work: &wire.Work{
 		Slot: &wire.Slot{Run: h.plan.Run, PlanSha256: h.sum[:], Round: int64(round)}, Broadcast: contentOf(b), MillisecondsLeft: 60_000, Cohort: 1,
@@ -69,7 +83,12 @@ func contentOf(b []byte) *wire.Content {
 
 func (h *hostileServer) Broadcast(_ context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) error {
 	h.note("broadcast from %d", q.GetOffset())
-	b := h.broadcasts[h.next-1]
+	b := h.broadcasts[0]
+	for _, one := range append(h.end, h.broadcasts...) {
+		if string(contentOf(one).GetSha256()) == string(q.GetSha256()) {
+			b = one
+		}
+	}
 	return out.Send(&wire.Part{Data: b, Crc32C: crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))})
 }
 
@@ -119,6 +138,9 @@ type hostileWorld struct {
 	dir     string
 	trial   int
 	blank   int // releases of the last participant that say nothing of its data
+	policy  string
+	report  Report // of the last participant
+	err     error
 }
 
 func newHostileWorld(t *testing.T) *hostileWorld {
@@ -128,7 +150,7 @@ func newHostileWorld(t *testing.T) *hostileWorld {
 		dir = t.TempDir()
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	w := &hostileWorld{t: t, dir: dir}
+	w := &hostileWorld{t: t, dir: dir, policy: hostilePolicy}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +176,7 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	w.trial++
 	w.handler = h
 	h.next, h.seen, h.offered = 0, nil, nil
-	policy, err := plan.LoadPolicy([]byte(hostilePolicy))
+	policy, err := plan.LoadPolicy([]byte(w.policy))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -177,8 +199,8 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	})
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	report, err := p.Run(ctx)
-	w.blank = report.Blank
+	w.report, err = p.Run(ctx)
+	w.blank, w.err = w.report.Blank, err
 	if ctx.Err() != nil {
 		w.t.Fatalf("the participant does not come to an end: %v; the server saw %v", err, h.seen)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -73,6 +74,10 @@ type Report struct {
 	Enforcement ledger.Enforcement `json:"enforcement"`
 	NotCovered  []string           `json:"not_covered"`
 
+	// Local are this participant's own figures, of the model that it uses on its own
+	// held-out examples. Null: it holds none out. They are never sent.
+	Local *evaluate.Local `json:"local"`
+
 	// Models are the run's, as safetensors; Personal is the participant's own, if the
 	// method leaves it one. Its features must then be scaled, (x - Centre)/Scale, if
 	// the participant paid for moments of its own.
@@ -83,15 +88,17 @@ type Report struct {
 
 // session is one run, as the participant has understood it.
 type session struct {
-	plan   plan.Plan
-	run    config.Run
-	sum    [32]byte
-	index  int
-	half   *Half
-	memory Memory
-	worker fl.Worker
-	first  fl.Participant // as before the first round
-	out    []float64
+	plan  plan.Plan
+	run   config.Run
+	sum   [32]byte
+	index int
+	half  *Half
+	// evaluation is the round after the last one; nil: the plan has none.
+	evaluation *evaluate.Evaluation
+	memory     Memory
+	worker     fl.Worker
+	first      fl.Participant // as before the first round
+	out        []float64
 	// began is the state before the first round: broadcasts must have its lengths.
 	began      *fl.State
 	memorySent int  // values that the first broadcast has besides the hypotheses
@@ -262,9 +269,13 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	if err := a.Prepare(&s.first); err != nil {
 		return err
 	}
+	if s.evaluation, err = evaluate.New(private, s.plan.Shape, a); err != nil {
+		return fmt.Errorf("%w: the plan's evaluation has no price: %w", fl.ErrRefused, err)
+	}
 	if err := p.fits(s); err != nil && !p.retire(s, err) {
 		return err
 	}
+	p.explainEvaluation(s)
 	return nil
 }
 
@@ -286,7 +297,7 @@ func (p *Participant) retire(s *session, err error) bool {
 // owes says whether something that is paid for may still have to be sent: then the
 // budget for a further release is no reason to stay away.
 func (p *Participant) owes(s *session) bool {
-	for r := range s.run.Algorithm.Rounds {
+	for r := range s.allRounds() {
 		e, ok := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r})
 		if ok && (e.Status == ledger.Stored || e.Status == ledger.Reserved) {
 			return true

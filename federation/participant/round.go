@@ -57,9 +57,12 @@ const pollTime = 30 * time.Second
 // ledger pays for it, or none.
 func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) error {
 	round := w.GetSlot().GetRound()
-	if round < 0 || round >= int64(s.run.Algorithm.Rounds) || w.GetSlot().GetRun() != s.plan.Run {
+	if round < 0 || round >= int64(s.allRounds()) || w.GetSlot().GetRun() != s.plan.Run {
 		return fmt.Errorf("the server asks for round %d of run %q; the plan has %d rounds of run %q",
-			round+1, w.GetSlot().GetRun(), s.run.Algorithm.Rounds, s.plan.Run)
+			round+1, w.GetSlot().GetRun(), s.allRounds(), s.plan.Run)
+	}
+	if err := p.inOrder(s, int(round)); err != nil {
+		return err
 	}
 	asked := time.Now()
 	p.o.Log.Info("asked", "round", round+1, "cohort", w.GetCohort(), "seconds_left", w.GetMillisecondsLeft()/1000)
@@ -76,6 +79,12 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		p.decline(ctx, s, round, false, "failure")
 		return nil
 	}
+	if s.isEvaluation(int(round)) {
+		if err := p.willEvaluate(s); err != nil {
+			p.declineEvaluation(ctx, s, err)
+			return nil
+		}
+	}
 	b, err := p.begin(ctx, s, w)
 	if transfer.ReasonOf(err) == transfer.ReasonLate {
 		return nil // the round ended before it was begun here: nothing was spent
@@ -85,6 +94,9 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 			p.decline(ctx, s, round, true, "policy")
 		}
 		return err
+	}
+	if s.isEvaluation(int(round)) {
+		return p.evaluate(ctx, s, slot, b, asked)
 	}
 	released, err := p.respond(s, slot, b)
 	switch {

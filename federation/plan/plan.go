@@ -153,6 +153,9 @@ func Suitable(run config.Run) error {
 	if p.Noise == "simulated" && p.Protects != "nothing" {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}
+	if p.Noise == "simulated" && run.Judge.Evaluate.Epsilon > 0 {
+		wrong = append(wrong, errors.New("privacy.noise is simulated, but judge.evaluate releases counts: its floats give data away; set exact"))
+	}
 	if len(wrong) == 0 {
 		return nil
 	}

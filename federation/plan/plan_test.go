@@ -152,6 +152,14 @@ func TestSimulationOnlySettings(t *testing.T) {
 			t.Error("seeded noise is not recognised")
 		}
 	}
+	// Where nothing is protected, an evaluation is all the same.
+	open := "algorithm: {kind: fedavg, mode: sound}\nprivacy: {protects: nothing, noise: simulated}\n"
+	if err := plan.Suitable(resolve(open)); err != nil {
+		t.Error(err)
+	}
+	if err := plan.Suitable(resolve(open + "judge: {evaluate: {epsilon: 1}}\n")); !errors.Is(err, plan.ErrUnsuitable) {
+		t.Errorf("simulated noise on counts is taken: %v", err)
+	}
 }
 
 // TestReleasesAgainstPolicy: the least protected part of an event counts.

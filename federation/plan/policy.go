@@ -25,6 +25,8 @@ type Policy struct {
 	MaximumParameters int     `yaml:"maximum_parameters" jsonschema:"minimum=1" jsonschema_description:"most values that all models of a plan may have together: memory that a server may ask for"`
 	MaximumValue      float64 `yaml:"maximum_value" jsonschema:"minimum=0" jsonschema_description:"largest magnitude of a model's value that is trained from; a broadcast beyond it is refused before data is touched; 0: the plan's bound alone"`
 	MinimumCohort     int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
+	// Evaluation allows one more release after the last round, if the plan asks for it.
+	Evaluation bool `yaml:"evaluation" jsonschema_description:"release noised counts of how the final model does on this participant's held-out examples, once, if the plan asks for it and a ceiling covers it; false: that round is declined"`
 }
 
 // Ceiling is one line of a policy; the ledger keeps it.

@@ -73,7 +73,8 @@ func (c *Coordinator) offer(ctx context.Context, name string, o offered) (standi
 	if err := c.checkPlan(o.Slot.Run, o.Slot.Plan); err != nil {
 		return standing{}, err
 	}
-	if want := 8 * int64(c.algorithm.ReleaseLength()); o.Size != want || len(o.SHA256) != 32 {
+	values, _ := c.expected(int(o.Slot.Round))
+	if want := 8 * int64(values); o.Size != want || len(o.SHA256) != 32 {
 		return standing{}, transfer.Refuse(transfer.ReasonMalformed, "a release of %d bytes with a hash of %d; this run's have %d and 32", o.Size, len(o.SHA256), want)
 	}
 	fresh := offer{update: store.Update{
@@ -108,7 +109,7 @@ func (c *Coordinator) isOpen(round int64) error {
 	switch r := c.round; {
 	case r != nil && int64(r.number) == round:
 		return nil
-	case r != nil && round > int64(r.number), round < 0, round >= int64(c.run.Algorithm.Rounds):
+	case r != nil && round > int64(r.number), round < 0, round >= int64(c.allRounds()):
 		return transfer.Refuse(transfer.ReasonMalformed, "round %d was not asked for", round+1)
 	}
 	return transfer.Refuse(transfer.ReasonLate, "round %d is over", round+1)
@@ -299,7 +300,8 @@ func (r *receiving) Write(offset int64, part []byte) error {
 	case len(part)%8 != 0 || at+int64(len(part)) > r.offer.update.Size:
 		return transfer.Refuse(transfer.ReasonMalformed, "a part of %d bytes at offset %d of %d", len(part), at, r.offer.update.Size)
 	}
-	if err := checkBounds(part, at, r.c.bounds); err != nil {
+	_, bounds := r.c.expected(r.round.number)
+	if err := checkBounds(part, at, bounds); err != nil {
 		return err
 	}
 	r.c.metrics.received(len(part))

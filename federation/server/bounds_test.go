@@ -81,7 +81,7 @@ func TestStateThatCannotOpenIsNotCommitted(t *testing.T) {
 	b.begin()
 	b.work("north")
 	b.c.bounds = nil // as a version before did, or a method whose bounds are wrong
-	before := cloneState(b.c.before)
+	before := b.c.before.Clone()
 	b.mustSend("north", 0, 1e300, 1)
 	b.mustSend("south", 0, 1, 2)
 	b.mustSend("west", 0, 2, 1)
@@ -115,7 +115,7 @@ func TestLookingAheadChangesNothing(t *testing.T) {
 	b := newBench(t, nil)
 	b.stop()
 	s := &fl.State{Round: 1, Hypotheses: []float64{1.0 / 3, -2.0 / 3, 0.1, 0.7}, Idle: []int{0, 1}}
-	before := cloneState(s)
+	before := s.Clone()
 	if err := b.c.checkOpens(s); err != nil || !reflect.DeepEqual(s, before) {
 		t.Errorf("%+v became %+v (%v)", before, s, err)
 	}
@@ -127,7 +127,7 @@ func TestPoisonedStoreIsExplained(t *testing.T) {
 	b := newBench(t, nil)
 	b.work("north")
 	b.stop()
-	poisoned := cloneState(b.c.state)
+	poisoned := b.c.state.Clone()
 	poisoned.Round = 1
 	poisoned.Hypotheses[0] = 1e300
 	state, err := transfer.EncodeGob(poisoned)

@@ -18,6 +18,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -36,15 +37,17 @@ type Coordinator struct {
 	algorithm *fl.Algorithm
 	bounds    []fl.Bound // of a release's values
 	sampler   *fl.Sampler
-	store     patient     // for the loop
-	direct    store.Store // for what participants ask: they try again themselves
-	signer    ed25519.PrivateKey
-	scratch   string
-	log       *slog.Logger
-	seldom    *seldom // for lines that others can cause at will
-	metrics   *metrics
-	tracer    trace.Tracer
-	span      trace.Span // of the open round
+	// evaluation is the round after the last one; nil: the plan has none.
+	evaluation *evaluate.Evaluation
+	store      patient     // for the loop
+	direct     store.Store // for what participants ask: they try again themselves
+	signer     ed25519.PrivateKey
+	scratch    string
+	log        *slog.Logger
+	seldom     *seldom // for lines that others can cause at will
+	metrics    *metrics
+	tracer     trace.Tracer
+	span       trace.Span // of the open round
 
 	// gate is held for reading while an answer is recorded, and for writing while a
 	// round opens or closes: an answer is part of its round or refused.
@@ -54,6 +57,9 @@ type Coordinator struct {
 	before   *fl.State // when the round was opened
 	round    *openRound
 	finished *Finished
+
+	learnt    bool       // a round of training was closed
+	evaluated *evaluated // what came of the evaluation, once it has ended
 
 	draining atomic.Bool
 	presence presence
@@ -114,9 +120,14 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
+	evaluation, err := evaluate.New(run, t.Plan.Shape, algorithm)
+	if err != nil {
+		return nil, err
+	}
 	a := run.Algorithm
 	c := &Coordinator{
-		plan: t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
+		evaluation: evaluation,
+		plan:       t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
 		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: patient{t.Store, t.Log, t.Patience}, direct: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), plan.Asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),

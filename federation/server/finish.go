@@ -73,10 +73,11 @@ func (c *Coordinator) history(ctx context.Context) (abandoned, closed int, err e
 		return 0, 0, err
 	}
 	for _, r := range rounds {
-		switch r.Status {
-		case store.RoundAbandoned:
+		switch {
+		case c.isEvaluation(r.Number): // it is told by itself
+		case r.Status == store.RoundAbandoned:
 			abandoned++
-		case store.RoundClosed:
+		case r.Status == store.RoundClosed:
 			closed++
 		}
 		answers, err := c.store.Answers(ctx, c.plan.Run, r.Number)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/coterie-fl/coterie/federation/store"
@@ -48,12 +47,18 @@ func (c *Coordinator) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, raw, err := c.store.LatestState(ctx, c.plan.Run)
+	number, raw, err := c.store.LatestState(ctx, c.plan.Run)
 	switch {
+	case err == nil && c.isEvaluation(number):
+		if c.evaluated, err = decodeEvaluated(raw); err != nil {
+			return err
+		}
+		c.state, c.learnt = &c.evaluated.State, true
 	case err == nil:
 		if c.state, err = decodeState(raw); err != nil {
 			return err
 		}
+		c.learnt = true
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
@@ -61,8 +66,12 @@ func (c *Coordinator) restore(ctx context.Context) error {
 		return fmt.Errorf("the sampler's state: %w", err)
 	}
 	c.state.Round = last.Number // abandoned rounds leave no state behind, but they count
-	if last.Status != store.RoundOpen {
+	switch {
+	case last.Status == store.RoundOpen:
+	case !c.isEvaluation(last.Number):
 		c.state.Round++
+	case c.evaluated == nil:
+		c.evaluated = &evaluated{Asked: len(last.Clients), Reason: last.Reason}
 	}
 	if err := c.checkOpens(c.state); err != nil {
 		return fmt.Errorf("%w: run %s, round %d: %w: a version before releases were bounded took a release that was out of range, and what it replaced is gone; begin the run again with --new, which leaves this one's receipts in the store", ErrStuck, c.plan.Run, c.state.Round+1, err)
@@ -99,7 +108,7 @@ func (c *Coordinator) recallLeavers(ctx context.Context) error {
 // checkOpens says why a state cannot begin another round, if that is so: it is asked
 // before the state is made durable. The state is left as it is.
 func (c *Coordinator) checkOpens(s *fl.State) error {
-	b, err := c.algorithm.Broadcast(cloneState(s))
+	b, err := c.algorithm.Broadcast(s.Clone())
 	if err != nil {
 		return err
 	}
@@ -120,13 +129,6 @@ func (c *Coordinator) checkOpens(s *fl.State) error {
 		}
 	}
 	return nil
-}
-
-// cloneState is a state that shares nothing with the other one.
-func cloneState(s *fl.State) *fl.State {
-	out := *s
-	out.Hypotheses, out.Memory, out.Idle = slices.Clone(s.Hypotheses), slices.Clone(s.Memory), slices.Clone(s.Idle)
-	return &out
 }
 
 func decodeState(raw []byte) (*fl.State, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/store"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
@@ -32,6 +33,7 @@ type Result struct {
 	Parameters   int                 `json:"parameters"`
 	Participants []ParticipantRecord `json:"participants"`
 	History      []RoundRecord       `json:"history"`
+	Evaluation   *evaluate.Figures   `json:"evaluation,omitempty"` // absent: the plan has none
 	Quorum       int                 `json:"quorum"`
 	Minimum      int                 `json:"minimum"`
 	Config       string              `json:"config"`
@@ -65,6 +67,8 @@ type RoundRecord struct {
 	Opened   time.Time `json:"opened"`
 	Ended    time.Time `json:"ended"`
 	Reason   string    `json:"reason"` // of abandoning it
+	// Evaluation: it is the round of evaluation after the last one.
+	Evaluation bool `json:"evaluation,omitempty"`
 }
 
 // leave writes models and result to a folder.
@@ -84,6 +88,9 @@ func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (Resu
 		ConfigSHA256: hash, PlanSHA256: fmt.Sprintf("%x", c.sum), Kernel: model.Kernel(), Directory: dir,
 	}
 	if res.Participants, res.History, err = c.account(ctx); err != nil {
+		return res, err
+	}
+	if res.Evaluation, err = c.figures(ctx); err != nil {
 		return res, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -117,6 +124,7 @@ func (c *Coordinator) account(ctx context.Context) ([]ParticipantRecord, []Round
 		}
 		history[i] = RoundRecord{
 			Round: r.Number + 1, Status: string(r.Status), Asked: len(answers), Opened: r.Opened.UTC(), Ended: r.Ended.UTC(), Reason: r.Reason,
+			Evaluation: c.isEvaluation(r.Number),
 		}
 		for _, a := range answers {
 			switch p := &out[a.Participant]; a.Kind {
@@ -150,7 +158,15 @@ func (c *Coordinator) account(ctx context.Context) ([]ParticipantRecord, []Round
 		}
 		p := &out[c.index[r.Participant]]
 		p.Receipts++
-		p.Spent, p.Enforcement = &signed.Receipt.Spent, signed.Receipt.Enforcement
+		if spent := &signed.Receipt.Spent; p.Spent == nil || !c.isEvaluation(r.Round) || sameTerms(*p.Spent, *spent) {
+			p.Spent, p.Enforcement = spent, signed.Receipt.Enforcement
+		}
 	}
 	return out, history, nil
+}
+
+// sameTerms says whether two statements are of one ceiling: then the later one includes
+// the other. What an evaluation costs on other terms than training is told beside it.
+func sameTerms(a, b event.Statement) bool {
+	return a.Unit == b.Unit && a.Relation == b.Relation && a.Claim == b.Claim && a.Trust == b.Trust
 }

@@ -88,8 +88,10 @@ func (c *Coordinator) Run(ctx context.Context) (Finished, error) {
 			return c.finish(ctx, stopped)
 		}
 		if c.round == nil { // only this goroutine changes it
-			if err := c.waitForEnough(ctx); err != nil {
-				return Finished{}, err
+			if !c.evaluating() { // then there are models, and whoever is away misses it
+				if err := c.waitForEnough(ctx); err != nil {
+					return Finished{}, err
+				}
 			}
 			if c.ended() != "" {
 				continue
@@ -111,6 +113,9 @@ func (c *Coordinator) Run(ctx context.Context) (Finished, error) {
 func (c *Coordinator) ended() string {
 	if c.over != "" || c.round != nil {
 		return c.over
+	}
+	if c.evaluating() {
+		return ""
 	}
 	if c.state.Round >= c.run.Algorithm.Rounds {
 		return StoppedRounds
@@ -150,9 +155,12 @@ func (c *Coordinator) deadline() time.Time {
 }
 
 // beginning is what the round begins with. The state before is kept: a round that is
-// abandoned leaves no trace in it.
+// abandoned leaves no trace in it, and neither does an evaluation.
 func (c *Coordinator) beginning() (fl.Broadcast, error) {
-	c.before = cloneState(c.state)
+	c.before = c.state.Clone()
+	if c.evaluating() {
+		return c.algorithm.Broadcast(c.state.Clone())
+	}
 	return c.algorithm.Broadcast(c.state)
 }
 
@@ -163,7 +171,7 @@ func (c *Coordinator) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	clients := append([]int(nil), c.sampler.Sample(c.state.Round)...)
+	clients := c.drawn()
 	sampler, err := transfer.EncodeGob(c.sampler.State)
 	if err != nil {
 		return err
@@ -206,7 +214,7 @@ func (c *Coordinator) collect(ctx context.Context) error {
 		}
 		waiting, released, _ := r.tally()
 		left := time.Until(r.deadline)
-		if waiting == 0 || released >= c.plan.Quorum || left <= 0 {
+		if waiting == 0 || released >= c.enough() || left <= 0 {
 			return nil
 		}
 		if err := transfer.Wait(ctx, rung, left); err != nil {
@@ -240,6 +248,9 @@ func (c *Coordinator) close(ctx context.Context) error {
 		c.log.Warn("round abandoned", "round", r.number+1, "reason", reason)
 		return c.abandon(ctx, r, reason)
 	}
+	if c.isEvaluation(r.number) {
+		return c.tally(ctx, r, answers, released)
+	}
 	if err := c.aggregate(ctx, r, answers, released); err != nil {
 		return err
 	}
@@ -254,36 +265,45 @@ func (c *Coordinator) close(ctx context.Context) error {
 	if err := c.store.CloseRound(ctx, c.plan.Run, r.number, state, time.Now()); err != nil {
 		return err
 	}
+	c.learnt = true
 	c.metrics.closed(false)
 	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
 	return nil
 }
 
-// aggregate reads the releases back in client order and moves the state on.
+// aggregate moves the state on by a round's releases.
 func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []store.Answer, released int) error {
-	n := c.algorithm.ReleaseLength()
-	room, err := newVectors(released*n, c.scratch)
+	room, clients, err := c.read(ctx, r, answers, released)
 	if err != nil {
 		return err
 	}
 	defer room.free()
-	clients := make([]int, 0, released)
+	out := c.algorithm.Aggregate(c.state, fl.Releases{Clients: clients, Vectors: room.values, Declined: len(r.clients) - released})
+	if out.Err != nil {
+		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
+	}
+	return nil
+}
+
+// read reads a round's releases back in client order.
+func (c *Coordinator) read(ctx context.Context, r *openRound, answers []store.Answer, released int) (room *vectors, clients []int, err error) {
+	n, _ := c.expected(r.number)
+	if room, err = newVectors(released*n, c.scratch); err != nil {
+		return nil, nil, err
+	}
 	for _, a := range answers {
 		if a.Kind != store.Released {
 			continue
 		}
 		i := len(clients)
 		if err := c.readUpdate(ctx, r.number, a, room.bytes[8*n*i:8*n*(i+1)]); err != nil {
-			return fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
+			room.free()
+			return nil, nil, fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
 		}
 		clients = append(clients, a.Participant)
 	}
 	room.settle()
-	out := c.algorithm.Aggregate(c.state, fl.Releases{Clients: clients, Vectors: room.values, Declined: len(r.clients) - released})
-	if out.Err != nil {
-		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
-	}
-	return nil
+	return room, clients, nil
 }
 
 // readUpdate reads an accepted release back and checks that it is what was accepted.
@@ -317,7 +337,11 @@ func (c *Coordinator) abandon(ctx context.Context, r *openRound, reason string) 
 		return err
 	}
 	c.state = c.before // opening the round may have rounded the models
-	c.state.Round++
+	if c.isEvaluation(r.number) {
+		c.evaluated = &evaluated{Asked: len(r.clients), Reason: reason}
+	} else {
+		c.state.Round++
+	}
 	c.metrics.closed(true)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
@@ -82,6 +83,9 @@ func newPage(r server.Result) page {
 		endOf(r.Stopped),
 		{"Models", prose.Count(r.Hypotheses), fmt.Sprintf("of %s", prose.Counted(r.Parameters, "parameter", "parameters"))},
 	}
+	if r.Evaluation != nil {
+		p.Outcome = append(p.Outcome, evaluationOf(*r.Evaluation)...)
+	}
 	for _, h := range r.History {
 		p.Rounds = append(p.Rounds, newRoundRow(h))
 	}
@@ -111,6 +115,24 @@ func endOf(stopped string) outcome {
 		return outcome{"Ended", "early", "so many have declined the rest that no further round could succeed"}
 	}
 	return outcome{"Ended", stopped, ""}
+}
+
+// evaluationOf are the figures of noised counts.
+func evaluationOf(f evaluate.Figures) (out []outcome) {
+	if f.Reason != "" {
+		return []outcome{{"Evaluation", "no figures", f.Reason}}
+	}
+	for _, one := range []struct {
+		name  string
+		value *evaluate.Noised
+	}{{"Accuracy", f.Accuracy}, {"AUC", f.AUC}, {"RMSE", f.RMSE}, {"MAE", f.MAE}, {"R2", f.R2}} {
+		if one.value != nil {
+			out = append(out, outcome{one.name, prose.Rounded(float64(one.value.Value)), fmt.Sprintf(
+				"on held-out examples of %s, from noised counts: the noise alone has a standard deviation of %s",
+				prose.Counted(f.Participants, "participant", "participants"), prose.Rounded(float64(one.value.NoiseSD)))})
+		}
+	}
+	return out
 }
 
 func newPersonRow(x server.ParticipantRecord) personRow {
@@ -211,6 +233,9 @@ func newRoundRow(h server.RoundRecord) roundRow {
 	row := roundRow{
 		Round: prose.Count(h.Round), Status: h.Status, Asked: prose.Count(h.Asked), Released: prose.Count(h.Released),
 		Declined: prose.Count(h.Declined), Missed: prose.Count(h.Missed), Took: prose.Unknown, Reason: h.Reason,
+	}
+	if h.Evaluation {
+		row.Round = "evaluation"
 	}
 	if took := h.Ended.Sub(h.Opened); took >= 0 && took < 365*24*time.Hour {
 		row.Took = prose.Rounded(took.Seconds()) + " s"
