@@ -39,6 +39,7 @@ algorithm:
   mode: sound
   rounds: %d
   lambda: 0.1                # how strongly: 0 is everybody alone, large is one model for all
+  weights: equal             # nobody's number of pictures is told
   local:
     step: 0.3
 `
@@ -161,7 +162,7 @@ func (d *Draft) writePictures(r Request, first string) error {
 	fmt.Fprintf(rest, networkText, len(d.Target.Values), s.rounds)
 	rest.line("    # Pictures in a step, about: %s of public_size.", shareText(s))
 	rest.taken("algorithm.local.batch", "    batch: %d", s.batch)
-	rest.writePrivacy(s)
+	rest.writePrivacy(s, "picture")
 	d.finish(top, rest)
 	return d.writeFederation(r, s, []string{filepath.Join(r.Path, d.Clients[0].Name)})
 }

@@ -134,9 +134,9 @@ const algorithmText = `algorithm:
 `
 
 const privacyText = `privacy:
-  protects: example          # every single row of every client
-  relation: add-remove       # nobody can tell whether a row is there or not
-  epsilon: 2                 # what training may tell about a row: e^2 is the most that odds change
+  protects: example          # every single %[1]s of every client
+  relation: add-remove       # nobody can tell whether a %[1]s is there or not
+  epsilon: 2                 # what training may tell about a %[1]s: e^2 is the most that odds change
 `
 
 func (d *Draft) writeSettings(w *writer, s settings) {
@@ -152,7 +152,7 @@ func (d *Draft) writeSettings(w *writer, s settings) {
 	fmt.Fprintf(w, algorithmText, s.rounds, step)
 	w.line("    # Rows in a step, about: %s of public_size. Small batches save privacy, but need rows to hide in.", shareText(s))
 	w.taken("algorithm.local.batch", "    batch: %d", s.batch)
-	w.writePrivacy(s)
+	w.writePrivacy(s, "row")
 	if d.Task == data.TaskNumber {
 		w.line("  clip: 0.1                  # most that a row counts for in a step: errors of a target within 0…1 are small")
 	}
@@ -168,16 +168,17 @@ func shareText(s settings) string {
 	return "half"
 }
 
-func (w *writer) writePrivacy(s settings) {
-	fmt.Fprint(w, privacyText)
+// writePrivacy is about rows, or whatever an example is.
+func (w *writer) writePrivacy(s settings, example string) {
+	fmt.Fprintf(w, privacyText, example)
 	if s.deltaTaken {
-		w.line("  # With what chance that may fail: less than one in the largest client's rows.")
+		w.line("  # With what chance that may fail: less than one in the largest client's %ss.", example)
 		w.taken("privacy.delta", "  delta: %s", number(s.delta))
 	} else {
 		w.line("  delta: 1.0e-5              # with what chance that may fail; it does not come from the data")
 	}
-	w.line("  # A size that you declare for every client instead of its true one; steps and noise follow\n" +
-		"  # from it. It need not be right. It was taken from the usual client's number of rows.")
+	w.line("  # A size that you declare for every client instead of its true one; steps and noise follow\n"+
+		"  # from it. It need not be right. It was taken from the usual client's number of %ss.", example)
 	w.taken("privacy.public_size", "  public_size: %d", s.publicSize)
 	w.line("  noise: exact               # from the system's entropy, as a federation needs it; exact-seeded repeats, for tests")
 }

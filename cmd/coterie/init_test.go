@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -186,5 +190,41 @@ func TestInitKeysAreDocumented(t *testing.T) {
 	check(found)
 	if encoded, err := json.Marshal(found); err != nil || strings.Contains(string(encoded), "kind: table") {
 		t.Errorf("the files' text is printed: %v", err)
+	}
+}
+
+// TestInitOnPictures: client folders with class folders.
+func TestInitOnPictures(t *testing.T) {
+	dir := t.TempDir()
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, site := range []string{"north", "south"} {
+		for class, name := range []string{"across", "down"} {
+			folder := filepath.Join(dir, "in", site, name)
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 30 {
+				m := image.NewGray(image.Rect(0, 0, 9, 8))
+				for j, at := 0, r.IntN(8); j < 8; j++ {
+					m.SetGray([]int{j, at}[class], []int{at, j}[class], color.Gray{Y: 255})
+				}
+				file, err := os.Create(filepath.Join(folder, fmt.Sprint(i, ".png")))
+				if err == nil {
+					err = errors.Join(png.Encode(file, m), file.Close())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	study := filepath.Join(dir, "study")
+	found := runJSON(t, "init", filepath.Join(dir, "in"), "--out", study)
+	if found["kind"] != "pictures" || found["rows"] != 120.0 {
+		t.Errorf("%v", found)
+	}
+	result := runJSON(t, "run", filepath.Join(study, "run.yaml"), "--set", "algorithm.rounds=3", "--out", filepath.Join(dir, "run"))
+	if claim := result["privacy"].(map[string]any)["claim"]; claim != "heuristic" {
+		t.Errorf("the claim is %v", claim)
 	}
 }

@@ -179,16 +179,6 @@ func pictureReport(clients ...data.Client) *data.LoadReport {
 // key, so that a participant that reads its own pictures alone gets those of the
 // simulation.
 func PictureFederation(d config.Data, seed uint64, report data.LoadReport, clients ...data.Client) (*data.Federation, error) {
-	silos := data.Silos{All: clients, Classes: len(d.Classes), Report: report, NotCovered: notPublic(d)}
+	silos := data.Silos{All: clients, Classes: len(d.Classes), Report: report, NotCovered: d.TakenFromData()}
 	return silos.Federation(data.SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Unscaled})
-}
-
-// notPublic is what the user says was taken from the data: no claim about single examples
-// covers it.
-func notPublic(d config.Data) []string {
-	var list []string
-	for _, key := range d.NotPublic {
-		list = append(list, key+" was taken from the data (data.not_public)")
-	}
-	return list
 }

@@ -107,6 +107,13 @@ func rawReader(file io.Reader) (*csv.Reader, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	for _, other := range []struct{ start, what string }{
+		{"PAR1", "is Parquet"}, {"PK\x03\x04", "is an archive or a workbook"}, {"\xff\xfe", "is UTF-16"}, {"\xfe\xff", "is UTF-16"},
+	} {
+		if bytes.HasPrefix(start, []byte(other.start)) {
+			return nil, fmt.Errorf("the file %s; save it as CSV in UTF-8", other.what)
+		}
+	}
 	line, _, _ := bytes.Cut(start, []byte("\n"))
 	for _, c := range []rune{';', '\t'} {
 		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(rows.Comma))) {
