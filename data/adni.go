@@ -25,6 +25,7 @@ const (
 
 func init() {
 	Register(Kind{
+		Get: "with the approval of ADNI (adni.loni.usc.edu): adni/labels_2.txt, adni/adni_data2/MAKER/*.png",
 		DataKind: SiloKind("adni", func(r *config.Run) {
 			pictured(r, "cross-silo-adni")
 			r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 500, 64
@@ -195,7 +196,7 @@ func (a *ADNI) Federation(seed uint64, testShare float64, limit int) (*Federatio
 	for k, name := range a.Silos {
 		all := Client{Pictures: Pictures{a.Images, a.Index[k]}, Name: name}
 		train, held := all.split(testShare, seed)
-		kept := atMost(limit, train, all.numbers(seed, "limit"))
+		kept := all.atMost(limit, train, seed)
 		if over := len(train) - len(kept); over > 0 {
 			out.f.Report.leaveOutMany(leftOverLimit, over)
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	Register(tableKind("adult", "UCI Adult, incomes above $50,000", adultSchema, true, LoadAdult))
+	Register(tableKind("adult", "UCI Adult, incomes above $50,000", "adult.data and adult.test from the UCI repository (CC BY 4.0), with a header: adult/adult_train.csv.gz, adult/adult_test.csv.gz", adultSchema, true, LoadAdult))
 }
 
 // adultSchema follows the data dictionary of UCI's Adult (adult.names; Becker and

@@ -9,6 +9,7 @@ import (
 
 func init() {
 	Register(Kind{
+		Get: "the binary version of CIFAR-10: cifar10/cifar-10-batches-bin/",
 		DataKind: SiloKind("cifar10-silos", func(r *config.Run) {
 			classified(r, "cross-silo-cifar")
 			r.Data.Silos, r.Data.SiloClasses = 30, 5

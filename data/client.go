@@ -58,17 +58,20 @@ func (c *Client) Pick(places []int) Client {
 	return out
 }
 
-// bytes are what example i is, for a draw that depends on it alone: a row's values, or
-// a picture's pixels. The result is valid until the next call with the same buffer.
-func (c *Client) bytes(i int, buffer []byte) []byte {
+// appendBytes adds what example i is, for a draw that depends on it alone: a row's values,
+// or a picture's pixels.
+func (c *Client) appendBytes(i int, buffer []byte) []byte {
 	if c.Images != nil {
-		return append(buffer[:0], c.Images.picture(c.Index[i])...)
+		return append(buffer, c.Images.picture(c.Index[i])...)
 	}
-	buffer = buffer[:0]
-	for _, v := range c.X[i*c.Features : (i+1)*c.Features] {
+	return appendRow(buffer, c.X[i*c.Features:(i+1)*c.Features], c.Y[i])
+}
+
+func appendRow(buffer []byte, x []float64, y float64) []byte {
+	for _, v := range x {
 		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
 	}
-	return binary.LittleEndian.AppendUint64(buffer, math.Float64bits(c.Y[i]))
+	return binary.LittleEndian.AppendUint64(buffer, math.Float64bits(y))
 }
 
 // pick copies some rows.

@@ -3,7 +3,8 @@ package data
 import "path/filepath"
 
 func init() {
-	Register(tableKind("compas", "COMPAS, offences within two years", compasSchema, false,
+	Register(tableKind("compas", "COMPAS, offences within two years",
+		"compas-scores-two-years.csv of ProPublica's compas-analysis, some of its columns: compas/compas_two_years.csv.gz", compasSchema, false,
 		func(folder, _ string, o TabularOptions) (*Tabular, error) { return LoadCOMPAS(folder, o) }))
 }
 

@@ -26,6 +26,8 @@ const (
 // use: it only reads.
 type CellEncoder struct {
 	column       EncodedColumn
+	numeric      bool
+	category     bool
 	width        int
 	middle, half float64
 	place        map[string]int
@@ -60,7 +62,7 @@ func (e *Encoding) TargetEncoder() *CellEncoder {
 }
 
 func newCellEncoder(c EncodedColumn) *CellEncoder {
-	e := &CellEncoder{column: c, width: c.Width()}
+	e := &CellEncoder{column: c, width: c.Width(), numeric: c.Type == columnNumber, category: c.Type == columnCategory}
 	switch c.Type {
 	case columnNumber:
 		e.middle, e.half = (c.Range[0]+c.Range[1])/2, (c.Range[1]-c.Range[0])/2
@@ -107,11 +109,11 @@ func (e *CellEncoder) Width() int { return e.width }
 func (e *CellEncoder) Name() string { return e.column.Name }
 
 // Numeric says that the column holds numbers.
-func (e *CellEncoder) Numeric() bool { return e.column.Type == columnNumber }
+func (e *CellEncoder) Numeric() bool { return e.numeric }
 
 // Text encodes a trimmed cell into dst, which is Width long and is overwritten.
 func (e *CellEncoder) Text(cell []byte, dst []float64) CellOutcome {
-	if e.Numeric() {
+	if e.numeric {
 		if v, ok := ParseNumber(cell); ok {
 			return e.Number(v, dst)
 		}
@@ -122,7 +124,7 @@ func (e *CellEncoder) Text(cell []byte, dst []float64) CellOutcome {
 		return e.absent(cell, dst)
 	}
 	clear(dst)
-	if e.column.Type == columnCategory {
+	if e.category {
 		dst[i] = 1
 	} else {
 		dst[0] = float64(i)
@@ -148,12 +150,36 @@ func (e *CellEncoder) Number(v float64, dst []float64) CellOutcome {
 	return outcome
 }
 
+// Numbers encodes numbers of a number column, that of row i into dst from
+// place[i]*stride on, and tells of each that is not fine. A row with a negative place is
+// passed over; infinity is a fault, for nobody measures it.
+func (e *CellEncoder) Numbers(values []float64, place []int32, dst []float64, stride int, tell func(i int, o CellOutcome)) {
+	low, high, middle, half, width := e.column.Range[0], e.column.Range[1], e.middle, e.half, e.width
+	for i, v := range values {
+		if place[i] < 0 {
+			continue
+		}
+		to := int(place[i]) * stride
+		if v >= low && v <= high && width == 1 {
+			dst[to] = (v - middle) / half
+			continue
+		}
+		o := CellFault
+		if !math.IsInf(v, 0) {
+			o = e.Number(v, dst[to:to+width])
+		}
+		if o != CellFine {
+			tell(i, o)
+		}
+	}
+}
+
 // absent is a cell that is no value of the column.
 func (e *CellEncoder) absent(cell []byte, dst []float64) CellOutcome {
 	if IsMissing(cell) {
 		return e.Missing(dst)
 	}
-	if e.column.Type != columnCategory {
+	if !e.category {
 		return CellFault
 	}
 	clear(dst)
@@ -252,6 +278,6 @@ func parseSlowly(cell []byte) (float64, bool) {
 			return 0, false
 		}
 	}
-	v, err := strconv.ParseFloat(string(cell), 64)
+	v, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(cell), len(cell)), 64)
 	return v, err == nil && !math.IsInf(v, 0)
 }

@@ -16,7 +16,8 @@ func init() {
 		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-4
 	})
-	Register(rowSilos(kind, "Head movements of people who eat or do not: every wearer is a silo", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
+	Register(rowSilos(kind, "Head movements of people who eat or do not: every wearer is a silo",
+		"the archive of paper 002's authors (non-commercial use): gleam/gleam.mat", Shape{Features: gleamFeatures, Classes: 2}, nil, LoadGLEAM))
 }
 
 // LoadGLEAM reads gleam/gleam.mat as the paper's authors hand it out: the cell

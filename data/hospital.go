@@ -13,6 +13,7 @@ import (
 
 func init() {
 	Register(Kind{
+		Get: "data.cms.gov, Medicare Inpatient Hospitals - by Provider and Service: hospital/, and zip/us_zip_latlon.csv.gz",
 		DataKind: config.DataKind{
 			Name: "hospital",
 			Defaults: func(d *config.Data) {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type Kind struct {
 	Ranges func(d config.Data) (centre, scale []float64)
 	// Words are what a report says of the data, without a full stop.
 	Words func(d config.Data) string
+	// Get says how to get the files, without a full stop; empty: none are needed.
+	Get string
 }
 
 var kinds = map[string]Kind{}
@@ -50,6 +53,15 @@ func Register(k Kind) {
 		return fmt.Sprintf("%s; every client that trains holds out %.3g %% of its own examples, each by chance", words(d), 100*d.TestShare)
 	}
 	kinds[k.Name] = k
+}
+
+// Kinds are all kinds, by name.
+func Kinds() []Kind {
+	var all []Kind
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, kinds[name])
+	}
+	return all
 }
 
 // KindOf is the kind that a data block names.

@@ -14,6 +14,18 @@ type LoadReport struct {
 	Kept    int       `json:"kept"`
 	LeftOut []LeftOut `json:"left_out"`
 	Notes   []string  `json:"notes,omitempty"`
+	// Columns and Missing are a table's: what was moved, by column, and how many cells
+	// are missing, by client.
+	Columns []MovedCells   `json:"-"`
+	Missing map[string]int `json:"-"`
+}
+
+// MovedCells counts cells of a column that are not what the run file says of it.
+type MovedCells struct {
+	Name    string `json:"name"`
+	Clipped int    `json:"clipped"`
+	Other   int    `json:"other"`
+	Missing int    `json:"missing"`
 }
 
 // LeftOut counts what was left out for one reason, and lists the first places.

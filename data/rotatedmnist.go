@@ -18,6 +18,7 @@ const (
 
 func init() {
 	Register(Kind{
+		Get: "MNIST's four files: mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz",
 		DataKind: SiloKind("rotated-mnist", func(r *config.Run) {
 			classified(r, "cross-silo-mnist")
 			r.Data.Silos, r.Data.MaskSize = 40, 2

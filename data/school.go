@@ -22,7 +22,8 @@ func init() {
 		r.Privacy.Delta = 1e-3
 		r.Algorithm.Selection.Score = "loss" // answers are values
 	})
-	Register(rowSilos(kind, "Exam scores of the pupils of 139 schools in London: every school is a silo", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
+	Register(rowSilos(kind, "Exam scores of the pupils of 139 schools in London: every school is a silo",
+		"repository kenziyuliu/private-cross-silo-fl: school/school.mat, or the same rows as school/school.csv.gz", Shape{Features: schoolFeatures}, SchoolRanges, LoadSchool))
 }
 
 // LoadSchool reads school/school.csv.gz of the folder of real data, or, without

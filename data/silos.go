@@ -3,7 +3,10 @@ package data
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+
+	"github.com/coterie-fl/coterie/internal/pool"
 )
 
 // Silos are institutions with examples of the same form, before anything is held out.
@@ -36,6 +39,9 @@ type SiloOptions struct {
 	// Centre and Scale are ByPublic's constants, (x - Centre) / Scale, and ByPaid's
 	// ranges.
 	Centre, Scale []float64
+	// Consume gives the silos' own rows away where they are held out already, instead of
+	// a copy: they are not used again.
+	Consume bool
 }
 
 func (o SiloOptions) check(s *Silos) error {
@@ -68,15 +74,6 @@ const (
 	leftUneven    = "examples that do not divide among the silos"
 )
 
-// parts are the places of a silo's examples to train on, and what it holds out.
-func (c *Client) parts(o SiloOptions) (train []int, held Client) {
-	if c.Held != nil {
-		return places(c.Len()), c.Held.Pick(places(c.Held.Len()))
-	}
-	train, index := c.split(o.TestShare, o.Seed)
-	return train, c.Pick(index)
-}
-
 // Federation holds out part of every silo's rows, by numbers drawn from each row
 // alone, unless they are held out already, and scales features. A silo without rows to train on is left out and counted;
 // one that holds nothing out stays.
@@ -86,28 +83,23 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	}
 	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
 	report := s.Report.clone()
-	for i := range s.All {
-		all := &s.All[i]
-		train, held := all.parts(o)
-		if len(train) == 0 {
-			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", all.Name, all.Len()))
+	parts := make([]divided, len(s.All))
+	workers := pool.New(runtime.GOMAXPROCS(0))
+	workers.Each(len(s.All), func(_, i int) { parts[i] = s.All[i].settle(o) })
+	workers.Close()
+	for i, d := range parts {
+		if d.Client.Held == nil {
+			rows := s.All[i].Len()
+			if held := s.All[i].Held; held != nil {
+				rows += held.Len()
+			}
+			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", s.All[i].Name, rows))
 			continue
 		}
-		kept := atMost(o.TrainLimit, train, all.numbers(o.Seed, "limit"))
-		if over := len(train) - len(kept); over > 0 {
-			report.leaveOutMany(leftOverLimit, over)
+		if d.over > 0 {
+			report.leaveOutMany(leftOverLimit, d.over)
 		}
-		c := all.Pick(kept)
-		c.Held = &held
-		centre, scale := o.Centre, o.Scale
-		if o.Standardise == BySilo {
-			centre, scale = moments(c.Rows)
-		}
-		if o.Standardise == BySilo || o.Standardise == ByPublic {
-			c.standardise(centre, scale)
-			c.Held.standardise(centre, scale)
-		}
-		f.Train = append(f.Train, c)
+		f.Train = append(f.Train, d.Client)
 	}
 	if len(f.Train) == 0 {
 		return nil, fmt.Errorf("no silo is left: %s", &report)
@@ -124,4 +116,47 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		f.Sensitive = append(f.Sensitive, a)
 	}
 	return f, nil
+}
+
+// divided is a silo that trains, with what it holds out; the zero value has nothing to
+// train on.
+type divided struct {
+	Client
+	over int // rows above the limit
+}
+
+// settle divides and scales one silo's rows.
+func (c *Client) settle(o SiloOptions) (out divided) {
+	var train, held []int
+	if c.Held != nil {
+		train = places(c.Len())
+	} else {
+		train, held = c.split(o.TestShare, o.Seed)
+	}
+	if len(train) == 0 {
+		return out
+	}
+	kept := c.atMost(o.TrainLimit, train, o.Seed)
+	out.over = len(train) - len(kept)
+	if o.Consume && c.Held != nil && len(kept) == c.Len() {
+		out.Client = *c
+	} else {
+		out.Client = c.divide(kept, held)
+	}
+	if c.Held != nil {
+		whole := *c.Held
+		if !o.Consume {
+			whole = c.Held.Pick(places(c.Held.Len()))
+		}
+		out.Held = &whole
+	}
+	centre, scale := o.Centre, o.Scale
+	if o.Standardise == BySilo {
+		centre, scale = moments(out.Rows)
+	}
+	if o.Standardise == BySilo || o.Standardise == ByPublic {
+		out.standardise(centre, scale)
+		out.Held.standardise(centre, scale)
+	}
+	return out
 }

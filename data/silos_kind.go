@@ -41,7 +41,7 @@ func classified(r *config.Run, network string) {
 
 // rowSilos is a data set of silos of rows. Ranges are documented public ones, if it
 // has any.
-func rowSilos(kind config.DataKind, words string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
+func rowSilos(kind config.DataKind, words, get string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
 	return Kind{
 		DataKind: kind, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
 		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
@@ -56,6 +56,7 @@ func rowSilos(kind config.DataKind, words string, s Shape, ranges func() (centre
 		},
 		Ranges: documented(ranges),
 		Words:  func(config.Data) string { return words },
+		Get:    get,
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/coterie-fl/coterie/internal/rng"
 )
@@ -87,9 +89,9 @@ func (c *Client) divide(train, held []int) Client {
 
 // split says which examples, by their places, train and which are held out.
 func (c *Client) split(share float64, seed uint64) (train, held []int) {
-	number, limit := c.numbers(seed, "hold out"), uint64(share*0x1p64)
-	for i := range c.Len() {
-		if number(i) < limit {
+	limit := uint64(share * 0x1p64)
+	for i, number := range c.numbers(seed, holdOut) {
+		if number < limit {
 			held = append(held, i)
 		} else {
 			train = append(train, i)
@@ -102,30 +104,71 @@ func (c *Client) split(share float64, seed uint64) (train, held []int) {
 // keyed by seed, purpose and client. A split that goes by it does with an example what
 // it does whoever else is there: one more or less changes nothing about the others, as
 // a shuffle of places would. Clients without a name have one key.
-func (c *Client) numbers(seed uint64, purpose string) func(i int) uint64 {
-	b := binary.LittleEndian.AppendUint64([]byte("coterie rows 1\x00"), seed)
-	b = append(append(append(b, purpose...), 0), c.Name...)
-	key := sha256.Sum256(b)
-	var buffer []byte
-	return func(i int) uint64 {
-		buffer = c.bytes(i, buffer)
-		h := sha256.New()
-		h.Write(key[:])
-		h.Write(buffer)
-		return binary.LittleEndian.Uint64(h.Sum(nil))
+func (c *Client) numbers(seed uint64, purpose string) []uint64 {
+	key := drawKey(seed, purpose, c.Name)
+	out := make([]uint64, c.Len())
+	var running sync.WaitGroup
+	share := max(leastShare, (len(out)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for from := 0; from < len(out); from += share {
+		draw := func() {
+			buffer := slices.Clone(key[:])
+			for i := from; i < min(from+share, len(out)); i++ {
+				buffer = c.appendBytes(i, buffer[:len(key)])
+				out[i] = drawn(buffer)
+			}
+		}
+		if share >= len(out) {
+			draw()
+		} else {
+			running.Go(draw)
+		}
 	}
+	running.Wait()
+	return out
 }
+
+func drawKey(seed uint64, purpose, client string) [32]byte {
+	b := binary.LittleEndian.AppendUint64([]byte("coterie rows 1\x00"), seed)
+	return sha256.Sum256(append(append(append(b, purpose...), 0), client...))
+}
+
+// drawn is the number of a key and an example.
+func drawn(keyAndExample []byte) uint64 {
+	hash := sha256.Sum256(keyAndExample)
+	return binary.LittleEndian.Uint64(hash[:])
+}
+
+// Holder says which rows of a client are held out, each by itself, as Silos.Federation
+// does: for whoever can put rows where they belong at once.
+type Holder struct {
+	key   [32]byte
+	limit uint64
+}
+
+// NewHolder holds out a share of a client's rows.
+func NewHolder(seed uint64, share float64, client string) Holder {
+	return Holder{drawKey(seed, holdOut, client), uint64(share * 0x1p64)}
+}
+
+// Holds says whether a row is held out. The buffer is for its use, from call to call.
+func (h *Holder) Holds(x []float64, y float64, buffer *[]byte) bool {
+	*buffer = appendRow(append((*buffer)[:0], h.key[:]...), x, y)
+	return drawn(*buffer) < h.limit
+}
+
+// holdOut is the purpose of a draw.
+const holdOut = "hold out"
+
+// leastShare is how many examples are worth a goroutine.
+const leastShare = 4096
 
 // atMost keeps the examples with the smallest numbers, in their old order. One example
 // less lets another one in: where the number of examples is private that is not covered.
-func atMost(limit int, index []int, number func(i int) uint64) []int {
+func (c *Client) atMost(limit int, index []int, seed uint64) []int {
 	if limit == 0 || len(index) <= limit {
 		return index
 	}
-	numbers := make(map[int]uint64, len(index))
-	for _, i := range index {
-		numbers[i] = number(i)
-	}
+	numbers := c.numbers(seed, "limit")
 	slices.SortStableFunc(index, func(a, b int) int { return cmp.Compare(numbers[a], numbers[b]) })
 	index = index[:limit]
 	slices.Sort(index)

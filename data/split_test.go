@@ -15,7 +15,7 @@ import (
 func exampleBytes(c *Client) []string {
 	var out []string
 	for i := range c.Len() {
-		out = append(out, string(c.bytes(i, nil)))
+		out = append(out, string(c.appendBytes(i, nil)))
 	}
 	return out
 }
@@ -101,7 +101,7 @@ func TestOneExampleMoreMovesNoOther(t *testing.T) {
 		}
 		for gone := range all.Len() {
 			rest := slices.Delete(slices.Clone(index), gone, gone+1)
-			missing := string(all.bytes(gone, nil))
+			missing := string(all.appendBytes(gone, nil))
 			a, b := split(all.Pick(rest))
 			without := func(list []string) []string {
 				return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return x == missing })

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +24,8 @@ type table struct {
 	line   int
 	header []string // trimmed, lower case
 	cells  []string
+
+	splitter Splitter
 }
 
 // fault is what is wrong in one place of a table.
@@ -96,11 +97,10 @@ func newTable(name string, r io.Reader) (*table, error) {
 		return nil, err
 	}
 	// A byte-order mark is not part of the first name.
-	header, err := splitLine(nil, strings.TrimPrefix(text, "\ufeff"))
-	if err != nil {
+	if err := t.split(strings.TrimPrefix(text, "\ufeff")); err != nil {
 		return nil, t.faultf("", "the header cannot be split into columns: %v", err)
 	}
-	for _, h := range header {
+	for _, h := range t.cells {
 		t.header = append(t.header, strings.ToLower(h))
 	}
 	return t, nil
@@ -147,8 +147,7 @@ func (t *table) next() (row, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		t.cells, err = splitLine(t.cells[:0], text)
-		if err != nil {
+		if err := t.split(text); err != nil {
 			return row{}, t.faultf("", "cannot be split into cells: %v", err)
 		}
 		if len(t.cells) != len(t.header) {
@@ -158,26 +157,17 @@ func (t *table) next() (row, error) {
 	}
 }
 
-// splitLine appends the trimmed cells of one line.
-func splitLine(cells []string, text string) ([]string, error) {
-	if strings.Contains(text, `"`) {
-		quoted, err := csv.NewReader(strings.NewReader(text)).Read()
-		if err != nil {
-			var p *csv.ParseError
-			if errors.As(err, &p) {
-				err = p.Err // its line number counts from this line
-			}
-			return nil, err
-		}
-		for _, c := range quoted {
-			cells = append(cells, strings.TrimSpace(c))
-		}
-		return cells, nil
+// split finds the trimmed cells of one line.
+func (t *table) split(text string) error {
+	t.splitter.Separator = ','
+	if _, err := t.splitter.Next([]byte(text), false); err != nil {
+		return err
 	}
-	for c := range strings.SplitSeq(text, ",") {
-		cells = append(cells, strings.TrimSpace(c))
+	t.cells = t.cells[:0]
+	for _, c := range t.splitter.Cells {
+		t.cells = append(t.cells, string(bytes.TrimSpace(c)))
 	}
-	return cells, nil
+	return nil
 }
 
 // columns finds columns by their names in lower case; each must be there once.

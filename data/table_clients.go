@@ -111,13 +111,13 @@ func (d *Tabular) Federation(test *Tabular, p Partition, share float64) (*Federa
 // tableKind is a data set of rows with sensitive attributes, dealt out to clients.
 // Load reads one of its parts; without a part of its own to validate on, a share of
 // the rows serves.
-func tableKind(name, words string, s schema, ownTest bool, load func(folder, part string, o TabularOptions) (*Tabular, error)) Kind {
+func tableKind(name, words, get string, s schema, ownTest bool, load func(folder, part string, o TabularOptions) (*Tabular, error)) Kind {
 	keys := []string{"samples", "partition", "sensitive_features"}
 	if !ownTest {
 		keys = append(keys, "train_share")
 	}
 	return Kind{
-		DataKind: config.DataKind{Name: name}, Keys: keys,
+		DataKind: config.DataKind{Name: name}, Keys: keys, Get: get,
 		Shape: func(d config.Data) (Shape, bool) {
 			return Shape{Features: s.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})}, true
 		},

@@ -20,7 +20,8 @@ func init() {
 		r.Algorithm.Local.Loss = "hinge"
 		r.Privacy.Clip, r.Privacy.Delta = 6, 1e-7
 	})
-	Register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
+	Register(rowSilos(kind, "Acoustic and seismic measurements of two kinds of vehicles: every sensor is a silo",
+		"the archive of paper 002's authors: vehicle/vehicle.mat; a part from litian96/ditto: vehicle/vehicle_ditto_train.csv.gz", Shape{Features: vehicleFeatures, Classes: 2}, nil, LoadVehicle))
 }
 
 // LoadVehicle reads vehicle/vehicle.mat, the whole data as the paper's authors

@@ -11,6 +11,7 @@ import (
 
 func init() {
 	Register(Kind{
+		Get: "UNIPEN train_r01_v07 (doi 10.5281/zenodo.1195803): unipen-by-writer/; MNIST with QMNIST's writers: mnist-by-writer/; LEAF's FEMNIST: femnist/*.json",
 		DataKind: config.DataKind{
 			Name:     "writers",
 			Defaults: func(d *config.Data) { d.Set, d.Rotated = "unipen", 0.5 },

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data/source"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/progress"
@@ -51,7 +52,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	a.printError(err)
 	switch {
-	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid):
+	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid), errors.Is(err, source.ErrTable):
 		return exitUsage
 	case errors.Is(err, fl.ErrRefused), errors.Is(err, audit.ErrCanary):
 		return exitRefused
@@ -100,6 +101,16 @@ func (a *app) printError(err error) {
 	}
 	faults := config.Faults{}
 	errors.As(err, &faults)
+	var table *source.Faults
+	if errors.As(err, &table) {
+		for _, f := range table.First {
+			message := f.What
+			if f.Column != "" {
+				message = "column " + f.Column + ": " + message
+			}
+			faults = append(faults, config.Fault{Path: f.File, Line: max(f.Line, f.Row), Message: message})
+		}
+	}
 	_ = json.NewEncoder(a.stderr).Encode(struct {
 		Error  string        `json:"error"`
 		Faults config.Faults `json:"faults"`

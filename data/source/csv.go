@@ -3,138 +3,199 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"sync"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 )
 
-// files are those that the source's path names.
-func (r *Reading) files() ([]string, error) {
-	path := r.Source.Path
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, "*")
-	}
-	found, err := filepath.Glob(path)
-	if err != nil {
-		return nil, fmt.Errorf("data.source.path %q is no pattern: %w", path, err)
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("data.source.path %q names no file", path)
-	}
-	slices.Sort(found)
-	return found, nil
-}
-
-func (r *Reading) readCSV(ctx context.Context, path string, t *Tally, faults *Faults, each func(*Batch) error) error {
+// readCSV reads a file in blocks of whole records, which are parsed on all cores.
+func (r *Reading) readCSV(ctx context.Context, path string, c *collector) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the table: %w", err)
 	}
 	defer file.Close()
-	in := bufio.NewReader(file)
-	if mark, err := in.Peek(3); err == nil && bytes.Equal(mark, []byte("\ufeff")) {
-		in.Discard(3)
-	}
-	rows := csv.NewReader(in)
-	rows.ReuseRecord, rows.TrimLeadingSpace = true, true
-	header, err := rows.Read()
+	text, err := unpack(file)
 	if err != nil {
-		return fmt.Errorf("%s: no line of column names: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	header = slices.Clone(header)
-	at := map[string]int{}
-	for i, h := range header {
-		at[strings.TrimSpace(h)] = i
+	blocks := &cutter{path: path, in: text, line: 1, size: blockSize}
+	if info, err := file.Stat(); err == nil && text == io.Reader(file) {
+		blocks.size = int(min(blockSize, info.Size()+1)) // a small file needs no large block
 	}
-	missing := false
-	for _, name := range r.columnNames() {
-		if _, ok := at[name]; !ok {
-			faults.add(Fault{File: path, Line: 1, Column: name, What: "is not in the header, which has " + strings.Join(header, ", ")})
-			missing = true
-		}
-	}
-	if missing {
-		return nil
-	}
-	b := &Batch{File: path, First: 2, Groups: make([][]int32, len(r.Sensitive))}
-	encoders, target := r.Encoding.Encoders(), r.Encoding.TargetEncoder()
-	width := r.Encoding.Shape().Features
-	x, y := make([]float64, width), make([]float64, 1)
-	name := r.Client
-	if name == "" {
-		name, _, _ = strings.Cut(filepath.Base(path), ".")
-	}
-	for ctx.Err() == nil {
-		cells, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		line, _ := rows.FieldPos(0)
-		t.Rows++
-		cell := func(name string) []byte { return []byte(strings.TrimSpace(cells[at[name]])) }
-		if !r.NoTarget {
-			c := cell(r.Encoding.Target)
-			switch o := target.Text(c, y); {
-			case o == data.CellFault && r.LeaveOut && data.IsMissing(c):
-				t.LeftOut++
-				continue
-			case o == data.CellFault:
-				faults.add(Fault{path, line, r.Encoding.Target, target.Explain(c)})
-			default:
-				t.count(r.Encoding.Target, o)
-			}
-			b.Y = append(b.Y, y[0])
-		}
-		from := 0
-		for _, e := range encoders {
-			c := cell(e.Name())
-			o := e.Text(c, x[from:from+e.Width()])
-			if o == data.CellFault {
-				faults.add(Fault{path, line, e.Name(), e.Explain(c)})
-			}
-			t.count(e.Name(), o)
-			from += e.Width()
-		}
-		b.X = append(b.X, x...)
-		b.Rows++
-		if r.Source.Client != "" {
-			b.Clients = append(b.Clients, string(cell(r.Source.Client)))
-		} else {
-			b.Clients = append(b.Clients, name)
-		}
-		if r.Test.Column != "" {
-			b.Held = append(b.Held, string(cell(r.Test.Column)) == string(r.Test.Value))
-		}
-		for i, s := range r.Sensitive {
-			g := slices.IndexFunc(s.Values, func(v config.Cell) bool { return string(v) == string(cell(s.Name)) })
-			b.Groups[i] = append(b.Groups[i], int32(g))
-		}
-		if len(r.Keep) > 0 {
-			var kept []string
-			for _, k := range r.Keep {
-				kept = append(kept, string(cell(k)))
-			}
-			b.Kept = append(b.Kept, kept)
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	head := &piece{}
+	l, err := r.csvHeader(blocks, &head.faults)
+	if err != nil {
 		return err
 	}
-	t.Files++
-	if faults.Count > 0 {
-		return nil
+	if err := c.take(head); err != nil || l == nil {
+		return err
 	}
-	return each(b)
+	return inOrder(ctx, func() (func() *piece, error) {
+		b, err := blocks.next()
+		if err != nil {
+			return nil, err
+		}
+		return func() *piece { return l.parse(b, blocks.splitter.Separator, c) }, nil
+	}, c.take)
 }
+
+// unpack undoes gzip, which the first bytes tell, and skips a byte-order mark.
+func unpack(file *os.File) (io.Reader, error) {
+	var magic [3]byte
+	n, err := file.ReadAt(magic[:], 0)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	start := magic[:n]
+	var in io.Reader = file
+	if bytes.HasPrefix(start, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(bufio.NewReaderSize(file, 1<<16))
+		if err != nil {
+			return nil, err
+		}
+		n, err = io.ReadFull(z, magic[:])
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return nil, err
+		}
+		start = bytes.Clone(magic[:n])
+		in = io.MultiReader(bytes.NewReader(bytes.TrimPrefix(start, []byte(byteOrderMark))), z)
+	}
+	for _, other := range []struct{ start, what string }{
+		{"\xff\xfe", "the file is UTF-16; save it as UTF-8"},
+		{"\xfe\xff", "the file is UTF-16; save it as UTF-8"},
+		{"PAR", "the file is Parquet; set data.source.format to parquet"},
+		{"PK\x03", "the file is an archive or a workbook, not text; save it as CSV"},
+	} {
+		if bytes.HasPrefix(start, []byte(other.start)) {
+			return nil, errors.New(other.what)
+		}
+	}
+	if in == io.Reader(file) && string(start) == byteOrderMark {
+		_, err := file.Seek(int64(len(byteOrderMark)), io.SeekStart)
+		return in, err
+	}
+	return in, nil
+}
+
+const byteOrderMark = "\ufeff"
+
+// csvHeader reads the line of column names, and finds the separator in it. What is wrong
+// is added to the faults; then there is no layout.
+func (r *Reading) csvHeader(blocks *cutter, faults *Faults) (*layout, error) {
+	text, err := blocks.fill()
+	if err != nil {
+		return nil, err
+	}
+	blank := len(text) - len(bytes.TrimLeft(text, "\r\n"))
+	blocks.line += bytes.Count(text[:blank], []byte{'\n'})
+	text = text[blank:]
+	s := &blocks.splitter
+	s.Separator = separatorOf(text)
+	n, err := s.Next(text, false)
+	switch {
+	case err != nil:
+		faults.add(Fault{File: blocks.path, Line: blocks.line, What: fmt.Sprintf("the header cannot be split into columns: %v", err)})
+		return nil, nil
+	case len(bytes.TrimSpace(text[:n])) == 0:
+		faults.add(Fault{File: blocks.path, What: "the file is empty: there is no line of column names"})
+		return nil, nil
+	}
+	var header []string
+	for _, cell := range s.Cells {
+		header = append(header, string(bytes.TrimSpace(cell)))
+	}
+	l := r.layout(blocks.path, blocks.line, header, faults)
+	if l != nil {
+		l.decimalComma = s.Separator == ';'
+	}
+	blocks.line += bytes.Count(text[:n], []byte{'\n'})
+	blocks.skip(blank + n)
+	return l, nil
+}
+
+// separatorOf is the comma, semicolon or tab that the first line has most often outside
+// quotes.
+func separatorOf(text []byte) byte {
+	counts, quoted := [256]int{}, false
+	for _, c := range text {
+		if c == '"' {
+			quoted = !quoted
+		}
+		if c == '\n' && !quoted {
+			break
+		}
+		if !quoted {
+			counts[c]++
+		}
+	}
+	best := byte(',')
+	for _, c := range []byte{';', '\t'} {
+		if counts[c] > counts[best] {
+			best = c
+		}
+	}
+	return best
+}
+
+// parse encodes the rows of a block.
+func (l *layout) parse(b *block, separator byte, c *collector) *piece {
+	defer b.release()
+	if b.fault != nil {
+		p := &piece{layout: l}
+		p.faults.add(*b.fault)
+		return p
+	}
+	p := l.piece(c, b.line, b.lines+1)
+	s := splitters.Get().(*data.Splitter)
+	defer splitters.Put(s)
+	s.Separator = separator
+	rows := rowReader{layout: l}
+	line, first := b.line, true
+	for text := b.text; len(text) > 0; {
+		n, err := s.Next(text, false)
+		at, lines := line, 1
+		if s.Quoted {
+			lines = bytes.Count(text[:n], []byte{'\n'})
+		}
+		line += lines
+		text = text[n:]
+		switch {
+		case errors.Is(err, data.ErrLongRecord):
+			p.faults.add(Fault{File: l.file, Line: at, What: tooLong})
+			end := bytes.IndexByte(text, '\n')
+			text = text[end+1:]
+			if end < 0 {
+				text = nil
+			}
+			continue
+		case err != nil:
+			p.faults.add(Fault{File: l.file, Line: at, What: err.Error()})
+			continue
+		case len(s.Cells) == 1 && !s.Quoted && len(bytes.TrimSpace(s.Cells[0])) == 0:
+			continue // a blank line
+		case len(s.Cells) != l.columns:
+			what := ""
+			if !p.faults.listed() {
+				what = fmt.Sprintf("%d cells, the header has %d", len(s.Cells), l.columns)
+			}
+			p.faults.add(Fault{File: l.file, Line: at, What: what})
+			continue
+		}
+		if first {
+			p.batch.First, first = at, false
+		}
+		rows.row(p, at, s.Cells)
+	}
+	return p
+}
+
+const tooLong = "the line is longer than 1 MiB: is the file text, and are its quotes closed?"
+
+var splitters = sync.Pool{New: func() any { return new(data.Splitter) }}

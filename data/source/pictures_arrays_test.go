@@ -56,7 +56,7 @@ func npz(t testing.TB, method uint16, members ...any) []byte {
 	return b.Bytes()
 }
 
-func floats(values ...float32) (out []byte) {
+func npyFloats(values ...float32) (out []byte) {
 	for _, v := range values {
 		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
 	}
@@ -72,7 +72,7 @@ func doubles(values ...float64) (out []byte) {
 
 // tiny is a data block of 2x1 pictures.
 func tiny(path string) config.Data {
-	d := block(path)
+	d := pictureBlock(path)
 	d.Height, d.Width = 2, 1
 	return d
 }
@@ -81,7 +81,7 @@ func tiny(path string) config.Data {
 func TestPicturesOfNPZ(t *testing.T) {
 	dir := t.TempDir()
 	put(t, npz(t, zip.Store, "x", npy("|u1", "(2, 2, 1)", []byte{1, 2, 3, 4}), "y", npy("<i8", "(2,)", []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), "other", []byte("?")), dir, "a.npz")
-	put(t, npz(t, zip.Deflate, "images", npy("<f4", "(2, 2, 1, 1)", floats(0, 0.5, 1, 0.2)), "labels", npy("|u1", "(2, 1)", []byte{0, 1})), dir, "b", "anything.npz")
+	put(t, npz(t, zip.Deflate, "images", npy("<f4", "(2, 2, 1, 1)", npyFloats(0, 0.5, 1, 0.2)), "labels", npy("|u1", "(2, 1)", []byte{0, 1})), dir, "b", "anything.npz")
 	put(t, npz(t, zip.Deflate, "images", npyOf(2, `{"shape": (1, 2, 1, 3), "descr": "<f8", "fortran_order": False}`, doubles(1, 0, 0, 0, 0, 1)), "y", npy("<i2", "(1,)", []byte{1, 0})), dir, "c.npz")
 	clients, _, err := readPictures(tiny(dir))
 	if err != nil {
@@ -130,9 +130,9 @@ func TestFaultsOfNPZ(t *testing.T) {
 		"picture 1 has label 2; allowed: 0 to 1":                     npz(t, zip.Store, "x", goodX, "y", npy("|u1", "(2,)", []byte{0, 2})),
 		"picture 0 has label -1":                                     npz(t, zip.Store, "x", goodX, "y", npy("|i1", "(2,)", []byte{255, 0})),
 		"picture 1 has label 9223372036854775807":                    npz(t, zip.Store, "x", goodX, "y", npy("<u8", "(2,)", append(make([]byte, 8), bytes.Repeat([]byte{255}, 8)...))),
-		"labels have the type \"<f4\"":                               npz(t, zip.Store, "x", goodX, "y", npy("<f4", "(2,)", floats(0, 1))),
+		"labels have the type \"<f4\"":                               npz(t, zip.Store, "x", goodX, "y", npy("<f4", "(2,)", npyFloats(0, 1))),
 		"labels have the type \"|u1\" and the shape [1 2]":           npz(t, zip.Store, "x", goodX, "y", npy("|u1", "(1, 2)", []byte{0, 1})),
-		"picture 1 has the value 1.5 in row 0, column 0":             npz(t, zip.Store, "x", npy("<f4", "(2, 2, 1)", floats(0, 1, 1.5, 0)), "y", goodY),
+		"picture 1 has the value 1.5 in row 0, column 0":             npz(t, zip.Store, "x", npy("<f4", "(2, 2, 1)", npyFloats(0, 1, 1.5, 0)), "y", goodY),
 		"picture 0 has the value NaN in row 1, column 0":             npz(t, zip.Store, "x", npy("<f8", "(2, 2, 1)", doubles(0, math.NaN(), 1, 0)), "y", goodY),
 		"pictures have the type \"<i4\"":                             npz(t, zip.Store, "x", npy("<i4", "(2, 2, 1)", make([]byte, 16)), "y", goodY),
 		"pictures have the shape [2 2]":                              npz(t, zip.Store, "x", npy("|u1", "(2, 2)", []byte{1, 2, 3, 4}), "y", goodY),
@@ -241,7 +241,7 @@ func TestPicturesOfRealIDX(t *testing.T) {
 	if folder == "" {
 		t.Skip("COTERIE_DATA is not set: see README, real data")
 	}
-	d := block("")
+	d := pictureBlock("")
 	d.Height, d.Width, d.Classes = 28, 28, nil
 	for i := range 10 {
 		d.Classes = append(d.Classes, config.Cell(fmt.Sprint(i)))
@@ -263,7 +263,7 @@ func TestPicturesOfRealIDX(t *testing.T) {
 func FuzzNPZ(f *testing.F) {
 	goodY := npy("|u1", "(2,)", []byte{0, 1})
 	f.Add(npz(f, zip.Store, "x", npy("|u1", "(2, 2, 1)", []byte{1, 2, 3, 4}), "y", goodY))
-	f.Add(npz(f, zip.Deflate, "images", npy("<f4", "(2, 2, 1, 1)", floats(0, 0.5, 1, 0.2)), "labels", goodY))
+	f.Add(npz(f, zip.Deflate, "images", npy("<f4", "(2, 2, 1, 1)", npyFloats(0, 0.5, 1, 0.2)), "labels", goodY))
 	f.Add(npz(f, zip.Store, "x", npyOf(3, `{"shape": (1, 2, 1, 3), "descr": "<f8", "fortran_order": False}`, doubles(1, 0, 0, 0, 0, 1)), "y", goodY))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := newPictureReader(tiny(""))

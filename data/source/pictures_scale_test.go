@@ -29,7 +29,7 @@ func scaled(src []byte, height, width, channels, newHeight, newWidth int) []byte
 
 // naive is one value of the scaled picture, in floating point: the integral over an area
 // along a side that becomes smaller, a straight line along one that becomes larger.
-func naive(src []byte, height, width, channels, newHeight, newWidth, i, j, c int) float64 {
+func naiveScale(src []byte, height, width, channels, newHeight, newWidth, i, j, c int) float64 {
 	side := func(at, old, fresh int) map[int]float64 {
 		w, ratio := map[int]float64{}, float64(old)/float64(fresh)
 		if fresh <= old {
@@ -71,7 +71,7 @@ func TestScaleAgreesWithTheNaiveWay(t *testing.T) {
 		}
 		got := scaled(src, h, w, c, nh, nw)
 		for at, v := range got {
-			want := naive(src, h, w, c, nh, nw, at/(nw*c), at/c%nw, at%c)
+			want := naiveScale(src, h, w, c, nh, nw, at/(nw*c), at/c%nw, at%c)
 			if math.Abs(float64(v)-want) > 0.5+1e-9 {
 				t.Fatalf("%dx%dx%d to %dx%d, value %d: %d, want %v", h, w, c, nh, nw, at, v, want)
 			}

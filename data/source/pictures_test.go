@@ -23,7 +23,7 @@ import (
 )
 
 // block is a data block of 4x4 pictures in grey of two classes.
-func block(path string) config.Data {
+func pictureBlock(path string) config.Data {
 	return config.Data{Kind: "pictures", Source: config.Source{Path: path}, Height: 4, Width: 4, Channels: 1, Classes: []config.Cell{"cat", "dog"}, TestShare: 0.25}
 }
 
@@ -85,7 +85,7 @@ func twoClients(t *testing.T) string {
 // TestPicturesOfClassFolders: names, labels, order, and every pixel.
 func TestPicturesOfClassFolders(t *testing.T) {
 	dir := twoClients(t)
-	clients, report, err := readPictures(block(dir))
+	clients, report, err := readPictures(pictureBlock(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPicturesOfClassFolders(t *testing.T) {
 			t.Errorf("south %d: %d, want %d", i, got, want)
 		}
 	}
-	d := block(dir)
+	d := pictureBlock(dir)
 	d.Channels = 3
 	if clients, _, err = readPictures(d); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestPicturesOfClassFolders(t *testing.T) {
 	if clients, _, err = readPictures(d); err != nil || clients[0].Images.Labels[0] != 0 || clients[0].Images.Labels[1] != 2 || clients[0].Images.Pixels[0] != 255 {
 		t.Error(clients[0].Images.Labels, err)
 	}
-	d.Classes = block(dir).Classes
+	d.Classes = pictureBlock(dir).Classes
 	// A pattern of folders is the folder's clients.
 	d.Source.Path = filepath.Join(dir, "n*")
 	if clients, _, err = readPictures(d); err != nil || len(clients) != 1 || clients[0].Name != "north" {
@@ -137,7 +137,7 @@ func TestPicturesOfClassFolders(t *testing.T) {
 // simulation gives it, down to which pictures are held out and left out.
 func TestPicturesOfOneClient(t *testing.T) {
 	dir := twoClients(t)
-	d := block(dir)
+	d := pictureBlock(dir)
 	d.TrainLimit = 9
 	kind, err := data.KindOf(d)
 	if err != nil {
@@ -180,7 +180,7 @@ func TestPicturesOfOneClient(t *testing.T) {
 // TestHeldOutPicturesDoNotMoveOthers: without one picture all others stay where they are.
 func TestHeldOutPicturesDoNotMoveOthers(t *testing.T) {
 	dir := twoClients(t)
-	d := block(dir)
+	d := pictureBlock(dir)
 	part := func() map[byte]bool {
 		clients, report, err := readPictures(d)
 		if err != nil {
@@ -212,7 +212,7 @@ func TestHeldOutPicturesDoNotMoveOthers(t *testing.T) {
 func TestTestPathOfPictures(t *testing.T) {
 	dir, test := twoClients(t), t.TempDir()
 	put(t, pngOf(t, plain(4, 4, color.Gray{1})), test, "north", "cat", "t.png")
-	d := block(dir)
+	d := pictureBlock(dir)
 	d.Test.Path, d.TestShare = test, 0
 	clients, report, err := readPictures(d)
 	if err != nil || report.Rows != 25 {
@@ -261,7 +261,7 @@ func TestAllFaultsOfPicturesAtOnce(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "south", "dog", "link.png")); err != nil {
 		t.Fatal(err)
 	}
-	clients, report, err := readPictures(block(dir))
+	clients, report, err := readPictures(pictureBlock(dir))
 	if err == nil || clients != nil || report != nil {
 		t.Fatal(clients, err)
 	}
@@ -302,11 +302,11 @@ func TestAllFaultsOfPicturesAtOnce(t *testing.T) {
 		filepath.Join(dir, "top.png"): "is a file",
 		t.TempDir():                   "has no client",
 	} {
-		if _, _, err := readPictures(block(path)); words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
+		if _, _, err := readPictures(pictureBlock(path)); words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, _, err := Pictures(block(""), filepath.Join(dir, "top.png"), "top"); err == nil || !strings.Contains(err.Error(), "is no client's") {
+	if _, _, err := Pictures(pictureBlock(""), filepath.Join(dir, "top.png"), "top"); err == nil || !strings.Contains(err.Error(), "is no client's") {
 		t.Error(err)
 	}
 }
@@ -374,7 +374,7 @@ func TestCheckPictures(t *testing.T) {
 			t.Errorf("no fault %s in %v", path, err)
 		}
 	}
-	for _, d := range []config.Data{{}, {Height: 1 << 40, Width: 1 << 40, Channels: 3, Classes: block("").Classes}} {
+	for _, d := range []config.Data{{}, {Height: 1 << 40, Width: 1 << 40, Channels: 3, Classes: pictureBlock("").Classes}} {
 		if _, _, err := Pictures(d, twoClients(t), "north"); !errors.Is(err, config.ErrInvalid) {
 			t.Errorf("%+v was read: %v", d, err)
 		}

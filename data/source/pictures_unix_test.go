@@ -19,7 +19,7 @@ func TestPipesAreNoPictures(t *testing.T) {
 		}
 	}
 	put(t, idx(nil, 0), dir, "east-labels-idx1-ubyte")
-	_, _, err := readPictures(block(dir))
+	_, _, err := readPictures(pictureBlock(dir))
 	for _, pipe := range pipes {
 		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, pipe)+": ") {
 			t.Errorf("%s: %v", pipe, err)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ const rawRows = 1024
 // over once, with its column names alone.
 func Raw(ctx context.Context, src config.Source, each func(file string, header []string, rows [][]string) error) error {
 	r := Reading{Source: src}
-	files, err := r.files()
+	files, _, err := r.files()
 	if err != nil {
 		return err
 	}
@@ -36,12 +35,6 @@ func Raw(ctx context.Context, src config.Source, each func(file string, header [
 		}
 	}
 	return nil
-}
-
-// ClientOf is the client that a file is named after.
-func ClientOf(file string) string {
-	name, _, _ := strings.Cut(filepath.Base(file), ".")
-	return name
 }
 
 func rawFile(ctx context.Context, path string, each func(string, []string, [][]string) error) error {
@@ -59,7 +52,7 @@ func rawFile(ctx context.Context, path string, each func(string, []string, [][]s
 		return fmt.Errorf("%s: no line of column names: %w", path, err)
 	}
 	header = slices.Clone(header)
-	trim(header, false)
+	trimCells(header, false)
 	batch := make([][]string, 0, rawRows)
 	for handed := false; ; {
 		if err := ctx.Err(); err != nil {
@@ -70,7 +63,7 @@ func rawFile(ctx context.Context, path string, each func(string, []string, [][]s
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		if err == nil {
-			trim(cells, rows.Comma == ';')
+			trimCells(cells, rows.Comma == ';')
 			batch = append(batch, cells)
 			if len(batch) < rawRows {
 				continue
@@ -124,8 +117,8 @@ func rawReader(file io.Reader) (*csv.Reader, error) {
 	return rows, nil
 }
 
-// trim takes blanks away. Where semicolons part cells, a number's comma is its point.
-func trim(cells []string, commas bool) {
+// trimCells takes blanks away. Where semicolons part cells, a number's comma is its point.
+func trimCells(cells []string, commas bool) {
 	for i, c := range cells {
 		c = strings.TrimSpace(c)
 		if commas && strings.Count(c, ",") == 1 && !strings.Contains(c, ".") && strings.Trim(c, "+-0123456789,eE") == "" {

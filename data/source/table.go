@@ -1,11 +1,9 @@
 package source
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -14,6 +12,7 @@ import (
 // A table of one's own: a row an example, its columns described by the run file.
 func init() {
 	data.Register(data.Kind{
+		Get:      "one's own file, folder or query, in data.source",
 		DataKind: config.DataKind{Name: "table", Method: "mr-mtl", OwnTest: true, Settings: tableSettings, Settle: settleTable},
 		Keys: []string{"source", "target", "task", "classes", "target_range", "target_missing", "features", "sensitive",
 			"test", "train_limit", "standardise", "not_public"},
@@ -40,6 +39,9 @@ func init() {
 			return nil, nil
 		},
 		Words: func(d config.Data) string {
+			if d.Target == "" {
+				return "A table of one's own, which the run file describes"
+			}
 			return fmt.Sprintf("A table of one's own: %s (%s) is predicted from %d columns", d.Target, d.Task, len(d.Features))
 		},
 	})
@@ -88,6 +90,10 @@ func checkSource(c *config.Checker, s config.Source) {
 	c.Require((s.Query == "") == (s.Database == ""), "data.source.query", "and database go together")
 	c.Require(s.PasswordEnv == "" || s.PasswordFile == "", "data.source.password_env", "stands beside password_file; allowed: one of them")
 	c.Require(s.Database != "" || s.PasswordEnv == "" && s.PasswordFile == "", "data.source.database", "is missing, but a password is named")
+	c.Require(s.Database == "" || s.Format == "", "data.source.format", "is that of files; remove it, for there is a database")
+	if s.Database != "" {
+		checkDatabase(c, s)
+	}
 }
 
 // LoadTable reads a table. A name says that all rows are those of one client: of a
@@ -102,121 +108,45 @@ func LoadTable(d config.Data, seed uint64, name string) (*data.Federation, error
 	}
 	g := gathering{encoding: e, only: name, place: map[string]int{}, sensitive: len(d.Sensitive)}
 	r := Reading{
-		Source: d.Source, Encoding: e, LeaveOut: d.TargetMissing == "leave-out", Sensitive: d.Sensitive, Test: d.Test, Client: name,
+		Source: d.Source, Encoding: e, LeaveOut: d.TargetMissing == "leave-out", Sensitive: d.Sensitive, Test: d.Test, Client: name, keep: true,
 	}
+	r.Test.Path = ""
 	tally, err := r.Each(context.Background(), func(b *Batch) error { return g.take(b, false) })
+	if err == nil && d.Test.Path != "" {
+		err = g.readTest(&r, d, &tally)
+	} else if err != nil && d.Test.Path != "" {
+		var more Tally
+		err = bothFaults(err, g.readTest(&r, d, &more))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if d.Test.Path != "" {
-		r.Source.Path, r.Source.Database, r.Test = d.Test.Path, "", config.TestPart{}
-		if _, err := r.Each(context.Background(), func(b *Batch) error { return g.take(b, true) }); err != nil {
-			return nil, fmt.Errorf("data.test.path: %w", err)
-		}
-	}
-	silos, err := g.silos(d, tally)
+	silos, err := g.silos(d, seed, tally)
 	if err != nil {
 		return nil, err
 	}
+	centre, scale := e.Ranges()
 	return silos.Federation(data.SiloOptions{
-		Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Standardise(d.Standardise), Centre: centreOf(e), Scale: scaleOf(e),
+		Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Standardise(d.Standardise), Centre: centre, Scale: scale, Consume: true,
 	})
 }
 
-func centreOf(e *data.Encoding) []float64 { c, _ := e.Ranges(); return c }
-func scaleOf(e *data.Encoding) []float64  { _, s := e.Ranges(); return s }
-
-// gathering sorts a table's rows by client.
-type gathering struct {
-	encoding  *data.Encoding
-	only      string // one client's rows alone; empty: all
-	place     map[string]int
-	clients   []data.Client
-	sensitive int
-}
-
-// client is the one of a name, new if it is not there.
-func (g *gathering) client(name string) *data.Client {
-	at, ok := g.place[name]
-	if !ok {
-		at = len(g.clients)
-		g.place[name] = at
-		fresh := func() data.Client {
-			return data.Client{Name: name, Rows: data.Rows{Features: len(g.encoding.Inputs)}, Sensitive: make([][]int32, g.sensitive)}
-		}
-		held := fresh()
-		g.clients = append(g.clients, fresh())
-		g.clients[at].Held = &held
+// readTest reads the rows of a test part that has files of its own.
+func (g *gathering) readTest(r *Reading, d config.Data, t *Tally) error {
+	r.Source = config.Source{Path: d.Test.Path, Format: d.Source.Format, Client: d.Source.Client}
+	tally, err := r.Each(context.Background(), func(b *Batch) error { return g.take(b, true) })
+	if err != nil {
+		return fmt.Errorf("data.test.path: %w", err)
 	}
-	return &g.clients[at]
-}
-
-// take adds a batch's rows to their clients; held says that all of them are held out.
-func (g *gathering) take(b *Batch, held bool) error {
-	width := len(g.encoding.Inputs)
-	for i := range b.Rows {
-		name := b.Clients[i]
-		if g.only != "" && name != g.only {
-			continue
-		}
-		c := g.client(name)
-		if held || b.Held != nil && b.Held[i] {
-			c = c.Held
-		}
-		c.X, c.Y = append(c.X, b.X[i*width:(i+1)*width]...), append(c.Y, b.Y[i])
-		for a := range c.Sensitive {
-			c.Sensitive[a] = append(c.Sensitive[a], b.Groups[a][i])
-		}
-	}
+	t.add(tally)
 	return nil
 }
 
-// silos are the clients, sorted by name, so that their order tells nothing of the file.
-func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
-	slices.SortFunc(g.clients, func(a, b data.Client) int { return cmp.Compare(a.Name, b.Name) })
-	s := &data.Silos{All: g.clients, Features: len(g.encoding.Inputs), Classes: len(g.encoding.Classes), Encoding: g.encoding,
-		Report: data.LoadReport{Source: cmp.Or(d.Source.Path, d.Source.Database), Rows: t.Rows, Kept: t.Rows - t.LeftOut}}
-	if d.Test == (config.TestPart{}) {
-		for i := range s.All {
-			s.All[i].Held = nil
-		}
+// bothFaults are those of the source and of the test part in one list.
+func bothFaults(source, test error) error {
+	var a, b *Faults
+	if errors.As(source, &a) && errors.As(test, &b) {
+		a.append(b)
 	}
-	for _, a := range d.Sensitive {
-		column := data.SensitiveColumn{Name: a.Name}
-		for _, v := range a.Values {
-			column.Values = append(column.Values, string(v))
-		}
-		s.Sensitive = append(s.Sensitive, column)
-	}
-	s.NotCovered = append(s.NotCovered, d.TakenFromData()...)
-	if len(s.All) == 0 {
-		if g.only != "" {
-			return nil, fmt.Errorf("%s: no rows of %q in the column %s", s.Report.Source, g.only, d.Source.Client)
-		}
-		return nil, fmt.Errorf("%s: no rows after the header", s.Report.Source)
-	}
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for k := range t.Columns {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
-		s.Report.Notes = append(s.Report.Notes, name+": "+t.Columns[name].String())
-	}
-	return s, nil
-}
-
-// String is for the owner of the data.
-func (m Moved) String() string {
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{m.Clipped, "moved to the end of the public range"}, {m.Other, "not in the public list (other)"}, {m.Missing, "missing"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return source
 }

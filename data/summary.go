@@ -1,0 +1,118 @@
+package data
+
+import (
+	"math"
+	"strconv"
+)
+
+// Summary is what a federation's data look like. It tells of private examples: it is for
+// whoever holds them, in simulation or at home.
+type Summary struct {
+	Kind    string          `json:"kind"`
+	Clients []ClientSummary `json:"clients"`
+	Columns []MovedCells    `json:"columns"`
+	Report  *LoadReport     `json:"read"`
+}
+
+// ClientSummary is one client's.
+type ClientSummary struct {
+	Name string `json:"name"`
+	// Trains is false for clients that only validate.
+	Trains  bool `json:"trains"`
+	Rows    int  `json:"rows"`     // all examples
+	HeldOut int  `json:"held_out"` // of them
+	// Missing counts cells of a table; nil: the data are none.
+	Missing *int `json:"missing"`
+	// Classes counts examples by class; nil: targets are values.
+	Classes []ClassCount `json:"classes"`
+	// Mean and SD are those of the targets in their own unit; nil: they are classes.
+	Mean *float64 `json:"mean"`
+	SD   *float64 `json:"sd"`
+}
+
+// ClassCount is how many examples have a class.
+type ClassCount struct {
+	Class string `json:"class"`
+	Rows  int    `json:"rows"`
+}
+
+// Summary counts what every client holds.
+func (f *Federation) Summary(kind string) Summary {
+	s := Summary{Kind: kind, Report: f.Report, Columns: []MovedCells{}}
+	if f.Report != nil {
+		s.Columns = append(s.Columns, f.Report.Columns...)
+	}
+	for i := range f.Train {
+		s.Clients = append(s.Clients, f.summarise(&f.Train[i], true))
+	}
+	for i := range f.Validation {
+		s.Clients = append(s.Clients, f.summarise(&f.Validation[i], false))
+	}
+	return s
+}
+
+func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
+	s := ClientSummary{Name: c.Name, Trains: trains, Rows: c.Len()}
+	targets := c.targets(nil)
+	if c.Held != nil {
+		s.HeldOut = c.Held.Len()
+		s.Rows += s.HeldOut
+		targets = c.Held.targets(targets)
+	}
+	if f.Report != nil && f.Report.Missing != nil {
+		missing := f.Report.Missing[c.Name]
+		s.Missing = &missing
+	}
+	if f.Classes == 0 {
+		mean, sd := f.momentsOf(targets)
+		s.Mean, s.SD = &mean, &sd
+		return s
+	}
+	s.Classes = make([]ClassCount, f.Classes)
+	for k := range s.Classes {
+		s.Classes[k].Class = strconv.Itoa(k)
+		if f.Encoding != nil {
+			s.Classes[k].Class = f.Encoding.Classes[k]
+		}
+	}
+	for _, y := range targets {
+		if k := int(y); k >= 0 && k < len(s.Classes) {
+			s.Classes[k].Rows++
+		}
+	}
+	return s
+}
+
+// targets adds the examples' labels or values.
+func (c *Client) targets(out []float64) []float64 {
+	if c.Images == nil {
+		return append(out, c.Y...)
+	}
+	for _, i := range c.Index {
+		if len(c.Images.Labels) > 0 {
+			out = append(out, float64(c.Images.Labels[i]))
+		} else {
+			out = append(out, c.Images.Targets[i])
+		}
+	}
+	return out
+}
+
+// momentsOf are mean and standard deviation in the target's own unit; 0 of no values.
+func (f *Federation) momentsOf(values []float64) (mean, sd float64) {
+	low, width := 0.0, 1.0
+	if f.Encoding != nil {
+		unit := f.Encoding.Unit()
+		low, width = unit[0], unit[1]-unit[0]
+	}
+	if len(values) == 0 {
+		return 0, 0
+	}
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		sd += (v - mean) * (v - mean) / float64(len(values))
+	}
+	return mean*width + low, math.Sqrt(sd) * width
+}
