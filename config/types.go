@@ -122,7 +122,7 @@ type Local struct {
 	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
 	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"examples in a batch; 0: all"`
 	Limit  int     `yaml:"limit" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"pictures that a client trains on in a round, drawn afresh; 0: all"`
-	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge" jsonschema_description:"whose gradient is followed: squared-error, half of it or its root (rmse) of values; cross-entropy of classes; hinge of 2 classes"`
+	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge,enum=focal" jsonschema_description:"whose gradient is followed: squared-error, half of it or its root (rmse) of values; cross-entropy of classes; focal: of classes, less of examples that are right already; hinge of 2 classes"`
 
 	Remainder string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"the last, smaller batch of a shuffled epoch is trained on, or left out"`
 	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass"`
@@ -130,6 +130,10 @@ type Local struct {
 	Beta1     float64 `yaml:"beta1" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"adam: what is kept of the mean gradient"`
 	Beta2     float64 `yaml:"beta2" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"adam: what is kept of the mean squared gradient"`
 	Schedule  string  `yaml:"schedule" jsonschema:"enum=constant,enum=linear,enum=cosine,enum=inverse-root" jsonschema_description:"step in round t of T (from 0): step; step*(1-t/T); step*(1+cos(pi*t/T))/2; step/sqrt(1+t)"`
+
+	ClassWeights []float64 `yaml:"class_weights,omitempty" jsonschema_description:"cross-entropy, focal, hinge: public numbers, one a class, that every example's loss and gradient is multiplied by before it is clipped; figures stay unweighted"`
+	FocalAlpha   float64   `yaml:"focal_alpha,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"focal, 2 classes: weight of class 1, class 0 having the rest to 1; 0: 0.75"`
+	FocalGamma   float64   `yaml:"focal_gamma,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"focal: power of the probability of being wrong that an example's loss is multiplied by; 0: 2"`
 }
 
 // Stop says when training ends.
@@ -144,6 +148,7 @@ type Stop struct {
 // real federation would have to pay for them.
 type Judge struct {
 	By       string   `yaml:"by" jsonschema:"enum=clients,enum=own,enum=test" jsonschema_description:"clients: clients that take no part in training, each with the model that fits it best; own: every participant's own model on its own held-out examples; test: the server's model on all held-out examples together"`
+	Compare  []string `yaml:"compare,omitempty" jsonschema_description:"methods that the same file is trained with as well, each with a budget of its own, to be shown beside the run: local, fedavg"`
 	Evaluate Evaluate `yaml:"evaluate,omitempty" jsonschema_description:"one more round after the last one, in which every participant that allows it releases noised counts of what its held-out examples say of the model it would use; empty: none"`
 }
 

@@ -123,6 +123,13 @@ func (e *Encoding) Unit() (unit [2]float64) {
 	return unit
 }
 
+// UnitOf is the lowest and the highest target of a data block in its own unit, where
+// targets are trained as 0…1; zeros: they are as they are.
+func UnitOf(d config.Data) (unit [2]float64) {
+	copy(unit[:], d.TargetRange)
+	return unit
+}
+
 // Ranges are the middle of every input's public range, and half its width.
 func (e *Encoding) Ranges() (centre, scale []float64) {
 	for _, c := range e.Columns {

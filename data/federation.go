@@ -9,6 +9,9 @@ type Federation struct {
 	Truth [][]float64
 	// Classes is how many labels pictures or rows can have; 0: targets are values.
 	Classes int
+	// Unit is the lowest and the highest target in its own unit, where targets are scaled
+	// to 0…1; zero: targets are as they are.
+	Unit [2]float64
 
 	// Encoding is how a table's columns became rows; nil: the data are no table.
 	Encoding *Encoding

@@ -82,6 +82,9 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		return nil, err
 	}
 	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
+	if s.Encoding != nil {
+		f.Unit = s.Encoding.Unit()
+	}
 	report := s.Report.clone()
 	parts := make([]divided, len(s.All))
 	workers := pool.New(runtime.GOMAXPROCS(0))

@@ -20,16 +20,20 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 	if err := fits(loss, s); err != nil {
 		return nil, fmt.Errorf("algorithm.local.loss %w", err)
 	}
+	e, err := newEmphasis(run.Algorithm.Local, loss, s.Classes)
+	if err != nil {
+		return nil, err
+	}
 	var m Model
 	switch block := run.Model; {
 	case block.Kind != "network" && s.Pictures():
 		return nil, fmt.Errorf("model.kind %q, but pictures need a network; allowed: network", block.Kind)
 	case block.Kind != "network":
-		return newLinear(block, loss, s)
+		return newLinear(block, loss, e, s)
 	case s.Pictures():
-		m, err = newNetwork[float32](block, loss, s)
+		m, err = newNetwork[float32](block, loss, e, s)
 	default:
-		m, err = newNetwork[float64](block, loss, s)
+		m, err = newNetwork[float64](block, loss, e, s)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -37,15 +41,19 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 	return m, nil
 }
 
-func newLinear(m config.Model, loss Loss, s data.Shape) (Model, error) {
-	if s.Classes > 2 {
-		return nil, fmt.Errorf("model.kind %q has one output, for values or 2 classes; the rows have %d: use a network", m.Kind, s.Classes)
+func newLinear(m config.Model, loss Loss, e Emphasis, s data.Shape) (Model, error) {
+	one := Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD, Loss: loss, Classes: s.Classes, Emphasis: e}
+	switch {
+	case s.Classes > 2 && loss == RMSE:
+		return nil, fmt.Errorf("algorithm.local.loss is rmse, a root over all outputs of a batch, which model.kind %q of %d classes does not have; allowed: cross-entropy, focal, squared-error, half-squared-error", m.Kind, s.Classes)
+	case s.Classes > 2:
+		return Softmax{one}, nil
 	}
-	return Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD, Loss: loss, Classes: s.Classes}, nil
+	return one, nil
 }
 
 // newNetwork builds a network: of pictures in single precision, of rows in double.
-func newNetwork[F Float](m config.Model, loss Loss, s data.Shape) (Model, error) {
+func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (Model, error) {
 	input, layers := Shape{1, 1, s.Features}, m.Layers
 	if s.Pictures() {
 		input = Shape{s.Height, s.Width, s.Depth()}
@@ -77,7 +85,7 @@ func newNetwork[F Float](m config.Model, loss Loss, s data.Shape) (Model, error)
 	case net.Parameters() == 0:
 		return nil, fmt.Errorf("the network has no parameters to train")
 	}
-	return &network[F]{Network: net, layers: layers, loss: loss, classes: s.Classes, pictures: s.Pictures()}, nil
+	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, pictures: s.Pictures()}, nil
 }
 
 // fits says why a loss does not go with the targets, and which ones do.
@@ -85,9 +93,9 @@ func fits(loss Loss, s data.Shape) error {
 	allowed, targets := []Loss{SquaredError, HalfSquaredError, RMSE}, "the targets are values"
 	switch {
 	case s.Classes == 2:
-		allowed, targets = append(allowed, CrossEntropy, Hinge), "the targets are 2 classes"
+		allowed, targets = append(allowed, CrossEntropy, Hinge, Focal), "the targets are 2 classes"
 	case s.Classes > 0:
-		allowed, targets = append(allowed, CrossEntropy), fmt.Sprintf("the targets are %d classes", s.Classes)
+		allowed, targets = append(allowed, CrossEntropy, Focal), fmt.Sprintf("the targets are %d classes", s.Classes)
 	}
 	if slices.Contains(allowed, loss) {
 		return nil
@@ -116,6 +124,7 @@ func Check(run config.Run) config.Faults {
 		if err := fits(loss, s); err != nil {
 			c.Require(false, "algorithm.local.loss", "%v", err)
 		}
+		checkEmphasis(&c, l, loss, s.Classes)
 	}
 	if len(c.Faults()) == 0 && (whole || s.Features > 0) {
 		_, err := Of(run, s)

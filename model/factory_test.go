@@ -36,7 +36,7 @@ func TestCheckTheLoss(t *testing.T) {
 		{"school", "squared-error", ""},
 		{"vehicle", "cross-entropy", ""},
 		{"vehicle", "squared-error", ""},
-		{"rotated-mnist", "hinge", "the targets are 10 classes; allowed: squared-error, half-squared-error, rmse, cross-entropy"},
+		{"rotated-mnist", "hinge", "the targets are 10 classes; allowed: squared-error, half-squared-error, rmse, cross-entropy, focal"},
 		{"rotated-mnist", "squared-error", ""},
 	} {
 		run := config.Default(v.kind, "", "paper")
@@ -89,7 +89,13 @@ func TestOf(t *testing.T) {
 		"one-hot squares":       {layers(10), SquaredError, pictures(10), ""},
 		"values of pictures":    {layers(1), HalfSquaredError, pictures(0), ""},
 		"linear pictures":       {linear, CrossEntropy, pictures(10), "allowed: network"},
-		"three linear classes":  {linear, CrossEntropy, rows(3), "2 classes"},
+		"softmax regression":    {linear, CrossEntropy, rows(3), ""},
+		"focal of three":        {linear, Focal, rows(3), ""},
+		"linear one-hot":        {linear, SquaredError, rows(3), ""},
+		"linear one-hot root":   {linear, RMSE, rows(3), "allowed: cross-entropy"},
+		"focal, one logit":      {layers(1), Focal, rows(2), ""},
+		"focal, two scores":     {layers(2), Focal, rows(2), ""},
+		"focal, values":         {linear, Focal, rows(0), "the targets are values"},
 		"cross entropy, values": {linear, CrossEntropy, rows(0), "allowed: squared-error"},
 		"hinge, values":         {linear, Hinge, rows(0), "the targets are values"},
 		"hinge, three classes":  {layers(3), Hinge, rows(3), "the targets are 3 classes"},

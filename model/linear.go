@@ -23,6 +23,7 @@ type Linear struct {
 	InitSD    float64
 	Loss      Loss
 	Classes   int // 2: targets are classes; 0: values
+	Emphasis  Emphasis
 }
 
 // Parameters is the length of theta.
@@ -100,10 +101,14 @@ func (m *Linear) output(theta, x []float64) float64 {
 func (m *Linear) slope(out, y float64) float64 {
 	switch m.Loss {
 	case CrossEntropy:
-		return 1/(1+math.Exp(-out)) - y
+		return m.Emphasis.times(1/(1+math.Exp(-out))-y, y)
+	case Focal:
+		sign := 2*y - 1
+		_, slope := m.Emphasis.focal(sign*out, 2, int(y))
+		return m.Emphasis.times(sign*slope, y)
 	case Hinge:
 		if sign := 2*y - 1; sign*out < 1 {
-			return -sign
+			return m.Emphasis.times(-sign, y)
 		}
 		return 0
 	case HalfSquaredError:
@@ -115,7 +120,7 @@ func (m *Linear) slope(out, y float64) float64 {
 // judge is one row's loss, and whether the answer is wrong.
 func (m *Linear) judge(out, y float64) (loss float64, wrong bool) {
 	switch m.Loss {
-	case CrossEntropy:
+	case CrossEntropy, Focal:
 		return softplus(out) - y*out, (out > 0) != (y > 0.5)
 	case Hinge:
 		return max(0, 1-(2*y-1)*out), (out > 0) != (y > 0.5)
@@ -154,7 +159,7 @@ func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
 	if !l.fits(theta, c) {
 		return 0, l.unfit(theta, c)
 	}
-	if !l.Linear.Loss.ofClasses() {
+	if !l.Linear.Loss.OfClasses() {
 		return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
 	}
 	loss, _, err := l.Judge(theta, c)

@@ -18,9 +18,10 @@ const (
 	// Of classes:
 	CrossEntropy // logistic regression, softmax
 	Hinge        // of 2 classes: the linear SVM's
+	Focal        // cross entropy, times a power of the probability of being wrong
 )
 
-var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge"}
+var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge", "focal"}
 
 // String is the run file's name.
 func (l Loss) String() string { return lossNames[l] }
@@ -33,8 +34,8 @@ func ParseLoss(name string) (Loss, error) {
 	return 0, fmt.Errorf("loss %q is not known; allowed: %s", name, strings.Join(lossNames, ", "))
 }
 
-// ofClasses says that the loss has no meaning for values.
-func (l Loss) ofClasses() bool { return l >= CrossEntropy }
+// OfClasses says that the loss has no meaning for values.
+func (l Loss) OfClasses() bool { return l >= CrossEntropy }
 
 // Objective is a loss of one example: from the network's output and the target it
 // gives the loss, and the gradient with respect to the output in d.

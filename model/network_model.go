@@ -14,6 +14,7 @@ type network[F Float] struct {
 	*Network[F]
 	layers   []Layer
 	loss     Loss
+	emphasis Emphasis
 	classes  int // 0: values
 	pictures bool
 }
@@ -46,7 +47,7 @@ func (m *network[F]) Learner() (Learner, error) {
 		return nil, err
 	}
 	l := &networkLearner[F]{network: m}
-	if l.trained, l.judged, err = objectives[F](m.loss, m.classes, net.Output().Len()); err != nil {
+	if l.trained, l.judged, err = objectives[F](m.loss, m.emphasis, m.classes, net.Output().Len()); err != nil {
 		return nil, err
 	}
 	// Clients are what is spread over workers; within one there is nothing to share.
@@ -67,20 +68,30 @@ func (m *network[F]) Learner() (Learner, error) {
 
 // objectives are what a network with so many outputs is trained and judged by. Classes
 // are judged by their cross entropy wherever there is an output for each, whatever is
-// trained; values by their squared error.
-func objectives[F Float](loss Loss, classes, outputs int) (trained, judged Objective[F], err error) {
+// trained, and of one output by what is trained, without weights; values by their squared
+// error.
+func objectives[F Float](loss Loss, e Emphasis, classes, outputs int) (trained, judged Objective[F], err error) {
 	name := loss.String()
-	if loss == CrossEntropy && outputs == 1 {
+	if (loss == CrossEntropy || loss == Focal) && outputs == 1 {
 		name = "binary-cross-entropy"
+	} else if loss == Focal {
+		name = "cross-entropy"
 	}
-	if trained, err = NewObjective[F](name); err != nil {
+	plain, err := NewObjective[F](name)
+	if err != nil {
 		return nil, nil, err
+	}
+	if trained = plain; loss == Focal {
+		trained = focal[F]{plain, e}
+	}
+	if e.Weights != nil {
+		trained = weighted[F]{trained, e}
 	}
 	switch {
 	case classes > 0 && outputs > 1:
 		return trained, crossEntropy[F]{}, nil
-	case loss.ofClasses():
-		return trained, trained, nil
+	case loss.OfClasses():
+		return trained, plain, nil
 	}
 	return trained, squaredError[F]{}, nil
 }

@@ -58,7 +58,7 @@ func learnerOf(tb testing.TB, m Model) Learner {
 // rowsFor are rows whose targets suit a loss.
 func rowsFor(loss Loss, features, n int) *data.Client {
 	c := &data.Client{Rows: someRows(features, n)}
-	if loss.ofClasses() {
+	if loss.OfClasses() {
 		for i, y := range c.Y {
 			c.Y[i] = 0
 			if y > 0 {
@@ -78,11 +78,21 @@ func trainingLoss(m Linear, theta []float64, c *data.Client, i int) float64 {
 	if m.Intercept {
 		out += theta[m.Features]
 	}
+	weight := 1.0
+	if m.Emphasis.Weights != nil {
+		weight = m.Emphasis.Weights[int(c.Y[i])]
+	}
 	switch sign := 2*c.Y[i] - 1; m.Loss {
 	case CrossEntropy:
-		return math.Log(1 + math.Exp(-sign*out))
+		return weight * math.Log(1+math.Exp(-sign*out))
 	case Hinge:
-		return math.Max(0, 1-sign*out)
+		return weight * math.Max(0, 1-sign*out)
+	case Focal:
+		p, alpha := 1/(1+math.Exp(-sign*out)), m.Emphasis.Alpha
+		if sign < 0 {
+			alpha = 1 - alpha
+		}
+		return -weight * alpha * math.Pow(1-p, m.Emphasis.Gamma) * math.Log(p)
 	}
 	return (out - c.Y[i]) * (out - c.Y[i]) / 2
 }
@@ -116,9 +126,12 @@ func slowSum(m Linear, theta []float64, c *data.Client, batch []int, clip float6
 }
 
 func TestLinearGradients(t *testing.T) {
-	for _, loss := range []Loss{HalfSquaredError, CrossEntropy, Hinge} {
+	for _, loss := range []Loss{HalfSquaredError, CrossEntropy, Hinge, Focal} {
 		for _, intercept := range []bool{false, true} {
-			m := Linear{Features: 5, Intercept: intercept, Loss: loss}
+			m := Linear{Features: 5, Intercept: intercept, Loss: loss, Emphasis: Emphasis{Alpha: 0.7, Gamma: 1.5}}
+			if intercept && loss.OfClasses() {
+				m.Emphasis.Weights = []float64{0.5, 3}
+			}
 			c := rowsFor(loss, 5, 40)
 			theta := normals[float64]("theta", m.Parameters(), 0.3)
 			l := learnerOf(t, m)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
@@ -96,17 +97,23 @@ func (r run) lineFigureName() string {
 // taskFigure is a metric of the task, over all judged examples.
 type taskFigure struct {
 	name  string
-	of    func(sim.Metrics) *sim.Figure
+	of    func(sim.Metrics) *metrics.Figure
 	write func(event.Number) string
+	// pageOnly figures are left out on a terminal, whose lines are short.
+	pageOnly bool
 }
 
 var taskFigures = []taskFigure{
-	{"accuracy", func(m sim.Metrics) *sim.Figure { return m.Accuracy }, percent},
-	{"log loss", func(m sim.Metrics) *sim.Figure { return m.LogLoss }, rounded},
-	{"AUC", func(m sim.Metrics) *sim.Figure { return m.AUC }, rounded},
-	{"RMSE of all examples", func(m sim.Metrics) *sim.Figure { return m.RMSE }, rounded},
-	{"MAE", func(m sim.Metrics) *sim.Figure { return m.MAE }, rounded},
-	{"R²", func(m sim.Metrics) *sim.Figure { return m.R2 }, rounded},
+	{"accuracy", func(m sim.Metrics) *metrics.Figure { return m.Accuracy }, percent, false},
+	{"log loss", func(m sim.Metrics) *metrics.Figure { return m.LogLoss }, rounded, false},
+	{"AUC", func(m sim.Metrics) *metrics.Figure { return m.AUC }, rounded, false},
+	{"average precision", func(m sim.Metrics) *metrics.Figure { return m.AveragePrecision }, rounded, false},
+	{"Brier score", func(m sim.Metrics) *metrics.Figure { return m.Brier }, rounded, true},
+	{"calibration slope", func(m sim.Metrics) *metrics.Figure { return m.CalibrationSlope }, rounded, true},
+	{"calibration intercept", func(m sim.Metrics) *metrics.Figure { return m.CalibrationIntercept }, rounded, true},
+	{"RMSE of all examples", func(m sim.Metrics) *metrics.Figure { return m.RMSE }, rounded, false},
+	{"MAE", func(m sim.Metrics) *metrics.Figure { return m.MAE }, rounded, false},
+	{"R²", func(m sim.Metrics) *metrics.Figure { return m.R2 }, rounded, false},
 }
 
 func percent(n event.Number) string { return fmt.Sprintf("%.1f %%", 100*float64(n)) }
@@ -115,13 +122,19 @@ func cost(n event.Number) string    { return prose.Cost(float64(n)) }
 
 // cell is the figure over its interval.
 func (f taskFigure) cell(m sim.Metrics) layout.Cell {
-	v := f.of(m)
+	c := figureCell(f.of(m), f.write)
+	c.Strong = c.Text != ""
+	return c
+}
+
+// figureCell is a figure over its interval.
+func figureCell(v *metrics.Figure, write func(event.Number) string) layout.Cell {
 	if v == nil {
 		return layout.Cell{}
 	}
-	c := layout.Cell{Text: f.write(v.Value), Strong: true}
+	c := layout.Cell{Text: write(v.Value)}
 	if v.Low != nil && v.High != nil {
-		c.Small = []string{f.write(*v.Low) + " to " + f.write(*v.High)}
+		c.Small = []string{write(*v.Low) + " to " + write(*v.High)}
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -16,7 +17,7 @@ func TestLossIsCalledByItsName(t *testing.T) {
 	rows := made(paperShape("group-private"))
 	images := made(paperShape("group-private"))
 	low, high := event.Number(0.871), event.Number(0.942)
-	images.Metrics.Accuracy, images.Metrics.WorstDistance = &sim.Figure{Value: 0.913, Low: &low, High: &high}, nil
+	images.Metrics.Accuracy, images.Metrics.WorstDistance = &metrics.Figure{Value: 0.913, Low: &low, High: &high}, nil
 	images.Config = "name: x\ndata: {kind: writers, set: mnist}\nmodel: {kind: network, name: femnist}\n" +
 		"algorithm: {kind: group-private, local: {loss: cross-entropy, batch: 10, limit: 50}}\n"
 	for _, c := range []struct {

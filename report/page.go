@@ -57,6 +57,8 @@ type page struct {
 	Methods      []methodNote
 	Labels       []layout.Label
 	Fit          fitFigure
+	Answers      panelFigure
+	Compared     comparedFigure
 	Leakage      panelFigure
 	Budgets      panelFigure
 	Clusters     layout.Table
@@ -112,7 +114,7 @@ func newPage(title string, results []sim.Result) page {
 	p := page{
 		Title: title, Lead: lead(runs), Several: len(runs) > 1, Pairs: len(runs) == 4,
 		Summary: summaryTable(runs), Figures: figureTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
-		Fit: newFitFigure(runs), Again: repeatability(runs),
+		Fit: newFitFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
 	}
 	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) }); len(counted) > 0 {
 		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)

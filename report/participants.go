@@ -19,6 +19,8 @@ type participants struct {
 	Method string
 	Table  layout.Table
 	Notes  []string
+	// Figures are those of everybody's own held-out examples, beside the first one.
+	Figures layout.Table
 }
 
 func newParticipants(id string, r run) participants {
@@ -60,7 +62,31 @@ func newParticipants(id string, r run) participants {
 		return layout.Cell{Text: prose.Optional(lineFigure(l), rounded), Strong: lineFigure(l) != nil}
 	})
 	p.note(r, lines)
+	p.Figures = ownFigures(id+"-figures", lines)
 	return p
+}
+
+// ownFigures are everybody's, over their intervals.
+func ownFigures(id string, lines []sim.Line) layout.Table {
+	t := layout.Table{ID: id}
+	layout.AddColumn(&t, "Participant", false, lines, func(l sim.Line) layout.Cell { return layout.Words(l.Name) })
+	layout.AddColumn(&t, "Held out", true, lines, func(l sim.Line) layout.Cell {
+		if l.Figures == nil {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Count(l.TestExamples))
+	})
+	for _, f := range taskFigures {
+		layout.AddColumn(&t, capital(f.name), true, lines, func(l sim.Line) layout.Cell {
+			if l.Figures == nil {
+				return layout.Cell{}
+			}
+			c := f.cell(sim.Metrics{Figures: *l.Figures})
+			c.Strong = false
+			return c
+		})
+	}
+	return t
 }
 
 // note explains what is in the table.

@@ -3,7 +3,9 @@ package report
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,25 +24,87 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 	if err != nil {
 		return sim.Result{}, err
 	}
+	results := []sim.Result{res}
+	for i, method := range s.Run().Judge.Compare {
+		before := (i + 1) * s.Run().Algorithm.Rounds
+		c, other, err := compare(ctx, d, s, method, version, func(round int, figure float64) { tick(before+round, figure) })
+		if err != nil {
+			return sim.Result{}, err
+		}
+		results[0].Comparison = append(results[0].Comparison, c)
+		results = append(results, other)
+	}
+	if err := leave(d, results, version); err != nil {
+		return sim.Result{}, err
+	}
+	// The results hold all that the checkpoints do. Failing to remove them harms nothing.
+	_ = os.Remove(d.File(sim.CheckpointFile))
+	for _, method := range s.Run().Judge.Compare {
+		_ = os.Remove(filepath.Join(d.File(sim.CompareFolder(method)), sim.CheckpointFile))
+	}
+	return results[0], nil
+}
+
+// compare makes or continues the run with another method, in a folder of its own. Its
+// checkpoint stays until all is done: from there a comparison that was interrupted has the
+// answers again.
+func compare(ctx context.Context, d *sim.Directory, s *sim.Simulation, method, version string, tick func(round int, figure float64)) (sim.Comparison, sim.Result, error) {
+	other, err := s.Beside(method)
+	if err != nil {
+		return sim.Comparison{}, sim.Result{}, err
+	}
+	defer other.Close()
+	sub, err := d.Beside(other)
+	if err != nil {
+		return sim.Comparison{}, sim.Result{}, err
+	}
+	defer sub.Close()
+	results := make([]sim.Result, 1)
+	if results[0], err = other.Execute(ctx, sub, tick); err == nil {
+		err = leave(sub, results, version)
+	}
+	if err != nil {
+		return sim.Comparison{}, sim.Result{}, fmt.Errorf("compare with %s: %w", method, err)
+	}
+	c, err := s.Against(other, results[0])
+	return c, results[0], err
+}
+
+// leave names the first result, and writes it and the report of all into its directory,
+// the result last.
+func leave(d *sim.Directory, results []sim.Result, version string) error {
 	full, err := filepath.Abs(d.Path)
 	if err != nil {
-		return sim.Result{}, fmt.Errorf("find the run directory: %w", err)
+		return fmt.Errorf("find the run directory: %w", err)
 	}
+	res := &results[0]
 	res.RunID, res.Directory, res.Report = filepath.Base(full), full, filepath.Join(full, sim.ReportFile)
 	res.Command, res.Version = "coterie run "+filepath.Join(d.Path, sim.RunFile), version
-	if err := Page(d.File(sim.ReportFile), res.Name, []sim.Result{res}); err != nil {
-		return sim.Result{}, err
+	if err := Page(d.File(sim.ReportFile), res.Name, results); err != nil {
+		return err
 	}
 	text, err := json.MarshalIndent(res, "", " ")
 	if err != nil {
-		return sim.Result{}, fmt.Errorf("write %s: %w", sim.ResultFile, err)
+		return fmt.Errorf("write %s: %w", sim.ResultFile, err)
 	}
-	if err := d.Write(sim.ResultFile, append(text, '\n')); err != nil {
-		return sim.Result{}, err
+	return d.Write(sim.ResultFile, append(text, '\n'))
+}
+
+// Beside are the results of the runs that a finished one was compared with, where its
+// directory still has them.
+func Beside(dir string, res sim.Result) (others []sim.Result, err error) {
+	for _, c := range res.Comparison {
+		path := filepath.Join(dir, sim.CompareFolder(c.Algorithm))
+		if _, err := os.Stat(filepath.Join(path, sim.ResultFile)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		other, err := Load(path)
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, other)
 	}
-	// The result holds all that the checkpoint does. Failing to remove it harms nothing.
-	_ = os.Remove(d.File(sim.CheckpointFile))
-	return res, nil
+	return others, nil
 }
 
 // Load reads the result of a finished run. One of an earlier version is refused: its
@@ -111,6 +175,11 @@ func Rewrite(path string, dirs []string) error {
 			return federated.WritePage(path, *ofFederation)
 		}
 		results = append(results, res)
+		others, err := Beside(dir, res)
+		if err != nil {
+			return err
+		}
+		results = append(results, others...)
 	}
 	return Page(path, results[0].Name, results)
 }

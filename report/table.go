@@ -42,7 +42,9 @@ func Table(w io.Writer, runs []sim.Summary) error {
 		})
 	}
 	for _, f := range taskFigures {
-		column(f.name, true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
+		if !f.pageOnly {
+			column(f.name, true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
+		}
 	}
 	column("worst distance", true, func(r sim.Summary) string { return prose.Optional(r.Metrics.WorstDistance, figure) })
 	column("declined", true, func(r sim.Summary) string {

@@ -23,8 +23,9 @@ const (
 
 // Directory is a run's place on disk, locked against a second process.
 type Directory struct {
-	Path string
-	lock *os.File
+	Path   string
+	lock   *os.File
+	resume string // directory that --resume goes on with: another one's, of a run beside it
 }
 
 // CreateDirectory makes path hold the run file, in one step: it appears whole or
@@ -112,7 +113,7 @@ func lock(path string) (*Directory, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Directory{Path: path, lock: f}, nil
+	return &Directory{Path: path, lock: f, resume: path}, nil
 }
 
 // Close gives the lock back.

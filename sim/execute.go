@@ -88,14 +88,17 @@ func toTheEnd(ctx context.Context, s *Simulation, d *Directory, hash string, bef
 			}
 			made, _ := s.Round()
 			return fmt.Errorf("%w at round %d of at most %d; continue with: coterie run --resume %s",
-				ErrInterrupted, made, s.Run().Algorithm.Rounds, d.Path)
+				ErrInterrupted, made, s.Run().Algorithm.Rounds, d.resume)
 		}
 		more, err := s.Step()
 		if err != nil {
 			return err
 		}
 		tick(s.Round())
-		if !more {
+		switch {
+		case !more && s.followed:
+			return save()
+		case !more:
 			return nil
 		}
 		if time.Since(saved) >= every {

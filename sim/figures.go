@@ -30,6 +30,7 @@ func (s *Simulation) Result() (Result, error) {
 		},
 		History: s.record.history(s),
 	}
+	res.History.Curves = s.judgement.curves
 	if err := s.account(&res); err != nil {
 		return Result{}, err
 	}
@@ -39,6 +40,9 @@ func (s *Simulation) Result() (Result, error) {
 	if res.Evaluation != nil {
 		own := res.Evaluation.Privacy
 		res.Privacy.Says = append(res.Privacy.Says, fmt.Sprintf("the evaluation round is one more release, epsilon %.4g at delta %.4g by itself, which is not in this number: a ledger adds the two up", float64(own.Epsilon), float64(own.Delta)))
+	}
+	if len(s.run.Judge.Compare) > 0 {
+		res.Privacy.NotCovered = append(res.Privacy.NotCovered, UncoveredComparison)
 	}
 	res.History.Truth = s.truth()
 	res.History.Returned = vectors(s.Returned(), s.parameters)
@@ -143,6 +147,7 @@ func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guaran
 			line.Error = numberIf(s.federation.Shape().Classes > 0, float64(j.wrong[i])/float64(line.TestExamples))
 		}
 	}
+	line.Figures = s.judgement.figures[i]
 	if m := plan.Target.Records; m > 1 {
 		epsilon, delta := plan.Target.Person(spend.Epsilon, spend.Delta)
 		line.ProtectsPerson = &Target{event.Number(epsilon), event.Number(delta), m}

@@ -23,6 +23,8 @@ type judge interface {
 	// judged is a client's held-out examples and the model that it is judged with. The
 	// model is valid until the worker's next call.
 	judged(worker, i int) (theta []float64, held *data.Client, err error)
+	// participant is who holds those examples; -1: nobody that trains.
+	participant(i int) int
 	// trained is the mean loss on training examples.
 	trained() (float64, error)
 }
@@ -99,6 +101,8 @@ func (j *clientJudge) judged(worker, i int) ([]float64, *data.Client, error) {
 	return j.models[best*n : (best+1)*n], c, err
 }
 
+func (j *clientJudge) participant(int) int { return -1 }
+
 // trainPictures is how many of a client's pictures its training loss is taken of:
 // all of them would cost more than the training.
 const trainPictures = 20
@@ -170,6 +174,8 @@ func (j *ownJudge) close(p *progress) error {
 func (j *ownJudge) judged(worker, i int) ([]float64, *data.Client, error) {
 	return j.adopted(worker, i), j.held[i], nil
 }
+
+func (j *ownJudge) participant(i int) int { return i }
 
 func (j *ownJudge) trained() (float64, error) {
 	s := j.s

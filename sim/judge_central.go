@@ -12,6 +12,7 @@ import (
 type testJudge struct {
 	s      *Simulation
 	held   []*data.Client
+	of     []int // whose they are; -1: of nobody that trains
 	models []float64
 	best   int       // model of the last judgement
 	losses []float64 // by model, then by part
@@ -22,11 +23,11 @@ type testJudge struct {
 func newTestJudge(s *Simulation) *testJudge {
 	j := &testJudge{s: s}
 	for i := range s.federation.Validation {
-		j.held = append(j.held, &s.federation.Validation[i])
+		j.held, j.of = append(j.held, &s.federation.Validation[i]), append(j.of, -1)
 	}
 	for i := range s.federation.Train {
 		if held := s.federation.Train[i].Held; held != nil && held.Len() > 0 {
-			j.held = append(j.held, held)
+			j.held, j.of = append(j.held, held), append(j.of, i)
 		}
 	}
 	k := len(s.rounds.State.Hypotheses) / s.parameters
@@ -71,6 +72,8 @@ func (j *testJudge) judged(_, i int) ([]float64, *data.Client, error) {
 	n := j.s.parameters
 	return j.models[j.best*n : (j.best+1)*n], j.held[i], nil
 }
+
+func (j *testJudge) participant(i int) int { return j.of[i] }
 
 func (j *testJudge) trained() (float64, error) {
 	s, n := j.s, j.s.parameters

@@ -6,28 +6,30 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
+	"github.com/coterie-fl/coterie/metrics"
 )
 
 // Summary is what one run prints with --output json. Its keys are stable:
 // docs/json.md.
 type Summary struct {
-	RunID        string     `json:"run_id"`
-	Name         string     `json:"name"`
-	Dataset      string     `json:"dataset"` // data.kind
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Judge        string     `json:"judge"`
-	Seed         uint64     `json:"seed"`
-	Rounds       int        `json:"rounds"`
-	BestRound    int        `json:"best_round"`
-	Returned     string     `json:"returned"` // best or last
-	Stopped      string     `json:"stopped"`
-	Clients      int        `json:"clients"`
-	Hypotheses   int        `json:"hypotheses"` // models of the server
-	Parameters   int        `json:"parameters"`
-	Metrics      Metrics    `json:"metrics"`
-	Privacy      fl.Privacy `json:"privacy"`
-	Participants []Line     `json:"participants"` // null where none has a figure or a target of its own
+	RunID        string       `json:"run_id"`
+	Name         string       `json:"name"`
+	Dataset      string       `json:"dataset"` // data.kind
+	Algorithm    string       `json:"algorithm"`
+	Mode         string       `json:"mode"`
+	Judge        string       `json:"judge"`
+	Seed         uint64       `json:"seed"`
+	Rounds       int          `json:"rounds"`
+	BestRound    int          `json:"best_round"`
+	Returned     string       `json:"returned"` // best or last
+	Stopped      string       `json:"stopped"`
+	Clients      int          `json:"clients"`
+	Hypotheses   int          `json:"hypotheses"` // models of the server
+	Parameters   int          `json:"parameters"`
+	Metrics      Metrics      `json:"metrics"`
+	Privacy      fl.Privacy   `json:"privacy"`
+	Participants []Line       `json:"participants"` // null where none has a figure or a target of its own
+	Comparison   []Comparison `json:"comparison"`   // with judge.compare's methods; null: none
 	// Evaluation is what the evaluation round's noised counts say; absent: there was none.
 	Evaluation   *evaluate.Figures `json:"evaluation,omitempty"`
 	Data         *data.LoadReport  `json:"data"` // what was read, and what was left out and why; null for drawn data
@@ -52,13 +54,8 @@ type Metrics struct {
 	TrainLoss event.Number `json:"train_loss"` // the same of training examples
 	// Error is the share of wrong answers; null for values.
 	Error *event.Number `json:"error"`
-	// Figures by the task, each with its interval over clients; null for the other task.
-	Accuracy *Figure `json:"accuracy"`
-	LogLoss  *Figure `json:"log_loss"`
-	AUC      *Figure `json:"auc"`
-	RMSE     *Figure `json:"rmse"`
-	MAE      *Figure `json:"mae"`
-	R2       *Figure `json:"r2"`
+	// Figures by the task, each with its interval over clients; null for other tasks.
+	metrics.Figures
 	// HonestLoss scores every row of held-out clients under the model that fits the
 	// client's other rows best; null for pictures, and for own examples.
 	HonestLoss *event.Number `json:"honest_loss"`
@@ -69,13 +66,6 @@ type Metrics struct {
 	// last, and Shared the share of coordinates that it set to infinity; null unless auto.
 	Lambda *event.Number `json:"lambda"`
 	Shared *event.Number `json:"shared"`
-}
-
-// Figure is a metric over all judged examples, and its 95 % interval over clients.
-type Figure struct {
-	Value event.Number  `json:"value"`
-	Low   *event.Number `json:"low"` // null with fewer than two clients
-	High  *event.Number `json:"high"`
 }
 
 // Line is one participant: what it asked for, what it did, and what came out.
@@ -99,6 +89,9 @@ type Line struct {
 	Cluster      *int          `json:"cluster"`        // null: there are none
 	Loss         *event.Number `json:"loss"`           // on its own held-out examples; null: it has none
 	Error        *event.Number `json:"error"`          // share of wrong answers; null for values
+	// Figures are those of its own held-out examples, with intervals over them; null: it
+	// has none, or others judge.
+	Figures *metrics.Figures `json:"figures"`
 	// ProtectsPerson is the (epsilon, delta) of a person with several records.
 	ProtectsPerson *Target `json:"protects_person"`
 	// Comparable is false for a participant with less than one batch, where the papers'
@@ -142,6 +135,8 @@ type History struct {
 	Returned [][]float64 `json:"returned"`
 	// Truth is every group's true parameters, if the data are generated.
 	Truth [][]float64 `json:"truth"`
+	// Curves of the judged examples, all together; null unless they have 2 classes.
+	Curves *metrics.Curves `json:"curves"`
 	// Budgets is every client's total epsilon, in client order.
 	Budgets []event.Number `json:"budgets"`
 	// Declined are the clients that declined at least once.

@@ -15,6 +15,7 @@ import (
 // Simulation is one federation in memory.
 type Simulation struct {
 	run        config.Run
+	asked      config.Run // as the run file has it
 	federation *data.Federation
 	parameters int
 	learners   []model.Learner // one a worker
@@ -25,6 +26,8 @@ type Simulation struct {
 	record     recorder
 	evaluation *evaluate.Evaluation // nil: the run file asks for none
 	evaluated  *evaluate.Figures    // once it was made
+	followed   bool                 // others come after it, or it comes after another: its end is worth a checkpoint
+	judgement  judgement            // of the returned models, once the run has ended
 	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
 	// A method value is made once: a closure a round would be garbage a round.
 	tallyOrJudgeOne func(worker, i int)
@@ -55,7 +58,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,
@@ -65,9 +68,20 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range run.Judge.Compare {
+		if err := fits(Variant(run, name), federation); err != nil {
+			return nil, fmt.Errorf("judge.compare %s: %w", name, err)
+		}
+	}
+	return newOn(run, federation)
+}
+
+// newOn prepares a run on data that are there.
+func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	if err := fits(run, federation); err != nil {
 		return nil, err
 	}
+	asked := run
 	if run.Algorithm.ClientsPerRound == 0 {
 		run.Algorithm.ClientsPerRound = len(federation.Train)
 	}
@@ -88,7 +102,7 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
 	s := &Simulation{
-		run: run, federation: federation, parameters: m.Parameters(),
+		run: run, asked: asked, federation: federation, parameters: m.Parameters(), followed: len(run.Judge.Compare) > 0,
 		sampler: fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
 	}
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {

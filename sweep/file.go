@@ -114,6 +114,9 @@ func (f file) plan(folder string, set []string) (*Plan, error) {
 	if p.Base, err = config.ResolveIn(filepath.Dir(name), text, set, sim.Checks()...); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if len(p.Base.Judge.Compare) > 0 {
+		return nil, fmt.Errorf("%w: %s: judge.compare is %v, but a sweep compares its own points; leave it out, or have algorithm.kind in the grid", config.ErrInvalid, name, p.Base.Judge.Compare)
+	}
 	p.Name = p.Base.Name
 	grid, err := f.points()
 	if err != nil {

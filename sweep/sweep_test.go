@@ -191,6 +191,7 @@ func TestRefusedFiles(t *testing.T) {
 		"seed":          {schoolRun, "run: run.yaml\ngrid: {seed: [1, 2]}\n", "seeds"},
 		"too deep":      {schoolRun, "run: run.yaml\ngrid: {algorithm.lambda: " + strings.Repeat("[", 15_000) + "}\n", "deep in one another"},
 		"aliases":       {schoolRun, "run: &r run.yaml\ngrid: {algorithm.lambda: [" + strings.Repeat("*r, ", 20) + "1]}\n", "write the values out"},
+		"compare":       {schoolRun + "judge: {compare: [local]}\n", "run: run.yaml\ngrid: {algorithm.lambda: [1]}\n", "judge.compare"},
 		"no run file":   {schoolRun, "run: other.yaml\ngrid: {algorithm.lambda: [1]}\n", "other.yaml"},
 		"wrong setting": {schoolRun, "run: run.yaml\ngrid: {algorithm.lambda: [1, -1], algorithm.ronds: [3]}\n", "algorithm.ronds"},
 		"other kind":    {strings.Replace(schoolRun, "mr-mtl", "fedavg", 1), charged, "mr-mtl"},

@@ -26,6 +26,7 @@ type runFlags struct {
 	out     string
 	data    string
 	resume  string
+	compare []string
 	schema  bool
 }
 
@@ -48,6 +49,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags.StringVar(&f.out, "out", "", "run directory (default ./coterie-runs/RUN_ID)")
 	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
+	flags.StringSliceVar(&f.compare, "compare", nil, "methods to train the same file with as well and show beside it, for example local,fedavg; instead of the run file's")
 	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")
 	return cmd
 }
@@ -71,7 +73,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	defer d.Close()
 	defer s.Close()
 	run := s.Run()
-	bar := a.progress(run.Name, run.Algorithm.Rounds)
+	bar := a.progress(run.Name, run.Algorithm.Rounds*(1+len(run.Judge.Compare)))
 	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, figure float64) {
 		bar.Tick(round, fmt.Sprintf("rounds, the judge's figure %.4g", figure))
 	})
@@ -87,12 +89,25 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 
 // printRun shows a finished run to people.
 func (a *app) printRun(d *sim.Directory, res sim.Result) error {
-	if err := report.Table(a.stdout, []sim.Summary{res.Summary}); err != nil {
+	others, err := report.Beside(d.Path, res)
+	if err != nil {
+		return err
+	}
+	shown := []sim.Summary{res.Summary}
+	for _, o := range others {
+		shown = append(shown, o.Summary)
+	}
+	if err := report.Table(a.stdout, shown); err != nil {
 		return err
 	}
 	if len(res.Participants) > 0 && !a.quiet {
 		a.remark("")
 		if err := report.Lines(a.stdout, res.Summary); err != nil {
+			return err
+		}
+	}
+	if !a.quiet {
+		if err := report.Paid(a.stdout, res.Summary); err != nil {
 			return err
 		}
 	}
@@ -144,8 +159,8 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 
 func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
 	changed := cmd.Flags().Changed
-	if len(args) > 0 || len(f.set) > 0 || changed("seed") || f.out != "" {
-		return nil, nil, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed or --out", errUsage)
+	if len(args) > 0 || len(f.set) > 0 || changed("seed") || changed("compare") || f.out != "" {
+		return nil, nil, fmt.Errorf("%w: --resume goes on with the run as it was: it takes no FILE, --set, --seed, --compare or --out", errUsage)
 	}
 	d, run, err := sim.OpenDirectory(f.resume)
 	if err != nil {
@@ -177,6 +192,9 @@ func resolveRun(cmd *cobra.Command, f runFlags, args []string, also ...func(conf
 	}
 	if cmd.Flags().Changed("workers") {
 		f.set = append(f.set, "run.workers="+strconv.Itoa(f.workers))
+	}
+	if cmd.Flags().Changed("compare") {
+		f.set = append(f.set, "judge.compare=["+strings.Join(f.compare, ", ")+"]")
 	}
 	run, err := config.ResolveIn(filepath.Dir(args[0]), text, f.set, append(sim.Checks(), also...)...) // of standard input: the working directory
 	if err != nil {

@@ -157,7 +157,7 @@ func (p *Participant) judge(s *session) (own *evaluate.Local) {
 		me := fl.Participant{Kept: fl.Kept{Scaling: append(append([]float64(nil), p.report.Centre...), p.report.Scale...)}}
 		held = me.Standardised(held)
 	}
-	own, err := evaluate.Locally(p.report.Personal, held, s.plan.Shape.Classes, s.run.Algorithm.Local.Loss, s.half.Learner)
+	own, err := evaluate.Locally(s.run, p.report.Personal, held, s.plan.Shape.Classes, s.half.Learner)
 	if err != nil {
 		p.o.Log.Warn("no local figures", "error", err)
 	}

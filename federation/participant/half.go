@@ -57,6 +57,9 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 			}
 			h.Close, h.Trained = child.Close, true
 			if child.Mode() == trainer.ModeMethod {
+				if run.Algorithm.Local.ClassWeights != nil || run.Algorithm.Local.Loss == model.Focal.String() {
+					return nil, errors.Join(fmt.Errorf("the plan has class_weights or the loss focal, of which trainers are not told; join with data, or agree on another plan"), child.Close())
+				}
 				m, h.Failure = child.InPlaceOf(m, run.Algorithm.Local.Loss), child.Failure
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}

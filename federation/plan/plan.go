@@ -150,6 +150,9 @@ func Suitable(run config.Run) error {
 	if stop.Return != "last" {
 		wrong = append(wrong, fmt.Errorf("algorithm.stop.return is %q: choosing by validation losses is a release that nobody pays for; set last", stop.Return))
 	}
+	if len(run.Judge.Compare) > 0 {
+		wrong = append(wrong, fmt.Errorf("judge.compare is %v: among real participants every compared method is a run of its own, which they must agree to and pay for; leave it out", run.Judge.Compare))
+	}
 	if p.Noise == "simulated" && p.Protects != "nothing" {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}

@@ -148,6 +148,9 @@ func TestSimulationOnlySettings(t *testing.T) {
 		if err := plan.Suitable(resolve(bad)); !errors.Is(err, plan.ErrUnsuitable) {
 			t.Errorf("simulated noise is taken: %v", err)
 		}
+		if err := plan.Suitable(resolve(text + "judge: {compare: [local]}\n")); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "judge.compare") {
+			t.Errorf("a comparison that nobody pays for is taken: %v", err)
+		}
 		if !plan.Seeded(resolve(text)) {
 			t.Error("seeded noise is not recognised")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -129,7 +130,7 @@ func (e *Evaluation) ask(a *asked, term, theta []float64, held *data.Client, i i
 	if a.outputs, _, err = l.Outputs(a.outputs[:0], theta, &a.one); err != nil {
 		return err
 	}
-	a.targets = model.Targets(a.targets[:0], &a.one)
+	a.targets = metrics.Targets(a.targets[:0], &a.one)
 	return e.term(term, a.outputs, a.targets[0])
 }
 
@@ -158,7 +159,7 @@ func (e *Evaluation) term(dst, outputs []float64, target float64) error {
 		return fmt.Errorf("it has %d outputs for %d classes", n, e.classes)
 	}
 	p := make([]float64, e.classes)
-	model.Probabilities(p, outputs, e.loss)
+	metrics.Task{Classes: e.classes, Loss: e.loss}.Probabilities(p, outputs)
 	row, probability := label, p[1]
 	if e.classes > 2 {
 		row, probability = 0, slices.Max(p)

@@ -23,6 +23,7 @@ type Evaluation struct {
 	classes   int // 0: values
 	bins      int
 	bound     float64 // of values
+	unit      float64 // what 1 is in the target's own unit
 	target    fl.Target
 	gaussian  mech.Gaussian
 	family    rng.Family
@@ -51,6 +52,10 @@ func New(run config.Run, shape data.Shape, a *fl.Algorithm) (*Evaluation, error)
 	}
 	if e.bound == 0 {
 		e.bound = 1
+	}
+	e.unit = 1
+	if unit := data.UnitOf(run.Data); unit[1] > unit[0] {
+		e.unit = unit[1] - unit[0]
 	}
 	epsilon, delta := e.target.PerRecord()
 	alone := account.Training{

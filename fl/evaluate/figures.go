@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/metrics"
 )
 
 // Figures are what a federation's noised counts say of its models. Its keys are stable.
@@ -23,6 +24,9 @@ type Figures struct {
 	RMSE     *Noised      `json:"rmse"`
 	MAE      *Noised      `json:"mae"`
 	R2       *Noised      `json:"r2"`
+	// CalibrationSlope and CalibrationIntercept are of 2 classes; 1 and 0 are perfect.
+	CalibrationSlope     *Noised `json:"calibration_slope"`
+	CalibrationIntercept *Noised `json:"calibration_intercept"`
 	// Calibration holds, for every bin, the share of class 1 (of more than two classes:
 	// of right answers); null for values.
 	Calibration []Bin `json:"calibration"`
@@ -114,8 +118,8 @@ func (f *Figures) String() string {
 // values are the figures of sums, in the targets' unit.
 func (e *Evaluation) values(f *Figures, c *noisy) {
 	n := func(v []float64) float64 { return v[sumExamples] }
-	f.RMSE = c.figure(func(v []float64) float64 { return e.bound * math.Sqrt(v[sumSquares]/n(v)) })
-	f.MAE = c.figure(func(v []float64) float64 { return e.bound * v[sumAbsolute] / n(v) })
+	f.RMSE = c.figure(func(v []float64) float64 { return e.unit * e.bound * math.Sqrt(v[sumSquares]/n(v)) })
+	f.MAE = c.figure(func(v []float64) float64 { return e.unit * e.bound * v[sumAbsolute] / n(v) })
 	spread := func(v []float64) float64 { return v[sumTargetSquares] - v[sumTargets]*v[sumTargets]/n(v) }
 	if all := c.figure(spread); all != nil && all.Value > enough*all.NoiseSD {
 		f.R2 = c.figure(func(v []float64) float64 { return 1 - v[sumSquares]/spread(v) })
@@ -140,6 +144,13 @@ func (e *Evaluation) histogram(f *Figures, c *noisy) {
 			}
 			return pairs / (total(v[:b]) * total(v[b:]))
 		})
+		if f.AUC != nil { // both classes stand out of the noise
+			f.CalibrationSlope = c.figure(func(v []float64) float64 { slope, _ := metrics.FromHistogram([][]float64{v[:b], v[b:]}); return slope })
+			f.CalibrationIntercept = c.figure(func(v []float64) float64 {
+				_, intercept := metrics.FromHistogram([][]float64{v[:b], v[b:]})
+				return intercept
+			})
+		}
 	}
 	for i := range b {
 		all := func(v []float64) float64 { return v[i] + v[b+i] }

@@ -11,6 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -53,16 +54,22 @@ func TestFiguresAreThoseOfTheExamples(t *testing.T) {
 	}{{strings.Replace(classRun, "bins: 4", "bins: 100", 1), 2}, {valueRun, 0}} {
 		held := tame(r, 20_000, task.classes)
 		s := newScene(t, fmt.Sprintf(task.text, "nothing", "add-remove", 1), task.classes)
-		exact, err := Locally(s.sent.Hypotheses, held, task.classes, s.run.Algorithm.Local.Loss, s.learner)
+		exact, err := Locally(s.run, s.sent.Hypotheses, held, task.classes, s.learner)
 		if err != nil {
 			t.Fatal(err)
+		}
+		value := func(f *metrics.Figure) *event.Number {
+			if f == nil {
+				return nil
+			}
+			return &f.Value
 		}
 		type pair struct {
 			want *event.Number
 			of   func(Figures) *Noised
 		}
 		pairs := map[string]pair{
-			"accuracy": {exact.Accuracy, func(f Figures) *Noised { return f.Accuracy }}, "AUC": {exact.AUC, func(f Figures) *Noised { return f.AUC }},
+			"accuracy": {value(exact.Accuracy), func(f Figures) *Noised { return f.Accuracy }}, "AUC": {value(exact.AUC), func(f Figures) *Noised { return f.AUC }},
 			"RMSE": {nil, func(f Figures) *Noised { return f.RMSE }}, "MAE": {nil, func(f Figures) *Noised { return f.MAE }}, "R2": {nil, func(f Figures) *Noised { return f.R2 }},
 		}
 		if task.classes == 0 { // errors count up to the bound
@@ -81,7 +88,8 @@ func TestFiguresAreThoseOfTheExamples(t *testing.T) {
 			}
 			for name, v := range map[string]float64{"RMSE": math.Sqrt(squares / n), "MAE": absolute / n, "R2": 1 - squares/spread} {
 				one := pairs[name]
-				one.want = known(v)
+				number := event.Number(v)
+				one.want = &number
 				pairs[name] = one
 			}
 		}
