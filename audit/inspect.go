@@ -120,9 +120,6 @@ func Inspect(ctx context.Context, run config.Run, folder *data.Folder, o Inspect
 		out.Kind = "pictures"
 	}
 	loss := run.Algorithm.Local.Loss
-	if run.Algorithm.Local.ClassWeights != nil || loss == "focal" {
-		return Inspection{}, fmt.Errorf("audit: the attacks know plain losses, not class_weights or focal; audit the run with cross-entropy and no algorithm.local.class_weights")
-	}
 	closed, err := ClosedForm{Loss: loss, Evaluations: o.Evaluations}.Attack(ctx, n, u.Update)
 	if err := out.add(ctx, NameClosedForm, n, &mine, closed, err); err != nil {
 		return Inspection{}, err

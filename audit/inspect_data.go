@@ -12,6 +12,12 @@ import (
 
 // networkOf is the run's model, and the same as a network that can be attacked.
 func networkOf(run config.Run, f *data.Federation) (Network, model.Model, error) {
+	if run.Algorithm.Local.ClassWeights != nil || run.Algorithm.Local.Loss == model.Focal.String() {
+		return Network{}, nil, fmt.Errorf("audit: the attacks know plain losses, not class_weights or focal; audit the run with cross-entropy and no algorithm.local.class_weights")
+	}
+	if run.Model.Kind != "network" && f.Classes > 2 {
+		return Network{}, nil, fmt.Errorf("audit: the attacks know linear models of one output, not those of %d classes; audit a network of one linear layer with %d units instead", f.Classes, f.Classes)
+	}
 	n := Network{Name: run.Model.Name, Input: model.Shape{Height: 1, Width: 1, Channels: f.Features}, Layers: run.Model.Layers}
 	if run.Model.Kind != "network" {
 		n.Name, n.Layers = "linear", model.LinearLayers(1, run.Model.Intercept)

@@ -119,6 +119,16 @@ func TestInspectRefuses(t *testing.T) {
 	if _, err := Inspect(ctx, broke, nil, o); !errors.Is(err, fl.ErrRefused) {
 		t.Errorf("above the ceiling: %v", err)
 	}
+	weighted, focal := rowsRun("ifca", 0), rowsRun("ifca", 0)
+	weighted.Algorithm.Local.ClassWeights, focal.Algorithm.Local.Loss = []float64{1, 2}, "focal"
+	for _, run := range []config.Run{weighted, focal} {
+		if _, err := Inspect(ctx, run, nil, o); err == nil || !strings.Contains(err.Error(), "plain losses") {
+			t.Errorf("emphasised examples: %v", err)
+		}
+	}
+	if _, _, err := networkOf(rowsRun("ifca", 0), &data.Federation{Features: 2, Classes: 3, Train: make([]data.Client, 1)}); err == nil || !strings.Contains(err.Error(), "3 classes") {
+		t.Errorf("a softmax: %v", err)
+	}
 	real := rowsRun("ifca", 0)
 	real.Data.Kind = "writers"
 	for what, err := range map[string]error{

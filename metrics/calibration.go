@@ -8,20 +8,14 @@ type recalibration struct{ intercept, slope, interceptError, slopeError float64 
 
 var noRecalibration = recalibration{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
-// recalibrate fits by Newton's method with halved steps. There is no fit where one
-// class is missing, where all logits are one, or where some logit separates the classes:
-// the slope would be infinite.
-func recalibrate(logits []float64, labels []int) recalibration {
-	weights := make([]float64, len(logits))
-	shares := make([]float64, len(logits))
-	for i, label := range labels {
-		weights[i], shares[i] = 1, float64(label)
-	}
-	return recalibrateShares(logits, shares, weights)
-}
+// asItIs is the line of answers that are calibrated: where fits begin.
+var asItIs = recalibration{slope: 1}
 
-// recalibrateShares is the same of groups: a logit, the share of class 1 and a weight.
-func recalibrateShares(logits, shares, weights []float64) recalibration {
+// recalibrate fits groups of examples, a logit, the share of class 1 and a weight each,
+// by Newton's method with halved steps, from a line that is near. There is no fit where
+// one class is missing, where all logits are one, or where some logit separates the
+// classes: the slope would be infinite.
+func recalibrate(logits, shares, weights []float64, from recalibration) recalibration {
 	if separated(logits, shares, weights) {
 		return noRecalibration
 	}
@@ -37,41 +31,31 @@ func recalibrateShares(logits, shares, weights []float64) recalibration {
 	if spread = math.Sqrt(spread / n); !(spread > 0) || !finite(spread) {
 		return noRecalibration
 	}
-	likelihood := func(a, b float64) (sum float64) {
-		for i, x := range logits {
-			z := a + b*(x-mean)/spread
-			sum += weights[i] * (shares[i]*z - softplus(z))
-		}
-		return sum
-	}
-	a, b := 0.0, spread
-	best := likelihood(a, b)
-	var h information
+	at := func(a, b float64) lineFit { return fitAt(logits, shares, weights, mean, spread, a, b) }
+	fit := at(from.intercept+from.slope*mean, from.slope*spread)
 	for range 100 {
-		var ga, gb float64
-		h, ga, gb = fisher(logits, shares, weights, mean, spread, a, b)
-		da, db := h.solve(ga, gb)
+		da, db := fit.newton()
 		if !finite(da) || !finite(db) {
-			a, b, best = 0, 0, likelihood(0, 0) // too far out to see a slope: from the middle
-			h, ga, gb = fisher(logits, shares, weights, mean, spread, a, b)
-			da, db = h.solve(ga, gb)
+			fit = at(0, 0) // too far out to see a slope: from the middle
+			da, db = fit.newton()
 		}
-		if da*ga+db*gb < 1e-9 { // as near as sums of so many terms can tell: one whole step more
-			a, b = a+da, b+db
+		// Nearer than the likelihood's rounding lets it be seen: one whole step more squares
+		// what is left.
+		last := da*fit.ga+db*fit.gb < 1e-9+1e-12*n
+		next, step := at(fit.a+da, fit.b+db), 1.0
+		for !last && step > 1e-10 && !(next.likelihood >= fit.likelihood) {
+			step /= 2
+			next = at(fit.a+step*da, fit.b+step*db)
+		}
+		if fit = next; last {
 			break
 		}
-		step := 1.0
-		for ; step > 1e-10 && !(likelihood(a+step*da, b+step*db) >= best); step /= 2 {
-		}
-		a, b = a+step*da, b+step*db
-		best = likelihood(a, b)
 	}
-	h, _, _ = fisher(logits, shares, weights, mean, spread, a, b)
-	det := h.aa*h.bb - h.ab*h.ab
-	va, vb, vab := h.bb/det, h.aa/det, -h.ab/det
+	det := fit.aa*fit.bb - fit.ab*fit.ab
+	va, vb, vab := fit.bb/det, fit.aa/det, -fit.ab/det
 	shift := mean / spread
 	r := recalibration{
-		intercept: a - b*shift, slope: b / spread,
+		intercept: fit.a - fit.b*shift, slope: fit.b / spread,
 		interceptError: math.Sqrt(va - 2*shift*vab + shift*shift*vb), slopeError: math.Sqrt(vb) / spread,
 	}
 	if !finite(r.intercept) || !finite(r.slope) {
@@ -80,23 +64,35 @@ func recalibrateShares(logits, shares, weights []float64) recalibration {
 	return r
 }
 
-// information is the negative second derivative of the likelihood.
-type information struct{ aa, ab, bb float64 }
+// lineFit is the likelihood of a line a + b*x, its gradient, and its second derivatives
+// with their signs turned.
+type lineFit struct{ a, b, likelihood, ga, gb, aa, ab, bb float64 }
 
-func (h information) solve(ga, gb float64) (da, db float64) {
-	det := h.aa*h.bb - h.ab*h.ab
-	return (h.bb*ga - h.ab*gb) / det, (h.aa*gb - h.ab*ga) / det
+// newton is the step to where the gradient would be 0.
+func (f lineFit) newton() (da, db float64) {
+	det := f.aa*f.bb - f.ab*f.ab
+	return (f.bb*f.ga - f.ab*f.gb) / det, (f.aa*f.gb - f.ab*f.ga) / det
 }
 
-func fisher(logits, shares, weights []float64, mean, spread, a, b float64) (h information, ga, gb float64) {
+func fitAt(logits, shares, weights []float64, mean, spread, a, b float64) lineFit {
+	f := lineFit{a: a, b: b}
 	for i, x := range logits {
+		if weights[i] == 0 {
+			continue
+		}
 		x = (x - mean) / spread
-		p := 1 / (1 + math.Exp(-(a + b*x)))
-		r, w := weights[i]*(shares[i]-p), weights[i]*p*(1-p)
-		ga, gb = ga+r, gb+r*x
-		h.aa, h.ab, h.bb = h.aa+w, h.ab+w*x, h.bb+w*x*x
+		z := a + b*x
+		e := math.Exp(-math.Abs(z))
+		p := 1 / (1 + e)
+		if z < 0 {
+			p = e / (1 + e)
+		}
+		f.likelihood += weights[i] * (shares[i]*z - max(z, 0) - math.Log1p(e))
+		r, w := weights[i]*(shares[i]-p), weights[i]*e/((1+e)*(1+e))
+		f.ga, f.gb = f.ga+r, f.gb+r*x
+		f.aa, f.ab, f.bb = f.aa+w, f.ab+w*x, f.bb+w*x*x
 	}
-	return h, ga, gb
+	return f
 }
 
 // separated says that no finite slope fits best: one class lies on one side of the
@@ -115,6 +111,3 @@ func separated(logits, shares, weights []float64) bool {
 	}
 	return low[0] >= high[1] || low[1] >= high[0] || math.IsInf(low[0], 1) || math.IsInf(low[1], 1)
 }
-
-// softplus is log(1+exp(x)) without overflow.
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

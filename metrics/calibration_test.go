@@ -9,6 +9,12 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
+// recalibrateClasses fits single examples.
+func recalibrateClasses(logits []float64, labels []int) recalibration {
+	s := scored{logits: logits, labels: labels}
+	return s.recalibrated(0)[0]
+}
+
 // TestRecalibrationFindsItsLine: the fit is where the likelihood's gradient is 0, near
 // the line that the classes were drawn by, at any scale of the logits.
 func TestRecalibrationFindsItsLine(t *testing.T) {
@@ -19,7 +25,7 @@ func TestRecalibrationFindsItsLine(t *testing.T) {
 		for i, y := range a.Targets {
 			labels[i], logits[i] = int(y), c.scale*a.Outputs[i]
 		}
-		r := recalibrate(logits, labels)
+		r := recalibrateClasses(logits, labels)
 		var ga, gb float64
 		for i, x := range logits {
 			d := float64(labels[i]) - 1/(1+math.Exp(-r.intercept-r.slope*x))
@@ -47,12 +53,12 @@ func TestRecalibrationThatDoesNotExist(t *testing.T) {
 		"one logit": {[]float64{2, 2, 2}, []int{0, 1, 0}}, "infinite": {[]float64{2, math.Inf(1), 1, 0}, []int{0, 1, 1, 0}},
 		"no number": {[]float64{2, math.NaN(), 1, 0}, []int{0, 1, 1, 0}}, "nothing": {nil, nil},
 	} {
-		if r := recalibrate(c.logits, c.labels); !math.IsNaN(r.slope) || !math.IsNaN(r.intercept) {
+		if r := recalibrateClasses(c.logits, c.labels); !math.IsNaN(r.slope) || !math.IsNaN(r.intercept) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	// One example on the wrong side is enough for a fit, however far apart the others are.
-	if r := recalibrate([]float64{-40, -30, -20, 20, 30, 40, 25}, []int{0, 0, 0, 1, 1, 1, 0}); !(r.slope > 0) || !finite(r.slope) {
+	if r := recalibrateClasses([]float64{-40, -30, -20, 20, 30, 40, 25}, []int{0, 0, 0, 1, 1, 1, 0}); !(r.slope > 0) || !finite(r.slope) {
 		t.Errorf("nearly separated: %+v", r)
 	}
 }

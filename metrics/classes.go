@@ -136,25 +136,34 @@ func (s *scored) overall(clients int) Figures {
 	s.ranked(&f, groups, func(i int) int { return s.client[i] % groups })
 	if s.classes == 2 {
 		f.Brier = mean(s.briers(), 1)
-		f.CalibrationSlope = jackknife(groups, func(g int) float64 { return s.recalibrated(groups, g).slope }, math.Inf(-1), math.Inf(1))
-		f.CalibrationIntercept = jackknife(groups, func(g int) float64 { return s.recalibrated(groups, g).intercept }, math.Inf(-1), math.Inf(1))
+		fits := s.recalibrated(groups)
+		f.CalibrationSlope = jackknife(groups, func(left int) float64 { return fits[left+1].slope }, math.Inf(-1), math.Inf(1))
+		f.CalibrationIntercept = jackknife(groups, func(left int) float64 { return fits[left+1].intercept }, math.Inf(-1), math.Inf(1))
 	}
 	return f
 }
 
-// recalibrated is the fit without a group of clients; without one (-1), of all.
-func (s *scored) recalibrated(groups, left int) recalibration {
-	if left < 0 {
-		return recalibrate(s.logits, s.labels)
+// recalibrated are the fits of all (the first) and without one of so many groups of
+// clients at a time.
+func (s *scored) recalibrated(groups int) []recalibration {
+	shares, weights := make([]float64, len(s.labels)), make([]float64, len(s.labels))
+	for i, label := range s.labels {
+		shares[i], weights[i] = float64(label), 1
 	}
-	var logits []float64
-	var labels []int
-	for i, c := range s.client {
-		if c%groups != left {
-			logits, labels = append(logits, s.logits[i]), append(labels, s.labels[i])
+	fits := []recalibration{recalibrate(s.logits, shares, weights, asItIs)}
+	near := fits[0]
+	if !finite(near.slope) {
+		near = asItIs
+	}
+	for left := range groups {
+		for i, c := range s.client {
+			if weights[i] = 1; c%groups == left {
+				weights[i] = 0
+			}
 		}
+		fits = append(fits, recalibrate(s.logits, shares, weights, near))
 	}
-	return recalibrate(logits, labels)
+	return fits
 }
 
 // rowGroups is how many groups of rows the jackknife over rows leaves out in turn.
@@ -180,7 +189,7 @@ func (s *scored) ofClient() Figures {
 	}
 	brier, half := spread(s.briers())
 	f.Brier = figure(brier, half, 0, 1)
-	fit := recalibrate(s.logits, s.labels)
+	fit := s.recalibrated(0)[0]
 	f.CalibrationSlope = figure(fit.slope, normal95*fit.slopeError, math.Inf(-1), math.Inf(1))
 	f.CalibrationIntercept = figure(fit.intercept, normal95*fit.interceptError, math.Inf(-1), math.Inf(1))
 	return f

@@ -30,6 +30,6 @@ func FromHistogram(counts [][]float64) (slope, intercept float64) {
 	if !(totals[0] > 0 && totals[1] > 0) {
 		return undefined, undefined
 	}
-	r := recalibrateShares(logits, shares, weights)
+	r := recalibrate(logits, shares, weights, asItIs)
 	return r.slope, r.intercept
 }

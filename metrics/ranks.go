@@ -20,8 +20,9 @@ func (s *scored) ranked(f *Figures, groups int, group func(i int) int) {
 		o := ordered(s.scores(class), func(i int) bool { return s.labels[i] == class })
 		for left := -1; left < groups; left++ {
 			keep := func(i int) bool { return left < 0 || group(i) != left }
-			auc[left+1].add(o.auc(keep))
-			precision[left+1].add(o.averagePrecision(keep))
+			area, average := o.figures(keep)
+			auc[left+1].add(area)
+			precision[left+1].add(average)
 		}
 	}
 	f.AUC = jackknife(groups, func(left int) float64 { return auc[left+1].value() }, 0, 1)
@@ -81,29 +82,21 @@ func (o *order) walk(keep func(i int) bool, step func(in, out float64)) (in, out
 	return in, out
 }
 
-// auc is the probability that an example of the class scores above one of the rest,
-// ties counting half (Mann and Whitney 1947). NaN unless there are both.
-func (o *order) auc(keep func(i int) bool) float64 {
-	area, lastIn, lastOut := 0.0, 0.0, 0.0
+// figures are the AUC, the probability that an example of the class scores above one of
+// the rest, ties counting half (Mann and Whitney 1947), and the average precision, the sum
+// over scores of precision times the recall won (no interpolation, ties in one step). NaN
+// unless there are both, examples of the class and others.
+func (o *order) figures(keep func(i int) bool) (auc, averagePrecision float64) {
+	area, sum, lastIn, lastOut := 0.0, 0.0, 0.0, 0.0
 	in, out := o.walk(keep, func(in, out float64) {
 		area += (out - lastOut) * (in + lastIn) / 2
+		sum += (in - lastIn) * in / (in + out)
 		lastIn, lastOut = in, out
 	})
-	return area / (in * out)
-}
-
-// averagePrecision is the sum over scores of precision times the recall won (no
-// interpolation, ties in one step). NaN unless there are both.
-func (o *order) averagePrecision(keep func(i int) bool) float64 {
-	sum, last := 0.0, 0.0
-	in, out := o.walk(keep, func(in, out float64) {
-		sum += (in - last) * in / (in + out)
-		last = in
-	})
-	if out == 0 {
-		return math.NaN()
+	if in == 0 || out == 0 {
+		return math.NaN(), math.NaN()
 	}
-	return sum / in
+	return area / (in * out), sum / in
 }
 
 // compared are the AUCs of two scores of the same examples.

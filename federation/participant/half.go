@@ -52,14 +52,14 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 		h := &Half{Parameters: m.Parameters(), Enforcement: ledger.Enforced}
 		var child *trainer.Trainer
 		if f.Trainer.IsSet() {
+			if err := trainerKnows(run.Algorithm.Local); err != nil {
+				return nil, err
+			}
 			if child, err = trainer.Start(ctx, f.Trainer, m.Parameters()); err != nil {
 				return nil, err
 			}
 			h.Close, h.Trained = child.Close, true
 			if child.Mode() == trainer.ModeMethod {
-				if run.Algorithm.Local.ClassWeights != nil || run.Algorithm.Local.Loss == model.Focal.String() {
-					return nil, errors.Join(fmt.Errorf("the plan has class_weights or the loss focal, of which trainers are not told; join with data, or agree on another plan"), child.Close())
-				}
 				m, h.Failure = child.InPlaceOf(m, run.Algorithm.Local.Loss), child.Failure
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}
@@ -139,5 +139,14 @@ func (h *Half) load(s plan.Source, own *Own, folder *data.Folder, shape data.Sha
 	}
 	h.Data, h.Uncovered = &f.Train[index], f.NotCovered
 	h.Name = h.Data.Name
+	return nil
+}
+
+// trainerKnows refuses plans with settings of the loss that trainers are not told of:
+// they would train something else.
+func trainerKnows(l config.Local) error {
+	if l.ClassWeights != nil || l.Loss == model.Focal.String() {
+		return fmt.Errorf("the plan has algorithm.local.class_weights or the loss focal, of which trainers are not told; join with data, or agree on a plan without them")
+	}
 	return nil
 }

@@ -55,3 +55,16 @@ func TestTrainerExample(t *testing.T) {
 		t.Errorf("mode update without a clip is taken, or refused for another reason: %v", err)
 	}
 }
+
+// TestTrainersAreNotMisled: what a trainer would not hear of is refused before it starts.
+func TestTrainersAreNotMisled(t *testing.T) {
+	for loss, weights := range map[string][]float64{"focal": nil, "cross-entropy": {1, 2}} {
+		run := config.Default("vehicle", "mr-mtl", "sound")
+		run.Algorithm.Local.Loss, run.Algorithm.Local.ClassWeights = loss, weights
+		f := plan.JoinFile{Trainer: trainer.Spec{Command: []string{"/there/is/no/such/program"}}}
+		_, err := HalfOf(f, nil, nil)(context.Background(), plan.Plan{Shape: data.Shape{Features: 3, Classes: 2}}, run, run, 0)
+		if err == nil || !strings.Contains(err.Error(), "trainers are not told") {
+			t.Errorf("%s %v: %v", loss, weights, err)
+		}
+	}
+}
