@@ -97,13 +97,13 @@ func unknownKey(key string, v reflect.Value) string {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		known = append(known, keyOf(f))
 	}
-	return fmt.Sprintf("unknown key %q%s; known here: %s", key, suggestion(key, known), strings.Join(known, ", "))
+	return fmt.Sprintf("unknown key %q%s; known here: %s", key, Suggestion(key, known), strings.Join(known, ", "))
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }
 
-// suggestion is the nearest known word, if one is near.
-func suggestion(word string, known []string) string {
+// Suggestion is a question after the nearest known word, if one is near.
+func Suggestion(word string, known []string) string {
 	best, least := "", 1+len(word)/2
 	for _, k := range known {
 		if d := editDistance(word, k); d < least {

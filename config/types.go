@@ -74,24 +74,24 @@ type Distribution struct {
 
 // Model describes what is trained.
 type Model struct {
-	Kind      string  `yaml:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"linear: y = x·theta; network: layers, or one of the papers' networks by its name"`
-	Name      string  `yaml:"name" jsonschema_description:"network: hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni"`
-	Layers    []Layer `yaml:"layers" jsonschema_description:"network: its layers, if it has no name"`
-	Intercept bool    `yaml:"intercept" jsonschema_description:"linear: a constant term"`
-	InitSD    float64 `yaml:"init_sd" jsonschema:"minimum=0" jsonschema_description:"linear: hypotheses start at N(0, init_sd^2); networks start as PyTorch's do"`
+	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"linear: y = x·theta; network: layers, or one of the papers' networks by its name"`
+	Name      string  `yaml:"name" json:"name,omitempty" jsonschema_description:"network: hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni"`
+	Layers    []Layer `yaml:"layers" json:"layers,omitempty" jsonschema_description:"network: its layers, if it has no name"`
+	Intercept bool    `yaml:"intercept" json:"intercept" jsonschema_description:"linear: a constant term"`
+	InitSD    float64 `yaml:"init_sd" json:"init_sd,omitempty" jsonschema:"minimum=0" jsonschema_description:"linear: hypotheses start at N(0, init_sd^2); networks start as PyTorch's do"`
 }
 
 // Layer describes one layer of a network.
 type Layer struct {
-	Kind     string  `yaml:"kind" registered:"layer" jsonschema_description:"what it does"`
-	Units    int     `yaml:"units,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"linear: outputs"`
-	Channels int     `yaml:"channels,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions: output channels"`
-	Kernel   int     `yaml:"kernel,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions and pools: side of the window"`
-	Stride   int     `yaml:"stride,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"0: 1, for pools the kernel"`
-	Padding  int     `yaml:"padding,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"zeros around the input"`
-	NoBias   bool    `yaml:"no_bias,omitempty" jsonschema_description:"linear and convolutions: no constant terms"`
-	Slope    float64 `yaml:"slope,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"leaky-relu: slope below 0; 0: 0.01"`
-	Inner    []Layer `yaml:"inner,omitempty" jsonschema_description:"residual: the layers whose result is added to the input"`
+	Kind     string  `yaml:"kind" json:"kind" registered:"layer" jsonschema_description:"what it does"`
+	Units    int     `yaml:"units,omitempty" json:"units,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"linear: outputs"`
+	Channels int     `yaml:"channels,omitempty" json:"channels,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions: output channels"`
+	Kernel   int     `yaml:"kernel,omitempty" json:"kernel,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"convolutions and pools: side of the window"`
+	Stride   int     `yaml:"stride,omitempty" json:"stride,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"0: 1, for pools the kernel"`
+	Padding  int     `yaml:"padding,omitempty" json:"padding,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"zeros around the input"`
+	NoBias   bool    `yaml:"no_bias,omitempty" json:"no_bias,omitempty" jsonschema_description:"linear and convolutions: no constant terms"`
+	Slope    float64 `yaml:"slope,omitempty" json:"slope,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"leaky-relu: slope below 0; 0: 0.01"`
+	Inner    []Layer `yaml:"inner,omitempty" json:"inner,omitempty" jsonschema_description:"residual: the layers whose result is added to the input"`
 }
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.

@@ -284,7 +284,7 @@ func (w *walker) inRange(v reflect.Value, path string, tag reflect.StructTag) {
 	switch v.Kind() {
 	case reflect.String:
 		if s := v.String(); len(r.enum) > 0 && !contains(r.enum, s) {
-			w.fault(path, "%q is not known; %s%s", s, allowed(tag, ""), suggestion(s, r.enum))
+			w.fault(path, "%q is not known; %s%s", s, allowed(tag, ""), Suggestion(s, r.enum))
 		} else if r.pattern != nil && !r.pattern.MatchString(s) {
 			w.fault(path, "%q does not fit the pattern %s", s, r.pattern)
 		} else if r.length > 0 && len(s) > r.length {

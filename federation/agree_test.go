@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -261,7 +262,22 @@ func agrees(t *testing.T, folder *data.Folder, text string) string {
 		shared = append(shared, wanted[fmt.Sprintf("hypothesis.%d", j)])
 	}
 	compare(t, filepath.Join(l.dir, "server", "model.safetensors"), shared...)
+	switch m, err := artifact.Open(filepath.Join(l.dir, "server")); {
+	case run.Algorithm.Kind == "local":
+		if !errors.Is(err, artifact.ErrFolder) || !strings.Contains(err.Error(), "own out folders") {
+			t.Errorf("models of a server that trains none: %v", err)
+		}
+	case err != nil:
+		t.Error(err)
+	case len(m.Clients()) > 0:
+		t.Errorf("the server's folder names the clients %q", m.Clients())
+	}
 	for i, name := range names {
+		if m, err := artifact.Open(filepath.Join(l.dir, name, "out")); err != nil {
+			t.Error(err)
+		} else if c, err := m.Choose(""); err != nil || c.Client != name || !slices.Equal(c.Parameters(), wanted[fmt.Sprintf("client.%d", i)]) {
+			t.Errorf("%s: its folder's own model is %v (%v)", name, &c, err)
+		}
 		own := [][]float64{wanted[fmt.Sprintf("client.%d", i)]}
 		if scale := wanted[fmt.Sprintf("client.%d.scale", i)]; scale != nil {
 			own = append(own, wanted[fmt.Sprintf("client.%d.centre", i)], scale)

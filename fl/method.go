@@ -45,12 +45,26 @@ type Outline struct {
 type MethodKind struct {
 	Name  string
 	Words string // what it is, in half a sentence
+	// Common says what the server's model is, where it keeps one for all, to somebody who
+	// was not there.
+	Common Common
 	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
 	Settings func(run *config.Run)
 	// Check holds the run file against what the method can do.
 	Check func(c *config.Checker, run config.Run)
 	New   func(s Setup) (Method, error)
 }
+
+// Common is what one model of the server is to somebody who was not there.
+type Common string
+
+// The server's one model is trained for everybody, is the mean of everybody's own, or
+// is nothing: none is trained there.
+const (
+	CommonGlobal  Common = "global"
+	CommonMean    Common = "mean"
+	CommonNothing Common = ""
+)
 
 // Setup is what a method or a protection is built from.
 type Setup struct {
@@ -78,6 +92,9 @@ func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) 
 
 // MethodWords is what a method is, in half a sentence; empty: it is not registered.
 func MethodWords(kind string) string { return methods[kind].Words }
+
+// CommonOf is what the server's one model is under a method.
+func CommonOf(kind string) Common { return methods[kind].Common }
 
 func methodOf(run config.Run) (MethodKind, error) {
 	k, ok := methods[run.Algorithm.Kind]

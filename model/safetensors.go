@@ -33,29 +33,43 @@ type header struct {
 	name    string
 }
 
-// WriteTensors writes tensors in the order given, little-endian. The bytes depend
-// on names, shapes and values alone.
-func WriteTensors[F Float](w io.Writer, tensors []Tensor[F]) error {
+// metadataName is the header's entry that is no tensor.
+const metadataName = "__metadata__"
+
+// WriteTensors writes tensors in the order given, little-endian, and what is said about
+// them, which may be nil. The bytes depend on the arguments alone.
+func WriteTensors[F Float](w io.Writer, tensors []Tensor[F], metadata map[string]string) error {
 	text := []byte{'{'}
 	var offset int64
 	size, dtype := elementSize[F]()
-	for i, t := range tensors {
+	add := func(name string, entry any) error {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return fmt.Errorf("safetensors: %w", err)
+		}
+		value, err := json.Marshal(entry)
+		if err != nil {
+			return fmt.Errorf("safetensors: %w", err)
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, key...), ':'), value...)
+		return nil
+	}
+	if len(metadata) > 0 {
+		if err := add(metadataName, metadata); err != nil {
+			return err
+		}
+	}
+	for _, t := range tensors {
 		n, err := elements(t.Shape)
 		if err != nil || n != int64(len(t.Values)) {
 			return fmt.Errorf("safetensors: %s has %d values for the shape %v", t.Name, len(t.Values), t.Shape)
 		}
-		if i > 0 {
-			text = append(text, ',')
+		if err := add(t.Name, header{Dtype: dtype, Shape: append([]int{}, t.Shape...), Offsets: [2]int64{offset, offset + n*size}}); err != nil {
+			return err
 		}
-		name, err := json.Marshal(t.Name)
-		if err != nil {
-			return fmt.Errorf("safetensors: %w", err)
-		}
-		entry, err := json.Marshal(header{Dtype: dtype, Shape: append([]int{}, t.Shape...), Offsets: [2]int64{offset, offset + n*size}})
-		if err != nil {
-			return fmt.Errorf("safetensors: %w", err)
-		}
-		text = append(append(append(text, name...), ':'), entry...)
 		offset += n * size
 	}
 	text = append(text, '}')
@@ -67,6 +81,17 @@ func WriteTensors[F Float](w io.Writer, tensors []Tensor[F]) error {
 	binary.LittleEndian.PutUint64(word[:], uint64(len(text)))
 	out.Write(word[:]) // a bufio.Writer keeps its first error for Flush
 	out.Write(text)
+	writeValues(out, tensors)
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return nil
+}
+
+// writeValues writes the tensors' bytes, as they stand behind the header.
+func writeValues[F Float](out *bufio.Writer, tensors []Tensor[F]) {
+	var word [8]byte
+	size, _ := elementSize[F]()
 	for _, t := range tensors {
 		for _, v := range t.Values {
 			if size == 4 {
@@ -77,10 +102,16 @@ func WriteTensors[F Float](w io.Writer, tensors []Tensor[F]) error {
 			out.Write(word[:size])
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	return nil
+}
+
+// HashTensors is the TensorsSHA256 of the file that WriteTensors makes, whatever its
+// metadata say: they can name it.
+func HashTensors[F Float](tensors []Tensor[F]) string {
+	sum := sha256.New()
+	out := bufio.NewWriter(sum)
+	writeValues(out, tensors)
+	out.Flush() // a hash takes everything
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // ReadTensors reads a whole safetensors file of at most limit values, in the order
@@ -140,7 +171,7 @@ func parseHeader(text []byte) ([]header, error) {
 			return nil, fmt.Errorf("header: the name %v stands twice or is no name", t)
 		}
 		seen[name] = true
-		if name == "__metadata__" {
+		if name == metadataName {
 			var m map[string]string
 			if err := dec.Decode(&m); err != nil {
 				return nil, fmt.Errorf("header, %s: %w", name, err)

@@ -25,7 +25,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 			})
 		}
 		var file bytes.Buffer
-		if err := WriteTensors(&file, in); err != nil {
+		if err := WriteTensors(&file, in, map[string]string{"format": "test"}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := ReadTensors[float32](bytes.NewReader(file.Bytes()), 1<<20)
@@ -45,7 +45,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 
 func TestSafetensorsBytes(t *testing.T) {
 	var file bytes.Buffer
-	if err := WriteTensors(&file, []Tensor[float64]{{Name: "hypothesis.0", Shape: []int{2}, Values: []float64{1, -2}}}); err != nil {
+	if err := WriteTensors(&file, []Tensor[float64]{{Name: "hypothesis.0", Shape: []int{2}, Values: []float64{1, -2}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	head := `{"hypothesis.0":{"dtype":"F64","shape":[2],"data_offsets":[0,16]}}`
@@ -89,14 +89,14 @@ func TestSafetensorsRefuses(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	if err := WriteTensors(&bytes.Buffer{}, []Tensor[float32]{{Name: "a", Shape: []int{3}, Values: make([]float32, 2)}}); err == nil {
+	if err := WriteTensors(&bytes.Buffer{}, []Tensor[float32]{{Name: "a", Shape: []int{3}, Values: make([]float32, 2)}}, nil); err == nil {
 		t.Error("two values were written for a shape of three")
 	}
 }
 
 func FuzzReadTensors(f *testing.F) {
 	var file bytes.Buffer
-	if err := WriteTensors(&file, []Tensor[float64]{{Name: "a", Shape: []int{2, 1}, Values: []float64{1, 2}}, {Name: "b", Shape: []int{}, Values: []float64{3}}}); err != nil {
+	if err := WriteTensors(&file, []Tensor[float64]{{Name: "a", Shape: []int{2, 1}, Values: []float64{1, 2}}, {Name: "b", Shape: []int{}, Values: []float64{3}}}, map[string]string{"k": "v"}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(file.Bytes())
@@ -106,7 +106,7 @@ func FuzzReadTensors(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		if err := WriteTensors(&again, tensors); err != nil {
+		if err := WriteTensors(&again, tensors, nil); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
 	})

@@ -10,17 +10,31 @@ import (
 	"testing"
 )
 
-// TestHashIsOfTheTensorsAlone: names and shapes do not matter, order and every bit of
+// TestHashIsOfTheTensorsAlone: names, shapes and metadata do not matter, order and every bit of
 // a value do.
 func TestHashIsOfTheTensorsAlone(t *testing.T) {
 	hash := func(tensors ...Tensor[float64]) string {
 		var file bytes.Buffer
-		if err := WriteTensors(&file, tensors); err != nil {
+		if err := WriteTensors(&file, tensors, nil); err != nil {
 			t.Fatal(err)
 		}
 		sum, err := TensorsSHA256(file.Bytes())
 		if err != nil {
 			t.Fatal(err)
+		}
+		var described bytes.Buffer
+		if err := WriteTensors(&described, tensors, map[string]string{"model_sha256": sum, "claim": "\"none\""}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := TensorsSHA256(described.Bytes())
+		if err != nil || again != sum || HashTensors(tensors) != sum {
+			t.Errorf("%s without metadata, %s with them (%v), %s of the tensors", sum, again, err, HashTensors(tensors))
+		}
+		if !bytes.Contains(described.Bytes(), []byte(`{"__metadata__":{"claim":"\"none\"","model_sha256":"`)) {
+			t.Errorf("the metadata are not first in %q", described.Bytes())
+		}
+		if read, err := ReadTensors[float64](&described, 100); err != nil || len(read) != len(tensors) {
+			t.Errorf("%d tensors are read (%v)", len(read), err)
 		}
 		return sum
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/durable"
 )
@@ -16,7 +17,7 @@ import (
 const (
 	RunFile        = "run.yaml"
 	CheckpointFile = "checkpoint"
-	ModelFile      = "model.safetensors"
+	ModelFile      = artifact.ModelFile
 	ReportFile     = "report.html"
 	ResultFile     = "result.json"
 )

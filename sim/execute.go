@@ -1,23 +1,35 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/artifact"
+	"github.com/coterie-fl/coterie/fl"
 )
 
 // ErrInterrupted means that the run was stopped and can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
-// Execute makes or continues the run in a directory, leaves the models there and
-// returns the result. It calls tick after every round. When ctx ends it writes a
-// checkpoint and returns ErrInterrupted.
+// Execute makes or continues the run in a directory, leaves the models and their
+// description there and returns the result. It calls tick after every round. When ctx
+// ends it writes a checkpoint and returns ErrInterrupted.
 func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round int, loss float64)) (Result, error) {
-	made, err := perform(ctx, s, d, tick)
+	began := time.Now()
+	hash, err := s.Run().Hash()
+	if err != nil {
+		return Result{}, err
+	}
+	before, err := s.restore(d, hash)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := toTheEnd(ctx, s, d, hash, before, began, tick); err != nil {
+		return Result{}, err
+	}
+	tensors, err := s.tensors()
 	if err != nil {
 		return Result{}, err
 	}
@@ -25,49 +37,43 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round 
 	if err != nil {
 		return Result{}, err
 	}
-	res.ModelSHA256, res.ConfigSHA256, res.Config, res.WallSeconds = made.modelSHA256, made.configSHA256, made.config, made.seconds
-	return res, nil
-}
-
-// executed is what every finished run leaves beside its figures.
-type executed struct {
-	modelSHA256, configSHA256, config string
-	seconds                           float64
-}
-
-func perform(ctx context.Context, s *Simulation, d *Directory, tick func(round int, loss float64)) (executed, error) {
-	began := time.Now()
-	hash, err := s.Run().Hash()
+	described, err := s.describe(res.Privacy)
 	if err != nil {
-		return executed{}, err
+		return Result{}, err
 	}
-	before, err := s.restore(d, hash)
-	if err != nil {
-		return executed{}, err
-	}
-	if err := toTheEnd(ctx, s, d, hash, before, began, tick); err != nil {
-		return executed{}, err
-	}
-	var models bytes.Buffer
-	tensors, err := s.tensors()
-	if err != nil {
-		return executed{}, err
-	}
-	if err := model.WriteTensors(&models, tensors); err != nil {
-		return executed{}, err
-	}
-	if err := d.Write(ModelFile, models.Bytes()); err != nil {
-		return executed{}, err
+	if described, err = artifact.Write(d.Path, described, tensors, nil); err != nil {
+		return Result{}, err
 	}
 	text, err := s.Run().Encode()
 	if err != nil {
-		return executed{}, err
+		return Result{}, err
 	}
-	sum, err := model.TensorsSHA256(models.Bytes())
+	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, hash, string(text)
+	res.WallSeconds = before + time.Since(began).Seconds()
+	return res, nil
+}
+
+// describe says what tensors are.
+func (s *Simulation) describe(p fl.Privacy) (artifact.Description, error) {
+	d, err := artifact.Describe(s.run, s.federation.Shape(), s.federation.Encoding, &p)
 	if err != nil {
-		return executed{}, err
+		return d, err
 	}
-	return executed{sum, hash, string(text), before + time.Since(began).Seconds()}, nil
+	models := s.rounds.Algorithm.Outline().Models
+	d.Server(models)
+	if !s.rounds.Algorithm.OwnModels() {
+		return d, nil
+	}
+	for i := range s.rounds.Participants {
+		own := &s.rounds.Participants[i]
+		var cluster *int
+		if models > 1 {
+			cluster = &own.Cluster
+		}
+		_, _, scaled := own.Moments()
+		d.Client(i, own.Name, cluster, scaled)
+	}
+	return d, nil
 }
 
 func toTheEnd(ctx context.Context, s *Simulation, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -22,7 +25,7 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 		Use:   "fairness DIR",
 		Short: "How do a run's models treat the groups of a sensitive attribute?",
 		Long: "Judge the models of a finished run on its held-out clients: demographic parity, equal opportunity and equalised odds differences, with bootstrap intervals over clients.\n" +
-			"Each client chooses its model on the first half of its rows and is judged on the second. docs/fairness.md tells how to read the figures.",
+			"Each held-out client chooses its model on the first half of its rows and is judged on the second. Where none are held out, as with tables, every client is judged on the rows that it holds out itself, with its own model. docs/fairness.md tells how to read the figures.",
 		Example: "  coterie run examples/adult.yaml --data ~/coterie-data --out runs/adult\n" +
 			"  coterie audit fairness runs/adult --attribute sex --data ~/coterie-data",
 		Args: cobra.ExactArgs(1),
@@ -39,7 +42,11 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 			for _, m := range res.History.Returned {
 				models = append(models, m...)
 			}
-			found, err := audit.MeasureFairness(run, models, data.NewFolder(dataFolder(folder)), o)
+			own, err := openIfDescribed(args[0])
+			if err != nil {
+				return err
+			}
+			found, err := audit.MeasureFairness(run, models, own, data.NewFolder(dataFolder(folder)), o)
 			if errors.Is(err, audit.ErrNoFairness) {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -58,6 +65,14 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 	return cmd
 }
 
+// openIfDescribed opens the models of a run; nil: it is from before they were described.
+func openIfDescribed(dir string) (*artifact.Model, error) {
+	if _, err := os.Stat(filepath.Join(dir, artifact.DescriptionFile)); err != nil {
+		return nil, nil
+	}
+	return artifact.Open(dir)
+}
+
 func (a *app) printFairness(res sim.Result, found []audit.Fairness) error {
 	if a.output == "json" {
 		return a.printJSON(struct {
@@ -69,7 +84,7 @@ func (a *app) printFairness(res sim.Result, found []audit.Fairness) error {
 	}
 	for _, f := range found {
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "%s: %d rows of %d held-out clients, models: %d\n", f.Attribute, f.Rows, f.Clients, f.Models)
+		fmt.Fprintf(w, "%s: %d rows of %d clients, models: %d\n", f.Attribute, f.Rows, f.Clients, f.Models)
 		for name, e := range f.Metrics.All() {
 			if strings.HasSuffix(name, "difference") {
 				fmt.Fprintf(w, "  %s\t%s\t%s\n", strings.ReplaceAll(name, "_", " "), e, e.Why)
@@ -86,15 +101,18 @@ func (a *app) printFairness(res sim.Result, found []audit.Fairness) error {
 		if f.OtherRows > 0 {
 			fmt.Fprintf(w, "  left out: %d rows of other groups\n", f.OtherRows)
 		}
+		if f.NoGroup > 0 {
+			fmt.Fprintf(w, "  left out: %d rows of no group\n", f.NoGroup)
+		}
 		if f.TooSmall > 0 {
-			fmt.Fprintf(w, "  left out: %d clients with a single row\n", f.TooSmall)
+			fmt.Fprintf(w, "  left out: %d clients with too few held-out rows\n", f.TooSmall)
 		}
 		fmt.Fprintln(w)
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
-	a.remark("95 %% intervals over held-out clients; they do not cover another training run or seed. 0 is equal treatment; no figure says that a model is fair.")
+	a.remark("95 %% intervals over clients; they do not cover another training run or seed. 0 is equal treatment; no figure says that a model is fair.")
 	a.remark("! These figures are computed from raw labels and groups: in a federation somebody would have to pay for them.")
 	return nil
 }

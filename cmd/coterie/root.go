@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data/source"
@@ -76,9 +76,9 @@ func (a *app) newRoot() *cobra.Command {
 			a.started = true
 			return nil
 		},
-	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(),
-		a.newLedgerCommand(), a.newServeCommand(), a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newDataCommand(),
-		a.newVersionCommand())
+	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newPredictCommand(), a.newEvaluateCommand(), a.newExportCommand(),
+		a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(),
+		a.newJoinCommand(), a.newCACommand(), a.newSweepCommand(), a.newDataCommand(), a.newVersionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
@@ -171,9 +171,4 @@ func (a *app) newVersionCommand() *cobra.Command {
 }
 
 // version is the release's, or the commit's when built from a checkout.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "0.1.0-dev"
-}
+func version() string { return artifact.Version() }

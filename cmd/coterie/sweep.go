@@ -129,7 +129,7 @@ func (a *app) sweepCharged(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options
 		return fmt.Errorf("sweep: %w", err)
 	}
 	var models bytes.Buffer
-	if err := model.WriteTensors(&models, r.Models); err != nil {
+	if err := model.WriteTensors(&models, r.Models, nil); err != nil {
 		return err
 	}
 	if err := sim.WriteFile(filepath.Join(o.Out, sim.ModelFile), models.Bytes()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 )
 
@@ -53,7 +54,7 @@ func (r *Reading) layout(file string, line int, header []string, faults *Faults)
 	for _, name := range r.columnNames() {
 		what := ""
 		if first, ok := places[name]; !ok {
-			what = "is not in the header, which has " + shorten(strings.Join(header, ", "))
+			what = "is not in the header, which has " + shorten(strings.Join(header, ", ")) + config.Suggestion(name, header)
 		} else if again, ok := twice[name]; ok {
 			what = fmt.Sprintf("stands twice in the header (columns %d and %d): which one is meant?", first+1, again+1)
 		}

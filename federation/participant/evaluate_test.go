@@ -51,7 +51,7 @@ func evaluatedWorld(t *testing.T, run string) (*hostileWorld, *hostileServer, *d
 		}
 		h.broadcasts = append(h.broadcasts, transfer.EncodeBroadcast(b))
 	}
-	models, err := transfer.ModelFile("hypothesis", st.Hypotheses, len(st.Hypotheses))
+	models, err := transfer.ModelFile(st.Hypotheses, len(st.Hypotheses))
 	if err != nil {
 		t.Fatal(err)
 	}

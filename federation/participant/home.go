@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
@@ -39,6 +38,7 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 	}
 	p.report.Models = models
 	p.report.Rounds, p.report.Stopped = int(f.GetRounds()), f.GetStopped()
+	p.report.trained = trained{s.run, s.plan.Shape, s.parameters}
 	if p.report.ModelSHA256, err = model.TensorsSHA256(models); err != nil {
 		return err
 	}
@@ -70,33 +70,6 @@ func (p *Participant) personal(ctx context.Context, s *session, f *wire.Finished
 	s.half.Algorithm.Adopt(own, b, me, s.half.Learner)
 	p.report.Centre, p.report.Scale, _ = me.Moments()
 	return own, nil
-}
-
-// writeModels writes the models. The participant's own is for its owner alone.
-func writeModels(out string, r Report) error {
-	if err := os.MkdirAll(out, 0o700); err != nil {
-		return fmt.Errorf("make the folder for the models: %w", err)
-	}
-	if err := durable.WriteFile(filepath.Join(out, "model.safetensors"), r.Models, 0o644); err != nil {
-		return err
-	}
-	if r.Personal == nil {
-		return nil
-	}
-	var beside []model.Tensor[float64]
-	if r.Scale != nil {
-		beside = []model.Tensor[float64]{
-			{Name: "centre", Shape: []int{len(r.Centre)}, Values: r.Centre}, {Name: "scale", Shape: []int{len(r.Scale)}, Values: r.Scale},
-		}
-	}
-	own, err := transfer.ModelFile("personal", r.Personal, len(r.Personal), beside...)
-	if err != nil {
-		return err
-	}
-	if err := durable.WriteFile(filepath.Join(out, "personal.safetensors"), own, 0o600); err != nil {
-		return err
-	}
-	return writeFigures(filepath.Join(out, "figures.json"), r.Local)
 }
 
 // writeFigures writes what is for the owner alone. An earlier run's figures do not stay.

@@ -75,5 +75,5 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if report.Models == nil {
 		return res, failure
 	}
-	return res, errors.Join(failure, writeModels(o.File.Out, report))
+	return res, errors.Join(failure, writeModels(o.File.Out, report, res.Spent))
 }

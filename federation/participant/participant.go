@@ -84,6 +84,7 @@ type Report struct {
 	Models        []byte    `json:"-"`
 	Personal      []float64 `json:"-"`
 	Centre, Scale []float64 `json:"-"`
+	trained       trained
 }
 
 // session is one run, as the participant has understood it.

@@ -27,7 +27,7 @@ func (c *Coordinator) finish(ctx context.Context, stopped string) (Finished, err
 	if c.algorithm.OwnModels() {
 		returned = b.Hypotheses
 	}
-	models, err := transfer.ModelFile("hypothesis", returned, c.model.Parameters())
+	models, err := transfer.ModelFile(returned, c.model.Parameters())
 	if err != nil {
 		return Finished{}, err
 	}

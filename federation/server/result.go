@@ -96,7 +96,7 @@ func (c *Coordinator) leave(ctx context.Context, out string, end Finished) (Resu
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return res, fmt.Errorf("make the folder for the models: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(out, "model.safetensors"), end.Models(), 0o644); err != nil {
+	if err := c.leaveModels(out, end.Models(), res.Participants); err != nil {
 		return res, err
 	}
 	text, err := json.MarshalIndent(res, "", " ")

@@ -9,15 +9,15 @@ import (
 )
 
 // ModelFile is the file of the models that a run returns: the same bytes as a
-// simulation's. Beside them it may hold what is needed to use them.
-func ModelFile(prefix string, hypotheses []float64, parameters int, beside ...model.Tensor[float64]) ([]byte, error) {
+// simulation's has for them.
+func ModelFile(hypotheses []float64, parameters int) ([]byte, error) {
 	var tensors []model.Tensor[float64]
 	for j := 0; (j+1)*parameters <= len(hypotheses); j++ {
 		v := hypotheses[j*parameters : (j+1)*parameters]
-		tensors = append(tensors, model.Tensor[float64]{Name: fmt.Sprintf("%s.%d", prefix, j), Shape: []int{len(v)}, Values: v})
+		tensors = append(tensors, model.Tensor[float64]{Name: fmt.Sprintf("hypothesis.%d", j), Shape: []int{len(v)}, Values: v})
 	}
 	var out bytes.Buffer
-	if err := model.WriteTensors(&out, append(tensors, beside...)); err != nil {
+	if err := model.WriteTensors(&out, tensors, nil); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "ditto", Words: "a common model, and beside it everybody's own, drawn to the common one",
+		Name: "ditto", Words: "a common model, and beside it everybody's own, drawn to the common one", Common: fl.CommonGlobal,
 		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkOneModel(c, run)

@@ -7,7 +7,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "fedavg", Words: "one model for all; after a warm start one for every cluster",
+		Name: "fedavg", Words: "one model for all; after a warm start one for every cluster", Common: fl.CommonGlobal,
 		Check: func(c *config.Checker, run config.Run) { checkWarmStart(c, run) },
 		New: func(s fl.Setup) (fl.Method, error) {
 			return &federatedAveraging{newCentres(s, warmRounds(s.Run), s.Run.Algorithm.Rounds, false)}, nil

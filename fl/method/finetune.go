@@ -8,7 +8,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there",
+		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there", Common: fl.CommonGlobal,
 		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)

@@ -7,7 +7,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "ifca", Words: "one model for every cluster; participants choose theirs",
+		Name: "ifca", Words: "one model for every cluster; participants choose theirs", Common: fl.CommonGlobal,
 		Settings: func(run *config.Run) {
 			run.Algorithm.Hypotheses = 2
 			if run.Algorithm.Clustering == "declared" {
@@ -18,7 +18,7 @@ func init() {
 		New:   func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
 	})
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them",
+		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them", Common: fl.CommonGlobal,
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Hypotheses, a.Clustering, a.Empty, a.Weights = 2, "k-means", "relocate", "equal"

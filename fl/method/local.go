@@ -8,7 +8,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "local", Words: "everybody alone, nothing is sent",
+		Name: "local", Words: "everybody alone, nothing is sent", Common: fl.CommonNothing,
 		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)

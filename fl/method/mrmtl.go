@@ -8,7 +8,7 @@ import (
 
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
-		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster",
+		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster", Common: fl.CommonMean,
 		Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)

@@ -4,6 +4,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,12 +15,27 @@ var ErrBusy = errors.New("in use by another process")
 
 // WriteFile replaces path by data in one step.
 func WriteFile(path string, data []byte, mode os.FileMode) error {
+	return Replace(path, mode, func(w io.Writer) error {
+		if _, err := w.Write(data); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// Replace replaces path, in one step, by what write writes; if that fails, path is as
+// it was. The error of write is returned as it is.
+func Replace(path string, mode os.FileMode, write func(w io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name()) // nothing is left there once it has been renamed
-	err = errors.Join(f.Chmod(mode), write(f, data), f.Close())
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	err = errors.Join(f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -27,13 +43,6 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return SyncDirectory(filepath.Dir(path))
-}
-
-func write(f *os.File, data []byte) error {
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // TryLock locks path, creating it, until the file is closed or the process ends.

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/artifact"
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/durable"
+)
+
+// rowFlags say where new rows lie, and whose they are.
+type rowFlags struct {
+	source  config.Source
+	client  string
+	cluster int
+	keep    []string
+}
+
+func (f *rowFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.source.Path, "data", "", "file of new rows (CSV, Parquet), or a folder or pattern of one file a client")
+	flags.StringVar(&f.source.Database, "database", "", "database of new rows instead: postgres://user@host/name or sqlite:FILE")
+	flags.StringVar(&f.source.Query, "query", "", "with --database: what is asked of it")
+	flags.StringVar(&f.source.PasswordEnv, "password-env", "", "with --database: the environment variable that holds the password")
+	flags.StringVar(&f.source.PasswordFile, "password-file", "", "with --database: the file that holds it")
+	flags.StringVar(&f.client, "client", "", "all rows are this client's")
+	flags.StringVar(&f.source.Client, "client-column", "", "the column that names every row's client")
+	flags.IntVar(&f.cluster, "cluster", -1, "the cluster whose model clients get that were not there in training (default: the one that fits their labelled rows)")
+}
+
+// table is what the flags mean.
+func (f *rowFlags) table() (artifact.Table, error) {
+	t := artifact.Table{Source: f.source, Client: f.client, Keep: f.keep}
+	switch {
+	case (f.source.Path == "") == (f.source.Database == ""):
+		return t, fmt.Errorf("%w: name the new rows by --data or by --database", errUsage)
+	case (f.source.Query == "") != (f.source.Database == ""):
+		return t, fmt.Errorf("%w: --database and --query go together", errUsage)
+	case f.client != "" && f.source.Client != "":
+		return t, fmt.Errorf("%w: --client says whose all rows are, --client-column whose each is; give one of them", errUsage)
+	}
+	if f.cluster >= 0 {
+		t.Cluster = &f.cluster
+	}
+	if f.client == "" && f.source.Path != "" {
+		info, err := os.Stat(f.source.Path)
+		t.Files = err == nil && info.IsDir() || err != nil && strings.ContainsAny(f.source.Path, "*?[")
+	}
+	return t, nil
+}
+
+// openModel opens a model folder; one that cannot be used is wrong usage.
+func openModel(dir string) (*artifact.Model, error) {
+	m, err := artifact.Open(dir)
+	if errors.Is(err, artifact.ErrFolder) {
+		err = fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return m, err
+}
+
+func (a *app) newPredictCommand() *cobra.Command {
+	var f rowFlags
+	var out string
+	cmd := &cobra.Command{
+		Use:   "predict MODEL",
+		Short: "Answer new rows with trained models",
+		Long: "Answer new rows with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number.\n" +
+			"A client gets its own model; one that was not there in training what its method can give. docs/models.md tells which.",
+		Example: "  coterie predict runs/wards --data new.csv --client north --keep patient --out predictions.csv\n" +
+			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := f.table()
+			if err != nil {
+				return err
+			}
+			if a.output == "json" && out == "" {
+				return fmt.Errorf("%w: with --output json the predictions need a file of their own: --out FILE", errUsage)
+			}
+			m, err := openModel(args[0])
+			if err != nil {
+				return err
+			}
+			var made artifact.Predictions
+			predict := func(w io.Writer) (err error) {
+				made, err = m.PredictTable(cmd.Context(), w, t)
+				return err
+			}
+			if out != "" {
+				err = durable.Replace(out, 0o600, predict)
+			} else {
+				err = whole(a.stdout, predict)
+			}
+			if err != nil {
+				return whoseIsUsage(err)
+			}
+			a.tellModels(made.Models)
+			if a.output == "json" {
+				full, err := filepath.Abs(out)
+				if err != nil {
+					return fmt.Errorf("find the predictions: %w", err)
+				}
+				return a.printJSON(struct {
+					Model       string `json:"model"`
+					ModelSHA256 string `json:"model_sha256"`
+					Method      string `json:"method"`
+					Task        string `json:"task"`
+					artifact.Predictions
+					Out string `json:"out"`
+				}{m.Path, m.ModelSHA256, m.Method, m.Task, made, full})
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringArrayVar(&f.keep, "keep", nil, "column that the predictions repeat, such as an identifier; more than one by repeating it (default: the row's number)")
+	cmd.Flags().StringVar(&out, "out", "", "file of the predictions, for its owner alone (default: standard output)")
+	return cmd
+}
+
+// whoseIsUsage says that a model which cannot be chosen is a matter of the flags.
+func whoseIsUsage(err error) error {
+	if errors.Is(err, artifact.ErrWhose) {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return err
+}
+
+// whole copies what write writes once it is whole: a fault in the last row leaves nothing
+// behind.
+func whole(to io.Writer, write func(io.Writer) error) error {
+	f, err := os.CreateTemp("", "coterie-")
+	if err != nil {
+		return fmt.Errorf("make room for the predictions: %w", err)
+	}
+	_ = os.Remove(f.Name())   // now, where the system lets us: a process that is killed leaves nothing
+	defer os.Remove(f.Name()) // or then
+	defer f.Close()
+	if err := write(f); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the predictions: %w", err)
+	}
+	if _, err := io.Copy(to, f); err != nil {
+		return fmt.Errorf("write the predictions: %w", err)
+	}
+	return nil
+}
+
+// mostTold is how many clients' models are told one by one.
+const mostTold = 20
+
+// tellModels says which models were used, and why.
+func (a *app) tellModels(used []artifact.Used) {
+	if a.quiet {
+		return
+	}
+	for i, u := range used {
+		if i == mostTold {
+			fmt.Fprintf(a.stderr, "and %d more clients: the predictions' column model names each one's\n", len(used)-i)
+			return
+		}
+		fmt.Fprintf(a.stderr, "%d rows: %s: %s\n", u.Rows, u.Model, u.Why)
+	}
+}
