@@ -13,7 +13,7 @@ const module = "github.com/coterie-fl/coterie"
 
 // levels is the map: a package imports only packages of lower levels.
 var levels = map[string]int{
-	"internal/rng": 0, "internal/pool": 0, "internal/durable": 0, "internal/kernel": 0, "federation/wire": 0, "dp/event": 0, "config": 0,
+	"internal/rng": 0, "internal/tier": 0, "internal/pool": 0, "internal/durable": 0, "internal/kernel": 0, "federation/wire": 0, "dp/event": 0, "config": 0,
 	"report/prose": 0, "report/progress": 0,
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
 	"data/source": 2, "model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,

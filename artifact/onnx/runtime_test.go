@@ -2,7 +2,6 @@ package onnx_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -11,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coterie-fl/coterie/artifact/onnx"
+	"github.com/coterie-fl/coterie/internal/tier"
 )
 
 // tolerance is relative to the largest number of an output: of probabilities it is
@@ -130,25 +129,12 @@ func difference(got, want any) float64 {
 
 // TestOnnxruntime runs every example by the reference implementation, onnxruntime.
 func TestOnnxruntime(t *testing.T) {
-	if os.Getenv("COTERIE_TIER") != "all" {
-		t.Skip("COTERIE_TIER is not all: onnxruntime would be downloaded")
-	}
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed", program)
-		}
-	}
-	cache, err := filepath.Abs("../../.cache/onnx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := filepath.Join(tier.Root(), ".cache", "onnx")
 	if _, err := os.Stat(filepath.Join(cache, "node_modules", "onnxruntime-node")); err != nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // npm tries for long
-		defer cancel()
-		install := exec.CommandContext(ctx, "npm", "install", "--prefix", cache, "--ignore-scripts", "--no-audit", "--no-fund", "onnxruntime-node@1.30.0")
-		if out, err := install.CombinedOutput(); err != nil {
-			t.Skipf("onnxruntime-node cannot be had: %v\n%s", err, out)
-		}
+		tier.LeaveOut(t, tier.Node, err)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		tier.LeaveOut(t, tier.Node, err)
 	}
 	folder, examples := laidOut(t)
 	out, err := exec.Command("node", "testdata/check.js", cache, folder).CombinedOutput()
@@ -161,16 +147,7 @@ func TestOnnxruntime(t *testing.T) {
 
 // TestNumPy runs every example by an evaluator that was written for this test.
 func TestNumPy(t *testing.T) {
-	python := ""
-	for _, candidate := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(candidate, "-c", "import numpy").Run() == nil {
-			python = candidate
-			break
-		}
-	}
-	if python == "" {
-		t.Skip("python3 with numpy is not installed")
-	}
+	python := tier.PythonProgram(t)
 	folder, examples := laidOut(t)
 	out, err := exec.Command(python, "testdata/onnx_check.py", folder).CombinedOutput()
 	if err != nil {

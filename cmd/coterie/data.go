@@ -16,7 +16,7 @@ func (a *app) newDataCommand() *cobra.Command {
 		Use:     "data",
 		Short:   "Data sets: which there are, and what one's own looks like",
 		Example: "  coterie data list\n  coterie data check run.yaml",
-	}, a.newDataCheckCommand(), a.newDataListCommand(), a.newDataGenerateCommand(), a.newDataDealCommand())
+	}, a.newDataCheckCommand(), a.newDataListCommand(), a.newDataEncodingCommand(), a.newDataGenerateCommand(), a.newDataDealCommand())
 }
 
 func (a *app) newDataCheckCommand() *cobra.Command {

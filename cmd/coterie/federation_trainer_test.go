@@ -1,25 +1,23 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coterie-fl/coterie/internal/tier"
 )
 
 // TestTrainersTakePart: Python trains, in the method's place and under the
 // participant's own protection, beside a participant that trains here.
 func TestTrainersTakePart(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not here")
-	}
+	python := tier.PythonProgram(t)
 	folder, err := filepath.Abs(filepath.Join("..", "..", "examples", "trainer"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	trainer := "data: {kind: trainer}\npolicy: ../own.yaml\ntrainer:\n  command: [python3, " +
-		filepath.Join(folder, "train.py") + ", " + filepath.Join(folder, "ward.csv") + "]\n  environment: [PYTHONDONTWRITEBYTECODE]\n"
-	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	trainer := "data: {kind: trainer}\npolicy: ../own.yaml\ntrainer:\n  command: [" + python + ", " +
+		filepath.Join(folder, "train.py") + ", " + filepath.Join(folder, "ward.csv") + "]\n  environment: [" + strings.Join(tier.Environment(), ", ") + "]\n"
 	const data = "data: {kind: synthetic, users: 2, samples: 30}\n"
 	for name, c := range map[string]struct{ run, trainer, policy, other, spent string }{
 		"method": {

@@ -236,7 +236,7 @@ func TestPredictRefuses(t *testing.T) {
 		"no data":         {[]string{"result"}, exitUsage, "--data"},
 		"both clients":    {[]string{"result", "--data", in("new.csv"), "--client", "a", "--client-column", "b"}, exitUsage, "--client-column"},
 		"no model":        {[]string{"", "--data", in("new.csv")}, exitUsage, "no model.json"},
-		"a wrong column":  {[]string{"result", "--data", in("wrong.csv")}, exitUsage, `column smoker: is not in the header, which has`},
+		"a wrong column":  {[]string{"result", "--data", in("wrong.csv")}, exitUsage, `(did you mean "smokr"?)`},
 		"no such column":  {[]string{"result", "--data", in("new.csv"), "--client-column", "hospital"}, exitUsage, "column hospital"},
 		"a fault at last": {[]string{"result", "--data", in("late.csv")}, exitUsage, "line 5002, column age"},
 		"no such file":    {[]string{"result", "--data", in("nothing.csv")}, exitFailure, "nothing.csv"},

@@ -12,6 +12,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/trainer"
+	"github.com/coterie-fl/coterie/internal/tier"
 )
 
 // TestTrainerExample: the example's files are what join reads, and its program starts
@@ -36,8 +37,7 @@ func TestTrainerExample(t *testing.T) {
 	if f.Data.Kind != "trainer" || !f.Trainer.IsSet() || f.Trainer.Mode != "" {
 		t.Errorf("read %+v", f)
 	}
-	t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // the example's folder stays as it is
-	f.Trainer.Environment = []string{"PYTHONDONTWRITEBYTECODE"}
+	f.Trainer.Command[0], f.Trainer.Environment = tier.PythonProgram(t), tier.Environment()
 	run, err := plan.Resolve([]byte(federationtest.Run))
 	if err != nil {
 		t.Fatal(err)

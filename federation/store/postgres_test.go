@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coterie-fl/coterie/internal/tier"
 )
 
 var soak = flag.Bool("soak", false, "250 kills instead of 15")
@@ -52,7 +54,7 @@ func postgresAddress(t *testing.T) string {
 func skipWithoutPostgres(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip("skipped: PostgreSQL is not installed (postgres and initdb on the PATH)")
+		tier.LeaveOut(t, tier.PostgreSQL, fmt.Errorf("postgres and initdb on the PATH: %w", err))
 	}
 	if err != nil {
 		t.Fatal(err)

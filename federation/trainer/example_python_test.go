@@ -3,7 +3,6 @@ package trainer_test
 import (
 	"context"
 	"math"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/trainer"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/tier"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -28,13 +28,9 @@ func (p *purse) Reserve(_ int, r event.Release) error {
 
 func python(t *testing.T, mode string) (trainer.Spec, *trainer.Trainer) {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
-	t.Setenv("PYTHONDONTWRITEBYTECODE", "1") // the example's folder stays as it is
 	s := trainer.Spec{
-		Environment: []string{"PYTHONDONTWRITEBYTECODE"},
-		Command:     []string{"python3", "train.py", "ward.csv"}, Directory: "../../examples/trainer",
+		Command:     []string{tier.PythonProgram(t), "train.py", "ward.csv"},
+		Environment: tier.Environment(), Directory: "../../examples/trainer",
 		Mode: mode, Clip: 1, Noise: 1, Steps: 20, Rate: 0.25, Batch: 50, Step: 0.5,
 	}
 	tr, err := trainer.Start(context.Background(), s, 2)
