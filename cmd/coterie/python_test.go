@@ -19,7 +19,7 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// TestPython runs the package's own tests. None may be skipped.
+// TestPython runs the package's own tests, and its tutorial. None may be skipped.
 func TestPython(t *testing.T) {
 	python := tier.PythonProgram(t)
 	files, err := filepath.Glob(filepath.Join(tier.Root(), "python", "tests", "test_*.py"))
@@ -31,6 +31,14 @@ func TestPython(t *testing.T) {
 			t.Run(name, func(t *testing.T) { pythonTests(t, python, name) })
 		}
 	}
+	t.Run("tutorial", func(t *testing.T) {
+		out := runPython(t, python, filepath.Join(tier.Root(), "python", "examples", "tutorial.py"))
+		for _, want := range []string{"claim: proved", "refused: ['algorithm.rounds']", "newcomers get mean", "a hospital that was not there:", "rows: 1800"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("the tutorial does not print %q:\n%s", want, out)
+			}
+		}
+	})
 }
 
 // TestTorch runs the tests of the PyTorch adapter.
