@@ -296,7 +296,7 @@ func TestAllFaultsAreCounted(t *testing.T) {
 			a.WriteString("c,1,12.125\n")
 		}
 	}
-	for name, text := range map[string]string{"a.csv": a.String(), "b.csv": "client,y,f00\nc,x,1\n", "c.csv": "y,f00\n"} {
+	for name, text := range map[string]string{"a.csv": a.String(), "b.csv": "client,y,f00\nc,x,1\n", "c.csv": "y,f00\n", "d.csv": "client,y,f00\nc,1,1\n"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -407,6 +407,36 @@ func TestReadingStops(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
+	}
+}
+
+// TestBatchesStayAsTheyAre while they are in use, though later blocks are parsed into what
+// earlier ones have left. It looks at each again and again: a batch that is used again too
+// early is seen to change, or is not, but one that is not changed is never seen to.
+func TestBatchesStayAsTheyAre(t *testing.T) {
+	const rows = 300_000
+	var text strings.Builder
+	text.WriteString("client,y,f00,note\n")
+	for i := range rows {
+		fmt.Fprintf(&text, "c,1,%d,a note that makes the line long enough for many blocks\n", i)
+	}
+	d := wide(write(t, "a.csv", text.String()), 1)
+	d.Features[0].Range = []float64{0, rows}
+	at, batches := 0, 0
+	_, err := reading(t, d).Each(t.Context(), func(b *Batch) error {
+		batches++
+		for range 60 {
+			for i, x := range b.X {
+				if want := (float64(at+i) - rows/2) / (rows / 2); x != want {
+					return fmt.Errorf("row %d is %v, not %v", at+i, x, want)
+				}
+			}
+		}
+		at += b.Rows
+		return nil
+	})
+	if err != nil || at != rows || batches < 8 {
+		t.Errorf("%v, %d rows in %d batches", err, at, batches)
 	}
 }
 
