@@ -134,12 +134,12 @@ func TestExamplesRun(t *testing.T) {
 		if res["name"] != want || res["directory"] != dir {
 			t.Errorf("%s: name %v in %v", file, res["name"], res["directory"])
 		}
-		for _, name := range []string{"run.yaml", "result.json", "model.safetensors", "report.html"} {
+		for _, name := range []string{"run.yaml", "result.json", "model.json", "model.safetensors", "report.html"} {
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 				t.Error(err)
 			}
 		}
-		if entries, _ := os.ReadDir(dir); len(entries) != 4 {
+		if entries, _ := os.ReadDir(dir); len(entries) != 5 {
 			t.Errorf("%s leaves %v", file, entries)
 		}
 	}
