@@ -26,6 +26,7 @@ func init() {
 	}
 	data.Register(data.Kind{
 		DataKind: kind,
+		Get:      "nothing is built in: name your own in data.source (docs/data.md)",
 		Keys:     []string{"source", "height", "width", "channels", "classes", "test", "train_limit", "not_public"},
 		Check:    checkPictures,
 		Shape: func(d config.Data) (data.Shape, bool) {
@@ -93,7 +94,10 @@ func pictureWords(d config.Data) string {
 	if d.Test.Path != "" {
 		held = ", with a test part of every client’s own"
 	}
-	return fmt.Sprintf("the user’s own pictures of %d classes, %d by %d pixels in %s%s", len(d.Classes), d.Height, d.Width, colour, held)
+	if len(d.Classes) == 0 {
+		return "Pictures of one's own: class folders of PNG or JPEG, idx pairs, or npz files, a folder or file a client"
+	}
+	return fmt.Sprintf("Pictures of one's own: %d classes, %d by %d pixels in %s%s", len(d.Classes), d.Height, d.Width, colour, held)
 }
 
 // Pictures reads one client's pictures from its own folder (class folders directly, one
