@@ -215,6 +215,29 @@ func TestLateEvaluationIsSettled(t *testing.T) {
 	}
 }
 
+// TestTrainersAreNotEvaluated: a trainer cannot be asked about held-out examples, so that
+// its participant declines, whatever the policy says, and has no figures of its own.
+func TestTrainersAreNotEvaluated(t *testing.T) {
+	rows := someRows()
+	rows.Held = someRows()
+	c, err := newCustomer(t, strings.Replace(evaluatedRun, "batch: 20", "batch: 5", 1), evaluatingPolicy, plane, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := c.session.half
+	if half.Learner, err = half.Algorithm.Model().Learner(); err != nil {
+		t.Fatal(err)
+	}
+	c.report.Personal = make([]float64, half.Parameters)
+	if err := c.willEvaluate(c.session); err != nil || c.judge(c.session) == nil {
+		t.Errorf("without a trainer the evaluation is declined: %v", err)
+	}
+	half.Trained = true
+	if err := c.willEvaluate(c.session); err == nil || !strings.Contains(err.Error(), "trainer") || c.judge(c.session) != nil {
+		t.Errorf("with a trainer: %v", err)
+	}
+}
+
 // TestFiguresOfAnEarlierRunGo: local figures are their owner's alone, and of this run.
 func TestFiguresOfAnEarlierRunGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
