@@ -3,6 +3,7 @@ package data
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Rows are examples: Features values of X for every Y.
@@ -67,11 +68,16 @@ func (c *Client) appendBytes(i int, buffer []byte) []byte {
 	return appendRow(buffer, c.X[i*c.Features:(i+1)*c.Features], c.Y[i])
 }
 
+// appendRow adds a row's values, little-endian.
 func appendRow(buffer []byte, x []float64, y float64) []byte {
+	at := len(buffer)
+	buffer = slices.Grow(buffer, 8*len(x)+8)[:at+8*len(x)+8]
 	for _, v := range x {
-		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
+		binary.LittleEndian.PutUint64(buffer[at:], math.Float64bits(v))
+		at += 8
 	}
-	return binary.LittleEndian.AppendUint64(buffer, math.Float64bits(y))
+	binary.LittleEndian.PutUint64(buffer[at:], math.Float64bits(y))
+	return buffer
 }
 
 // pick copies some rows.
