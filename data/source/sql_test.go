@@ -7,18 +7,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/tier"
 )
 
 const wardTable = `CREATE TABLE ward (id INTEGER, site TEXT, ill BOOLEAN, age INTEGER, ward TEXT, bmi DOUBLE PRECISION, smoker BOOLEAN, sex TEXT, born DATE)`
@@ -124,7 +120,7 @@ func TestSQLite(t *testing.T) {
 // TestPostgres asks a real PostgreSQL, which wants a password.
 func TestPostgres(t *testing.T) {
 	const secret = "hunter2 &/?%"
-	dir := startPostgres(t, secret)
+	dir := tier.Postgres(t, secret)
 	ctx := t.Context()
 	admin, err := pgx.ParseConfig("host=" + dir + " user=coterie database=postgres")
 	if err != nil {
@@ -174,77 +170,6 @@ func TestPostgres(t *testing.T) {
 	d.Source.PasswordFile, d.Source.PasswordEnv = "", "COTERIE_NOT_SET"
 	if _, _, err := all(reading(t, d)); err == nil || !strings.Contains(err.Error(), "COTERIE_NOT_SET") {
 		t.Error(err)
-	}
-}
-
-// startPostgres starts a database that asks for a password, on a socket in a folder, or
-// skips the test.
-func startPostgres(t *testing.T, secret string) (dir string) {
-	t.Helper()
-	find := func(name string) string {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // Debian's are not on the path
-		if len(found) == 0 {
-			t.Skip("skipped: PostgreSQL is not installed (postgres and initdb)")
-		}
-		return found[len(found)-1]
-	}
-	initdb, postgres := find("initdb"), find("postgres")
-	dir, err := os.MkdirTemp("", "pg-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	file := filepath.Join(dir, "password")
-	if err := os.WriteFile(file, []byte(secret), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var as *syscall.SysProcAttr
-	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			u, err = user.Lookup("nobody")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-		as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-	}
-	prepare := exec.Command(initdb, "-D", filepath.Join(dir, "data"), "-U", "coterie", "-A", "scram-sha-256", "--pwfile", file, "-E", "UTF8", "--no-locale", "-N")
-	prepare.SysProcAttr, prepare.Dir = as, dir
-	if out, err := prepare.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off")
-	server.SysProcAttr, server.Dir = as, dir
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT)
-		_ = server.Wait()
-	})
-	c, err := pgx.ParseConfig("host=" + dir + " user=coterie database=postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Password = secret
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := pgx.ConnectConfig(t.Context(), c)
-		if err == nil {
-			conn.Close(t.Context())
-			return dir
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("PostgreSQL does not come up: %v", err)
-		}
 	}
 }
 
