@@ -111,6 +111,27 @@ func TestYourOwnData(t *testing.T) {
 	})
 }
 
+// TestReadmeOwnData executes README's lines on one's own data.
+func TestReadmeOwnData(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## Your own data\n")
+	_, rest, _ = strings.Cut(rest, "go install ./cmd/coterie\n")
+	block, _, found := strings.Cut(rest, "```")
+	if !found || strings.Count(block, "coterie ") < 5 {
+		t.Fatalf("README's block is %q", block)
+	}
+	dir := t.TempDir()
+	shell(t, dir, "coterie data generate clinics --out patients.csv && cp patients.csv new.csv\n"+block)
+	for _, name := range []string{"predictions.csv", "clinic-03.onnx", "result/report.html"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAdultAtTwelveSites executes the page's study of Adult: MR-MTL with every row
 // protected at epsilon 2, proved, comes within 0.03 of the AUC of FedAvg without privacy.
 func TestAdultAtTwelveSites(t *testing.T) {
