@@ -11,6 +11,7 @@ import (
 // on the same data read them once. A nil Folder has none.
 type Folder struct {
 	path string
+	keep bool // what lies elsewhere, too
 	mu   sync.Mutex
 	read map[string]any // by type and key
 }
@@ -21,6 +22,29 @@ func NewFolder(path string) *Folder {
 		return nil
 	}
 	return &Folder{path: path, read: map[string]any{}}
+}
+
+// Keeping is the same folder for many runs: it remembers what they read elsewhere, too,
+// such as a table of one's own. A single run has no use for that, and needs the memory.
+func (f *Folder) Keeping() *Folder {
+	kept := &Folder{keep: true, read: map[string]any{}}
+	if f != nil {
+		kept.path = f.path
+	}
+	return kept
+}
+
+// Keeps says whether the folder remembers what lies elsewhere: then what Kept returns is
+// not the caller's alone.
+func (f *Folder) Keeps() bool { return f != nil && f.keep }
+
+// Kept reads something that lies elsewhere: the first time only that it is asked for by a
+// key, if the folder keeps it. Nobody may change what such a folder returns.
+func Kept[T any](f *Folder, key string, read func() (*T, error)) (*T, error) {
+	if !f.Keeps() {
+		return read()
+	}
+	return once(f, "elsewhere "+key, nil, func(string) (*T, error) { return read() })
 }
 
 // once reads what lies in some parts of the folder, the first time that it is asked for
@@ -45,7 +69,7 @@ func once[T any](f *Folder, key string, parts []string, read func(folder string)
 // Has says what is missing of the folder's parts, and how to get it.
 func (f *Folder) Has(parts ...string) error {
 	for _, part := range parts {
-		if f == nil {
+		if f == nil || f.path == "" {
 			return fmt.Errorf("the real data %q are needed: name their folder with --data or COTERIE_DATA (docs/data.md says how to get it)", part)
 		}
 		if _, err := os.Stat(filepath.Join(f.path, part)); err != nil {

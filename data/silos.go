@@ -42,6 +42,9 @@ type SiloOptions struct {
 	// Consume gives the silos' own rows away where they are held out already, instead of
 	// a copy: they are not used again.
 	Consume bool
+	// KeepEmpty lets silos stay that have nothing to train on: where a silo joins by
+	// itself, its absence would tell of its last row.
+	KeepEmpty bool
 }
 
 func (o SiloOptions) check(s *Silos) error {
@@ -75,8 +78,8 @@ const (
 )
 
 // Federation holds out part of every silo's rows, by numbers drawn from each row
-// alone, unless they are held out already, and scales features. A silo without rows to train on is left out and counted;
-// one that holds nothing out stays.
+// alone, unless they are held out already, and scales features. A silo without rows to
+// train on is left out and counted, unless it is to stay; one that holds nothing out stays.
 func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	if err := o.check(s); err != nil {
 		return nil, err
@@ -136,7 +139,7 @@ func (c *Client) settle(o SiloOptions) (out divided) {
 	} else {
 		train, held = c.split(o.TestShare, o.Seed)
 	}
-	if len(train) == 0 {
+	if len(train) == 0 && !o.KeepEmpty {
 		return out
 	}
 	kept := c.atMost(o.TrainLimit, train, o.Seed)

@@ -207,6 +207,25 @@ func TestSilosRefuse(t *testing.T) {
 	wantError(t, "empty silos alone", err, "no silo is left", "s 1: 0 rows")
 }
 
+// TestEmptySilosThatStay: a silo without rows to train on is left out, or stays as it is.
+func TestEmptySilosThatStay(t *testing.T) {
+	for _, way := range []Standardise{Unscaled, BySilo} {
+		o := SiloOptions{TestShare: 0.999, Standardise: way, KeepEmpty: true}
+		f, err := someSilos(3, 0).Federation(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Train) != 2 || f.Train[0].Len() != 0 || f.Train[0].Held.Len() != 3 || f.Train[1].Held.Len() != 0 || len(f.Report.LeftOut) != 0 {
+			t.Errorf("%s: %d silos, the first with %d rows and %d held out; report %v", way, len(f.Train), f.Train[0].Len(), f.Train[0].Held.Len(), f.Report)
+		}
+		for _, v := range f.Train[0].Held.X {
+			if math.IsNaN(v) {
+				t.Errorf("%s: held-out rows are scaled by no number", way)
+			}
+		}
+	}
+}
+
 func schoolTable(rows ...string) string {
 	header := "school"
 	for j := range schoolFeatures {

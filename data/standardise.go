@@ -47,7 +47,7 @@ func (r Rows) Standardised(centre, scale []float64) Rows {
 // denominator. A constant feature has deviation 1: it becomes 0.
 func moments(r Rows) (mean, deviation []float64) {
 	mean, deviation = make([]float64, r.Features), make([]float64, r.Features)
-	n := float64(r.Len())
+	n := float64(max(1, r.Len()))
 	for i := range r.Len() {
 		for j, v := range r.X[i*r.Features : (i+1)*r.Features] {
 			mean[j] += v

@@ -8,6 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // write puts files into a folder of the test's own.
@@ -198,6 +203,109 @@ func TestFilesOfClients(t *testing.T) {
 				t.Error(f.Text)
 			}
 		}
+	}
+}
+
+// TestRareOutcomes: weights are suggested below a tenth, in the order of the classes, and
+// nothing but a comment says so: the file trains without them, and with the line uncommented.
+func TestRareOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		often, seldom string
+		share         int // of a thousand
+		want          string
+	}{
+		"yes":        {"no", "yes", 50, "[1, 15]"},
+		"no":         {"1", "0", 20, "[45, 1]"},
+		"other word": {"nein", "ja", 99, "[1, 9]"},
+		"any word":   {"alive", "dead", 10, "[1, 95]"},
+		"turned":     {"dead", "alive", 10, "[95, 1]"},
+		"not rare":   {"no", "yes", 100, ""},
+		"classes":    {"a", "b", 50, ""},
+	} {
+		var b strings.Builder
+		b.WriteString("site,x,y\n")
+		for i := range 1000 {
+			y := c.often
+			if i%1000 < c.share {
+				y = c.seldom
+			} else if name == "classes" && i%2 == 0 {
+				y = "c"
+			}
+			fmt.Fprintf(&b, "s%d,%d,%s\n", i%3, i%70, y)
+		}
+		dir := write(t, map[string]string{"t.csv": b.String()})
+		d := drafted(t, Request{Path: filepath.Join(dir, "t.csv"), Client: "site", Target: "y", Out: dir})
+		checkMarks(t, d)
+		text := runFile(t, d)
+		line := "    # class_weights: " + c.want + "  # not public: replace or pay\n"
+		if c.want == "" {
+			if strings.Contains(text, "class_weights") {
+				t.Errorf("%s: weights without need:\n%s", name, text)
+			}
+			continue
+		}
+		if !strings.Contains(text, line) || slices.ContainsFunc(d.NotPublic, func(s string) bool { return strings.Contains(s, "weights") }) {
+			t.Errorf("%s: no line %q, or it is listed in %v:\n%s", name, line, d.NotPublic, text)
+		}
+		run, err := config.Resolve([]byte(strings.Replace(text, "# class_weights", "class_weights", 1)), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := strings.ReplaceAll(fmt.Sprint(run.Algorithm.Local.ClassWeights), " ", ", "); got != c.want {
+			t.Errorf("%s: the line without its sign is %s", name, got)
+		}
+	}
+}
+
+// TestClassesAreSoftmaxRegression: three classes need no network.
+func TestClassesAreSoftmaxRegression(t *testing.T) {
+	dir := write(t, map[string]string{"rows.csv": clinics(150, 90, 60)})
+	d := drafted(t, Request{Path: filepath.Join(dir, "rows.csv"), Client: "site", Target: "stage", Out: filepath.Join(dir, "study")})
+	run, err := config.Resolve([]byte(runFile(t, d)), nil)
+	if err != nil || d.Task != "classes" || run.Model.Kind != "linear" || run.Model.Layers != nil {
+		t.Errorf("%s: %+v; %v", d.Task, run.Model, err)
+	}
+}
+
+// TestParquetIsDraftedAsText: the same rows give the same files, whatever they lie in.
+func TestParquetIsDraftedAsText(t *testing.T) {
+	type row struct {
+		Site   string   `parquet:"site"`
+		Age    int32    `parquet:"age"`
+		BMI    *float64 `parquet:"bmi,optional"`
+		Smoker bool     `parquet:"smoker"`
+		Born   int32    `parquet:"born,date"`
+		Ward   string   `parquet:"ward,dict"`
+		Tags   []string `parquet:"tags,list"`
+		Ill    bool     `parquet:"ill"`
+	}
+	var rows []row
+	var text strings.Builder
+	text.WriteString("site,age,bmi,smoker,born,ward,ill\n")
+	for i := range 600 {
+		r := row{Site: fmt.Sprintf("s%d", i%3), Age: int32(20 + i%61), Smoker: i%4 == 0, Born: int32(i * 7), Ward: []string{"A", "B"}[i/5%2], Tags: []string{"x"}, Ill: i%30 == 0}
+		bmi := ""
+		if v := 18.5 + float64(i%37)/2; i%7 > 0 {
+			r.BMI, bmi = &v, fmt.Sprint(v)
+		}
+		rows = append(rows, r)
+		fmt.Fprintf(&text, "%s,%d,%s,%v,%s,%s,%v\n", r.Site, r.Age, bmi, r.Smoker, time.Unix(0, 0).UTC().AddDate(0, 0, int(r.Born)).Format(time.DateOnly), r.Ward, r.Ill)
+	}
+	dir := write(t, map[string]string{"rows.csv": text.String()})
+	if err := parquet.WriteFile(filepath.Join(dir, "rows.parquet"), rows, parquet.MaxRowsPerRowGroup(250)); err != nil {
+		t.Fatal(err)
+	}
+	var drafts [2]*Draft
+	for i, name := range []string{"rows.csv", "rows.parquet"} {
+		drafts[i] = drafted(t, Request{Path: filepath.Join(dir, name), Client: "site", Target: "ill", Out: filepath.Join(dir, "study")})
+	}
+	for i, f := range drafts[0].Files {
+		if got := strings.ReplaceAll(drafts[1].Files[i].Text, "rows.parquet", "rows.csv"); got != f.Text {
+			t.Errorf("%s is\n%s\nof CSV it is\n%s", f.Name, got, f.Text)
+		}
+	}
+	if !strings.Contains(drafts[1].Files[0].Text, "rows.parquet") || len(drafts[1].Columns) != 5 || drafts[1].Rows != 600 {
+		t.Errorf("%+v", drafts[1])
 	}
 }
 

@@ -2,6 +2,7 @@ package draft
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/data"
 )
@@ -16,6 +17,7 @@ type Column struct {
 	Sensitive bool      `json:"sensitive"`
 	Why       string    `json:"why"` // it is left out, or should be looked at
 	spelled   []string  // all values of yes and no
+	weights   []int     // of no and yes, where one of them is a rare outcome
 }
 
 // What a list of categories or classes may have.
@@ -109,15 +111,19 @@ func (t *tally) goal() (c Column, task string, err error) {
 	case t.dates == n && !number:
 		return fail("holds dates; make numbers of them, such as days since admission")
 	case values <= mostValues && plainWords(t.values()):
+		c.weights = t.weights(plainWord)
 		return c, data.TaskYesNo, nil
 	}
+	second := func(v string) (int, bool) { return slices.Index(c.Values, v), true }
 	if pair, ok := otherWords(t.values()); ok {
 		c.Values = pair
+		c.weights = t.weights(second)
 		return c, data.TaskYesNo, nil
 	}
 	switch {
 	case values == 2:
 		c.Values, c.Why = t.values(), "the second value is what is predicted as yes: turn them round if that is the wrong way"
+		c.weights = t.weights(second)
 		return c, data.TaskYesNo, nil
 	case number && (values > mostClasses || t.integers < n || 10*values > n):
 		low, high := t.bulk()
@@ -138,3 +144,29 @@ func (t *tally) goal() (c Column, task string, err error) {
 	}
 	return c, data.TaskClasses, nil
 }
+
+// rareShare is the share of rows below which an outcome is rare.
+const rareShare = 0.1
+
+// weights let two outcomes count alike, about; nil: none of them is rare. They are told
+// apart by their place.
+func (t *tally) weights(place func(value string) (int, bool)) []int {
+	var rows [2]int
+	for v, n := range t.distinct {
+		i, _ := place(v)
+		rows[i] += n
+	}
+	rare := 0
+	if rows[1] < rows[0] {
+		rare = 1
+	}
+	if float64(rows[rare]) >= rareShare*float64(rows[0]+rows[1]) {
+		return nil
+	}
+	weights := []int{1, 1}
+	weights[rare] = min(roundDown(rows[1-rare]/rows[rare]), mostWeight)
+	return weights
+}
+
+// mostWeight is the largest that a run file takes.
+const mostWeight = 1_000_000

@@ -140,11 +140,9 @@ const privacyText = `privacy:
 `
 
 func (d *Draft) writeSettings(w *writer, s settings) {
-	if d.Task == data.TaskClasses {
-		w.line("model:                       # a weight for every input and class: softmax regression\n  kind: network\n  layers: [{kind: linear, units: %d}]", len(d.Target.Values))
-	} else {
-		w.line("model: {kind: linear}        # a weight for every input: linear or logistic regression")
-	}
+	w.line("model: {kind: linear}        # a weight for every input%s", map[string]string{
+		data.TaskNumber: ": linear regression", data.TaskYesNo: ": logistic regression", data.TaskClasses: " and class: softmax regression",
+	}[d.Task])
 	step := 0.3
 	if d.Task == data.TaskNumber {
 		step = 0.1
@@ -152,6 +150,13 @@ func (d *Draft) writeSettings(w *writer, s settings) {
 	fmt.Fprintf(w, algorithmText, s.rounds, step)
 	w.line("    # Rows in a step, about: %s of public_size. Small batches save privacy, but need rows to hide in.", shareText(s))
 	w.taken("algorithm.local.batch", "    batch: %d", s.batch)
+	if weights := d.Target.weights; weights != nil {
+		w.line("    # One outcome is rare. Weights let its rows count more, at no cost in privacy if they are public:\n"+
+			"    # taken from the data they tell how rare it is. To use these, take the # away and list\n"+
+			"    # algorithm.local.class_weights under data.not_public; better, write what is known of other data.\n"+
+			"    # Probabilities of the rare one are then too high. Or delete these lines before others see the file.\n"+
+			"    # class_weights: [%d, %d]"+mark, weights[0], weights[1])
+	}
 	w.writePrivacy(s, "row")
 	if d.Task == data.TaskNumber {
 		w.line("  clip: 0.1                  # most that a row counts for in a step: errors of a target within 0…1 are small")

@@ -59,22 +59,28 @@ var (
 		{"negative", "positive"}, {"negativ", "positiv"}, {"absent", "present"}, {"off", "on"}, {"-1", "1"}, {"-", "+"}}
 )
 
-// plainWords says that the values are no and yes as every run file knows them, in any
-// number of spellings, and that both are there.
+// plainWord is 0 for a no and 1 for a yes as every run file knows them.
+func plainWord(v string) (int, bool) {
+	for _, pair := range plainYesNo {
+		for i, w := range pair {
+			if v == w || v == strings.ToUpper(w) || v == strings.ToUpper(w[:1])+w[1:] {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// plainWords says that the values are such, in any number of spellings, and that both
+// are there.
 func plainWords(values []string) bool {
 	var found [2]bool
 	for _, v := range values {
-		known := false
-		for _, pair := range plainYesNo {
-			for i, w := range pair {
-				if v == w || v == strings.ToUpper(w) || v == strings.ToUpper(w[:1])+w[1:] {
-					found[i], known = true, true
-				}
-			}
-		}
+		i, known := plainWord(v)
 		if !known {
 			return false
 		}
+		found[i] = true
 	}
 	return found[0] && found[1]
 }

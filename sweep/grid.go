@@ -74,6 +74,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 	if err := os.MkdirAll(filepath.Join(o.Out, "cells"), 0o755); err != nil {
 		return Result{}, fmt.Errorf("sweep: %w", err)
 	}
+	o.Folder = o.Folder.Keeping()
 	cells := make([]made, len(p.Points)*p.Seeds)
 	err := each(ctx, o, len(cells), func(i int) error {
 		run := p.Points[i/p.Seeds].Run

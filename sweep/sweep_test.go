@@ -104,6 +104,59 @@ func options(t *testing.T, folder *data.Folder) Options {
 	return Options{Folder: folder, Out: t.TempDir(), Workers: 2, Version: "test", Tick: func(int, int) {}}
 }
 
+// TestGridReadsATableOnce: the file is gone once the first run has ended, and the others
+// train on what was read, with figures as if each had read it for itself.
+func TestGridReadsATableOnce(t *testing.T) {
+	const rows = 100_000
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	var text strings.Builder
+	text.WriteString("site,y,a,b\n")
+	f := rng.NewFamily(2, "test rows")
+	s := f.Stream(0, 0)
+	for range rows {
+		a, b := s.Below(100), s.Below(100)
+		y := 0
+		if a+s.Below(60) > 80 {
+			y = 1
+		}
+		fmt.Fprintf(&text, "s%d,%d,%d,%d\n", s.Below(4), y, a, b)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := loaded(t, `
+data: {kind: table, source: {path: `+path+`, client: site}, target: y, task: yes/no,
+  features: [{name: a, type: number, range: [0, 100]}, {name: b, type: number, range: [0, 100]}]}
+algorithm: {kind: fedavg, mode: paper, rounds: 1, local: {epochs: 1, batch: 1000, step: 0.1}}
+privacy: {protects: nothing}
+`, "run: run.yaml\nseeds: 2\ngrid:\n  algorithm.local.step: [0.01, 0.02, 0.05, 0.1, 0.2]\n  data.test_share: [0.2, 0.4]\n")
+	if n := len(p.Points) * p.Seeds; n != 20 {
+		t.Fatalf("%d runs", n)
+	}
+	run := p.Points[9].Run
+	run.Seed++
+	run.Run.Workers = 1
+	alone, err := simulate(t.Context(), run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, nil)
+	o.Tick = func(done, _ int) {
+		if done == 1 {
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r, err := p.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Points[9].Values[1]; got != alone.Value || alone.Value == 0 {
+		t.Errorf("a run of the sweep gives %v, by itself %v", got, alone.Value)
+	}
+}
+
 func TestGrid(t *testing.T) {
 	p := loaded(t, schoolRun, "run: run.yaml\nseeds: 2\ngrid:\n  algorithm.lambda: [0, 1]\n  algorithm.local.step: [0.001, 0.02]\n")
 	o := options(t, schools(t))

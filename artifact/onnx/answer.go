@@ -25,16 +25,17 @@ func answerOf(name string, classes, outputs int) (answer, error) {
 		return 0, err
 	}
 	squares := loss == model.SquaredError || loss == model.HalfSquaredError || loss == model.RMSE
+	entropy := loss == model.CrossEntropy || loss == model.Focal // which trains the same scores
 	switch one := outputs == 1; {
 	case classes == 0 && one && squares:
 		return number, nil
 	case classes == 2 && one && squares:
 		return share, nil
-	case classes == 2 && one && loss == model.CrossEntropy:
+	case classes == 2 && one && entropy:
 		return logistic, nil
 	case classes == 2 && one && loss == model.Hinge:
 		return margin, nil
-	case classes > 1 && outputs == classes && (squares || loss == model.CrossEntropy):
+	case classes > 1 && outputs == classes && (squares || entropy):
 		return softmax, nil
 	}
 	return 0, fmt.Errorf("the loss %s on %d outputs for %d classes has no answer that the ONNX export knows", name, outputs, classes)

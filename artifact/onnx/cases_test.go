@@ -125,9 +125,6 @@ func runOf(m config.Model, loss string) config.Run {
 // trained gives a graph parameters and asks package model for its outputs.
 func trained(t testing.TB, g *onnx.Graph, client *data.Client, src *rand.Rand) (outputs []float64, each int) {
 	t.Helper()
-	if g.Model.Kind == "linear" && g.Shape.Classes > 2 {
-		return softmaxRegression(g, client, src)
-	}
 	m, err := model.Of(runOf(g.Model, g.Loss), g.Shape)
 	if err != nil {
 		t.Fatal(err)
@@ -156,23 +153,6 @@ func trained(t testing.TB, g *onnx.Graph, client *data.Client, src *rand.Rand) (
 		t.Fatal(err)
 	}
 	return outputs, each
-}
-
-// softmaxRegression has its parameters class by class, the intercept last in each.
-func softmaxRegression(g *onnx.Graph, client *data.Client, src *rand.Rand) (outputs []float64, each int) {
-	n := g.Shape.Features
-	g.Theta = normals(src, g.Shape.Classes*(n+1), 1)
-	for row := range client.Y {
-		for class := range g.Shape.Classes {
-			own := g.Theta[class*(n+1):][:n+1]
-			out := own[n]
-			for j, x := range client.X[row*n : (row+1)*n] {
-				out += own[j] * x
-			}
-			outputs = append(outputs, out)
-		}
-	}
-	return outputs, g.Shape.Classes
 }
 
 // answers are what outputs mean, by the contract of models: written anew, so that the
@@ -221,7 +201,7 @@ func chances(out []float64, loss string) (p []float64, best int) {
 		var second float64
 		above := out[0] > 0
 		switch loss {
-		case "cross-entropy":
+		case "cross-entropy", "focal":
 			second = 1 / (1 + math.Exp(-out[0]))
 		case "hinge":
 			if above {

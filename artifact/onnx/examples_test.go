@@ -38,6 +38,8 @@ func tableExamples(t testing.TB) []example {
 				g.Centre, g.Scale = append(g.Centre, float64(i)/16-0.5), append(g.Scale, 0.5+float64(i)/8)
 			}
 		}),
+		tableExample(t, "focal", yesNo, linear, "focal", nil),
+		tableExample(t, "focal softmax", classes, linear, "focal", nil),
 		tableExample(t, "hinge", yesNo, linear, "hinge", nil),
 		tableExample(t, "hinge network", yesNo, network(config.Layer{Kind: "linear", Units: 4}, config.Layer{Kind: "tanh"}, config.Layer{Kind: "linear", Units: 1}), "hinge", nil),
 		tableExample(t, "squares of yes and no", yesNo, linear, "squared-error", nil),
@@ -45,6 +47,7 @@ func tableExamples(t testing.TB) []example {
 		tableExample(t, "number", number, linear, "half-squared-error", nil),
 		tableExample(t, "number by a network", number, network(config.Layer{Kind: "linear", Units: 8}, config.Layer{Kind: "relu"}, config.Layer{Kind: "linear", Units: 1, NoBias: true}), "rmse", nil),
 		tableExample(t, "softmax regression", classes, linear, "cross-entropy", nil),
+		tableExample(t, "softmax regression without intercept", classes, config.Model{Kind: "linear"}, "cross-entropy", nil),
 		tableExample(t, "softmax network", classes, network(config.Layer{Kind: "linear", Units: 7}, config.Layer{Kind: "leaky-relu"}, config.Layer{Kind: "linear", Units: 3}), "cross-entropy", nil),
 		rename(tableExample(t, "columns called as outputs", called(yesNo, "label", "probabilities", "Clip.0"), linear, "cross-entropy", nil), "label", "probabilities"),
 		rename(tableExample(t, "a column called value", called(number, "value", "x"), linear, "squared-error", nil), "value"),

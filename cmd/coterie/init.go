@@ -26,10 +26,10 @@ func (a *app) newInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init FILE|FOLDER",
 		Short: "Look at your own data and write the files of a first run on them",
-		Long: "Look at a table (a file with a column that names the client, or a folder or pattern of one file a client) or at pictures\n" +
-			"(FOLDER/CLIENT/CLASS/FILE) where they lie, and write commented files: run.yaml to train in simulation, and serve.yaml,\n" +
-			"join.yaml and policy.yaml for a federation. Columns are taken for numbers, categories, yes/no; identifiers, free text, dates\n" +
-			"and constants are left out, and the file says so.\n\n" +
+		Long: "Look at a table (CSV or Parquet: a file with a column that names the client, or a folder or pattern of one file a client) or\n" +
+			"at pictures (FOLDER/CLIENT/CLASS/FILE) where they lie, and write commented files: run.yaml to train in simulation, and\n" +
+			"serve.yaml, join.yaml and policy.yaml for a federation. Columns are taken for numbers, categories, yes/no; identifiers, free\n" +
+			"text, dates and constants are left out, and the file says so; lists and groups in Parquet are not looked at.\n\n" +
 			"Ranges, lists and sizes in them are read off the data. Each is marked \"not public: replace or pay\" and listed under\n" +
 			"data.not_public; until that list is empty a run says heuristic instead of proved. The files contain statements about your\n" +
 			"data: they are for you.",

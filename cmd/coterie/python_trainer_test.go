@@ -32,14 +32,18 @@ func TestPythonGradientsAsGo(t *testing.T) {
 			trainsAsGo(t, dir, []string{python, "train.py", "encoding.json", "rows.csv", "south"}, "--set", "algorithm.local.loss="+loss)
 		})
 	}
-	t.Run("classes", func(t *testing.T) {
-		dir := t.TempDir()
-		writeTable(t, dir)
-		writeFiles(t, dir, map[string]string{"train.py": tableTrainer})
-		trainsAsGo(t, dir, []string{python, "train.py", "encoding.json", "rows.csv", "south"}, "--set", "model={kind: network, layers: [{kind: linear, units: 3}]}",
-			"--set", "data.task=classes", "--set", "data.target=colour", "--set", `data.classes=[blue, red, "gre,en"]`,
-			"--set", "data.features=[{name: age, type: number, range: [0, 120]}, {name: bmi, type: number, range: [10, 70], missing: indicator}]")
-	})
+	for name, classes := range map[string]string{
+		"classes": "{kind: network, layers: [{kind: linear, units: 3}]}", "softmax regression": "{kind: linear}", "softmax regression without intercept": "{kind: linear, intercept: false}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeTable(t, dir)
+			writeFiles(t, dir, map[string]string{"train.py": tableTrainer})
+			trainsAsGo(t, dir, []string{python, "train.py", "encoding.json", "rows.csv", "south"}, "--set", "model="+classes,
+				"--set", "data.task=classes", "--set", "data.target=colour", "--set", `data.classes=[blue, red, "gre,en"]`,
+				"--set", "data.features=[{name: age, type: number, range: [0, 120]}, {name: bmi, type: number, range: [10, 70], missing: indicator}]")
+		})
+	}
 }
 
 // trainsAsGo holds a trainer in a folder with run.yaml and rows.csv, of the rows of south,

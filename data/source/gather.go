@@ -19,6 +19,7 @@ type gathering struct {
 	encoding  *data.Encoding
 	only      string // one client's rows alone; empty: all
 	sensitive int
+	dealt     bool // it is known which rows are held out
 
 	place   map[string]int // of a client in names
 	names   []string
@@ -157,6 +158,7 @@ func (g *gathering) holdOut(seed uint64, share float64) {
 		}
 	})
 	workers.Close()
+	g.dealt = true
 	for _, p := range g.pieces {
 		for _, part := range p.parts {
 			if part%2 == 1 {
@@ -168,12 +170,8 @@ func (g *gathering) holdOut(seed uint64, share float64) {
 }
 
 // silos are the clients, sorted by name, so that their order tells nothing of the file,
-// with what each holds out.
-func (g *gathering) silos(d config.Data, seed uint64, t Tally) (*data.Silos, error) {
-	own := d.Test != (config.TestPart{}) // or else a share of each client's rows
-	if !own {
-		g.holdOut(seed, d.TestShare)
-	}
+// with what each holds out if that is known.
+func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
 	s := &data.Silos{
 		All: g.clients(), Features: len(g.encoding.Inputs), Classes: len(g.encoding.Classes), Encoding: g.encoding,
 		Report: t.report(d), NotCovered: d.TakenFromData(),
@@ -187,8 +185,8 @@ func (g *gathering) silos(d config.Data, seed uint64, t Tally) (*data.Silos, err
 	s.Report.Missing = map[string]int{}
 	for i, c := range s.All {
 		s.Report.Missing[c.Name] = g.missing[i]
-		if !own && d.TestShare == 0 {
-			s.All[i].Held = nil // nobody asked, which is for the silos to refuse
+		if !g.dealt {
+			s.All[i].Held = nil // that is for the silos to settle
 		}
 	}
 	slices.SortFunc(s.All, func(a, b data.Client) int { return cmp.Compare(a.Name, b.Name) })

@@ -16,23 +16,37 @@ import (
 // while column after column is written into them.
 const parquetCells = 1 << 17
 
+// openParquet opens a file. Whoever reads from it has to expect panics, see damaged.
+func openParquet(path string) (file *os.File, f *parquet.File, err error) {
+	if file, err = os.Open(path); err != nil {
+		return nil, nil, fmt.Errorf("read the table: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	defer damaged(path, &err)
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the table: %w", err)
+	}
+	f, err = parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<14))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s is no Parquet file that can be read: %w", path, err)
+	}
+	return file, f, nil
+}
+
 // readParquet reads a file row group by row group, some rows at a time, their columns on
 // all cores.
 func (r *Reading) readParquet(ctx context.Context, path string, c *collector) (err error) {
-	file, err := os.Open(path)
+	file, f, err := openParquet(path)
 	if err != nil {
-		return fmt.Errorf("read the table: %w", err)
+		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("read the table: %w", err)
-	}
 	defer damaged(path, &err)
-	f, err := parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<14))
-	if err != nil {
-		return fmt.Errorf("%s is no Parquet file that can be read: %w", path, err)
-	}
 	columns := f.Root().Columns()
 	var header []string
 	for _, column := range columns {
@@ -79,18 +93,22 @@ func (l *layout) readable(columns []*parquet.Column, faults *Faults) bool {
 			if strings.TrimSpace(c.Name()) != name {
 				continue
 			}
-			what := ""
-			switch {
-			case !c.Leaf() || c.Repeated():
-				what = "is a list or a group; allowed: one value a row"
-			case c.Type().Kind() == parquet.Int96:
-				what = "has the type INT96, which is out of use; store it as a timestamp"
-			default:
-				continue
+			if what := unreadable(c); what != "" {
+				faults.add(Fault{File: l.file, Column: name, What: what})
+				good = false
 			}
-			faults.add(Fault{File: l.file, Column: name, What: what})
-			good = false
 		}
 	}
 	return good
+}
+
+// unreadable says why a column holds no single values; empty: it does.
+func unreadable(c *parquet.Column) string {
+	switch {
+	case !c.Leaf() || c.Repeated():
+		return "is a list or a group; allowed: one value a row"
+	case c.Type().Kind() == parquet.Int96:
+		return "has the type INT96, which is out of use; store it as a timestamp"
+	}
+	return ""
 }

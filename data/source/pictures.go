@@ -33,19 +33,26 @@ func init() {
 			s := data.Shape{Classes: len(d.Classes), Height: d.Height, Width: d.Width, Channels: d.Channels}
 			return s, s.Classes > 0 && s.Height > 0 && s.Width > 0 && s.Channels > 0
 		},
-		Load: func(_ *data.Folder, d config.Data, seed uint64) (*data.Federation, error) {
-			clients, report, err := readPictures(d)
+		Load: func(f *data.Folder, d config.Data, seed uint64) (*data.Federation, error) {
+			type read struct {
+				clients []data.Client
+				report  *data.LoadReport
+			}
+			all, err := data.Kept(f, readingKey(d), func() (*read, error) {
+				clients, report, err := readPictures(d)
+				return &read{clients, report}, err
+			})
 			if err != nil {
 				return nil, err
 			}
-			return PictureFederation(d, seed, *report, clients...)
+			return pictureFederation(d, seed, *all.report, false, all.clients...)
 		},
 		One: func(d config.Data, seed uint64, name string) (*data.Federation, error) {
 			client, report, err := Pictures(d, d.Source.Path, name)
 			if err != nil {
 				return nil, err
 			}
-			return PictureFederation(d, seed, *report, *client)
+			return pictureFederation(d, seed, *report, true, *client)
 		},
 		Words: pictureWords,
 	})
@@ -103,7 +110,7 @@ func pictureWords(d config.Data) string {
 // Pictures reads one client's pictures from its own folder (class folders directly, one
 // idx pair, or one npz file) or from its file: pixels and labels come out as in a
 // simulation that finds them under that name. If data.test.path is set, it names the same
-// client's test part. Nothing else is held out: PictureFederation does that.
+// client's test part. Nothing else is held out: pictureFederation does that.
 func Pictures(d config.Data, path, name string) (*data.Client, *data.LoadReport, error) {
 	r, err := newPictureReader(d)
 	if err != nil {
@@ -177,12 +184,12 @@ func pictureReport(clients ...data.Client) *data.LoadReport {
 	return r
 }
 
-// PictureFederation is the federation of clients as they were read: data.test_share of
+// pictureFederation is the federation of clients as they were read: data.test_share of
 // every client's pictures is held out, unless it has a test part, and data.train_limit
 // bounds the rest. Both go by a hash of each picture that the seed and the client's name
 // key, so that a participant that reads its own pictures alone gets those of the
-// simulation.
-func PictureFederation(d config.Data, seed uint64, report data.LoadReport, clients ...data.Client) (*data.Federation, error) {
+// simulation; keepEmpty is for that one, which stays without pictures to train on.
+func pictureFederation(d config.Data, seed uint64, report data.LoadReport, keepEmpty bool, clients ...data.Client) (*data.Federation, error) {
 	silos := data.Silos{All: clients, Classes: len(d.Classes), Report: report, NotCovered: d.TakenFromData()}
-	return silos.Federation(data.SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Unscaled})
+	return silos.Federation(data.SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Unscaled, KeepEmpty: keepEmpty})
 }

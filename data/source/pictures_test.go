@@ -152,7 +152,7 @@ func TestPicturesOfOneClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := PictureFederation(d, 7, *report, *one)
+		own, err := pictureFederation(d, 7, *report, true, *one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestHeldOutPicturesDoNotMoveOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := PictureFederation(d, 3, *report, clients...)
+		f, err := pictureFederation(d, 3, *report, false, clients...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestTestPathOfPictures(t *testing.T) {
 	if err != nil || report.Rows != 25 {
 		t.Fatal(report, err)
 	}
-	f, err := PictureFederation(d, 3, *report, clients...)
+	f, err := pictureFederation(d, 3, *report, false, clients...)
 	if err != nil {
 		t.Fatal(err)
 	}

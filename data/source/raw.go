@@ -30,7 +30,11 @@ func Raw(ctx context.Context, src config.Source, each func(file string, header [
 		return err
 	}
 	for _, path := range files {
-		if err := rawFile(ctx, path, each); err != nil {
+		read := rawFile
+		if r.formatOf(path) == formatParquet {
+			read = rawParquet
+		}
+		if err := read(ctx, path, each); err != nil {
 			return err
 		}
 	}
@@ -101,10 +105,11 @@ func rawReader(file io.Reader) (*csv.Reader, error) {
 		return nil, err
 	}
 	for _, other := range []struct{ start, what string }{
-		{"PAR1", "is Parquet"}, {"PK\x03\x04", "is an archive or a workbook"}, {"\xff\xfe", "is UTF-16"}, {"\xfe\xff", "is UTF-16"},
+		{"PAR1", "is Parquet; let its name end in .parquet"}, {"PK\x03\x04", "is an archive or a workbook; save it as CSV in UTF-8"},
+		{"\xff\xfe", "is UTF-16; save it as CSV in UTF-8"}, {"\xfe\xff", "is UTF-16; save it as CSV in UTF-8"},
 	} {
 		if bytes.HasPrefix(start, []byte(other.start)) {
-			return nil, fmt.Errorf("the file %s; save it as CSV in UTF-8", other.what)
+			return nil, fmt.Errorf("the file %s", other.what)
 		}
 	}
 	line, _, _ := bytes.Cut(start, []byte("\n"))

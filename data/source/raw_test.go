@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/coterie-fl/coterie/config"
 )
 
@@ -93,8 +95,80 @@ func TestRawStreams(t *testing.T) {
 	}
 }
 
+// TestRawParquet: a Parquet file has the cells that the same table has as text, in pieces,
+// whatever its groups; a list is no column of it.
+func TestRawParquet(t *testing.T) {
+	read := func(path string) (out []string) {
+		header := ""
+		err := Raw(t.Context(), config.Source{Path: path, Client: "site"}, func(file string, names []string, rows [][]string) error {
+			if len(rows) > rawRows || file != path {
+				t.Errorf("%d rows of %s at once", len(rows), file)
+			}
+			header = fmt.Sprintf("%q", names)
+			for _, r := range rows {
+				out = append(out, fmt.Sprintf("%q", r))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(out, header)
+	}
+	rows := patients(3000)
+	rows[5].Sex, rows[7].Tags = " m ", []string{"a", "b"}
+	want := read(write(t, "a.csv", text(rows)))
+	for name, options := range map[string][]parquet.WriterOption{
+		"one row group": nil, "many, odd": {parquet.MaxRowsPerRowGroup(777)}, "small pages": {parquet.PageBufferSize(500)}, "version 1 pages": {parquet.DataPageVersion(1)},
+	} {
+		if got := read(writeParquet(t, rows, options...)); !slices.Equal(got, want) {
+			i := 0
+			for i < len(got)-1 && got[i] == want[i] {
+				i++
+			}
+			t.Errorf("%s: %d rows, want %d; the first other one is %s, want %s", name, len(got)-1, len(want)-1, got[i], want[i])
+		}
+	}
+	if got := read(writeParquet(t, nil)); len(got) != 1 || got[0] != want[len(want)-1] {
+		t.Errorf("a file without rows: %s", got)
+	}
+	path := writeParquet(t, rows)
+	stop := errors.New("enough")
+	if err := Raw(t.Context(), config.Source{Path: path}, func(string, []string, [][]string) error { return stop }); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Raw(ctx, config.Source{Path: path}, func(string, []string, [][]string) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	// Bytes that are cut out or changed end in an error or in other cells, never in a panic.
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := 0
+	for i := 4; i < len(whole); i += len(whole) / 200 {
+		for _, b := range [][]byte{whole[:i], append(append(slices.Clone(whole[:i]), whole[i]^0xff), whole[i+1:]...)} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := Raw(t.Context(), config.Source{Path: path}, func(string, []string, [][]string) error { return nil })
+			if err != nil {
+				faults++
+				if !strings.Contains(err.Error(), path) {
+					t.Errorf("%v does not name the file", err)
+				}
+			}
+		}
+	}
+	if faults < 200 {
+		t.Errorf("%d faults: a file that is cut off is read", faults)
+	}
+}
+
 func TestRawFaults(t *testing.T) {
-	for text, want := range map[string]string{"": "no line of column names", "a,b\n1\n": "wrong number of fields", "a\n\"1\n": "extraneous or missing", "\x1f\x8bxx": "EOF", "PAR1xxxx": "is Parquet"} {
+	for text, want := range map[string]string{"": "no line of column names", "a,b\n1\n": "wrong number of fields", "a\n\"1\n": "extraneous or missing", "\x1f\x8bxx": "EOF", "PAR1xxxx": "is Parquet; let its name end in .parquet"} {
 		path := filepath.Join(t.TempDir(), "t.csv")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -28,10 +28,8 @@ func init() {
 			}
 			return e.Shape(), true
 		},
-		Load: func(_ *data.Folder, d config.Data, seed uint64) (*data.Federation, error) {
-			return LoadTable(d, seed, "")
-		},
-		One: LoadTable,
+		Load: loadTable,
+		One:  LoadTable,
 		Ranges: func(d config.Data) (centre, scale []float64) {
 			if e, err := data.NewEncoding(d); err == nil {
 				return e.Ranges()
@@ -97,8 +95,54 @@ func checkSource(c *config.Checker, s config.Source) {
 }
 
 // LoadTable reads a table. A name says that all rows are those of one client: of a
-// client column then only the rows of that name are taken.
+// client column then only the rows of that name are taken, and the client stays if all of
+// them are held out.
 func LoadTable(d config.Data, seed uint64, name string) (*data.Federation, error) {
+	silos, err := readTable(d, name, func(g *gathering) {
+		if d.Test == (config.TestPart{}) && d.TestShare > 0 {
+			g.holdOut(seed, d.TestShare)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := tableOptions(d, seed, silos.Encoding)
+	o.Consume, o.KeepEmpty = true, name != ""
+	return silos.Federation(o)
+}
+
+// loadTable reads all clients of a table. Where many runs share what was read, rows are
+// held out of a copy.
+func loadTable(f *data.Folder, d config.Data, seed uint64) (*data.Federation, error) {
+	if !f.Keeps() {
+		return LoadTable(d, seed, "")
+	}
+	silos, err := data.Kept(f, readingKey(d), func() (*data.Silos, error) {
+		return readTable(d, "", func(*gathering) {})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return silos.Federation(tableOptions(d, seed, silos.Encoding))
+}
+
+// readingKey names all of a block that decides what is read, and nothing of what is done
+// afterwards.
+func readingKey(d config.Data) string {
+	d.TestShare, d.TrainLimit, d.Standardise = 0, 0, ""
+	return fmt.Sprintf("%#v", d)
+}
+
+func tableOptions(d config.Data, seed uint64, e *data.Encoding) data.SiloOptions {
+	centre, scale := e.Ranges()
+	return data.SiloOptions{
+		Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Standardise(d.Standardise), Centre: centre, Scale: scale,
+	}
+}
+
+// readTable reads the rows of all clients, or of one. They can be dealt before they are
+// copied to their clients.
+func readTable(d config.Data, name string, deal func(*gathering)) (*data.Silos, error) {
 	if d.Source.Path == "" && d.Source.Database == "" {
 		return nil, fmt.Errorf("data.source names neither a path nor a database: where do the rows lie?")
 	}
@@ -106,7 +150,7 @@ func LoadTable(d config.Data, seed uint64, name string) (*data.Federation, error
 	if err != nil {
 		return nil, err
 	}
-	g := gathering{encoding: e, only: name, place: map[string]int{}, sensitive: len(d.Sensitive)}
+	g := gathering{encoding: e, only: name, place: map[string]int{}, sensitive: len(d.Sensitive), dealt: d.Test != config.TestPart{}}
 	r := Reading{
 		Source: d.Source, Encoding: e, LeaveOut: d.TargetMissing == "leave-out", Sensitive: d.Sensitive, Test: d.Test, Client: name, keep: true,
 	}
@@ -121,14 +165,8 @@ func LoadTable(d config.Data, seed uint64, name string) (*data.Federation, error
 	if err != nil {
 		return nil, err
 	}
-	silos, err := g.silos(d, seed, tally)
-	if err != nil {
-		return nil, err
-	}
-	centre, scale := e.Ranges()
-	return silos.Federation(data.SiloOptions{
-		Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: data.Standardise(d.Standardise), Centre: centre, Scale: scale, Consume: true,
-	})
+	deal(&g)
+	return g.silos(d, tally)
 }
 
 // readTest reads the rows of a test part that has files of its own.

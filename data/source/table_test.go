@@ -97,6 +97,35 @@ func TestOneFileAClient(t *testing.T) {
 	}
 }
 
+// TestRowsThatAreAllHeldOut: a participant stays without rows to train on, whether a share,
+// a column or a file holds them out; a simulation leaves such a client out and counts it.
+func TestRowsThatAreAllHeldOut(t *testing.T) {
+	dir := folder(t, map[string]string{"a/north.csv": "y,f00,part\n1,2,test\n0,3,test\n", "b/north.csv": "y,f00,part\n", "c/south.csv": "y,f00,part\n1,5,train\n"})
+	share, column, file := perFile(filepath.Join(dir, "a")), perFile(filepath.Join(dir, "a")), perFile(filepath.Join(dir, "b"))
+	share.TestShare = 0.999
+	column.TestShare, column.Test = 0, config.TestPart{Column: "part", Value: "test"}
+	file.TestShare, file.Test = 0, config.TestPart{Path: filepath.Join(dir, "a")}
+	for name, d := range map[string]config.Data{"share": share, "column": column, "file": file} {
+		f, err := LoadTable(d, 1, "north")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(f.Train) != 1 || f.Train[0].Len() != 0 || f.Train[0].Held.Len() != 2 {
+			t.Errorf("%s: %d clients, the first with %d rows and %d held out", name, len(f.Train), f.Train[0].Len(), f.Train[0].Held.Len())
+		}
+		if _, err := LoadTable(d, 1, ""); err == nil || !strings.Contains(err.Error(), "no silo is left") || !strings.Contains(err.Error(), "north: 2 rows") {
+			t.Errorf("%s: a simulation of nobody: %v", name, err)
+		}
+	}
+	both := column
+	both.Source.Path = filepath.Join(dir, "[ac]", "*.csv")
+	f, err := LoadTable(both, 1, "")
+	if err != nil || fmt.Sprint(f.Names()) != "[south]" || len(f.Report.LeftOut) != 1 {
+		t.Errorf("%v; report %v", err, f)
+	}
+}
+
 // TestTestParts: rows that a column or a file holds out are never trained on. Planted: a
 // held-out row that trains.
 func TestTestParts(t *testing.T) {

@@ -38,7 +38,7 @@ func evaluatedWorld(t *testing.T, run string) (*hostileWorld, *hostileServer, *d
 	t.Helper()
 	w := newHostileWorld(t)
 	w.policy = evaluatingPolicy
-	h, a, ok := w.ask(run, 3)
+	h, a, ok := w.ask(run, data.Shape{Features: 3})
 	if !ok {
 		t.Fatal("the plan is refused")
 	}

@@ -45,7 +45,7 @@ func TestHostileServerSeesTheSame(t *testing.T) {
 	for trial, made := 0, 0; made < trials; trial++ {
 		f := fuzzer{rand.New(rand.NewPCG(uint64(trial), 77))}
 		text, features, group := f.plan()
-		h, algorithm, ok := w.ask(text, features)
+		h, algorithm, ok := w.ask(text, data.Shape{Features: features})
 		if !ok { // a plan that nobody would read any further: it does not count
 			left++
 			continue
@@ -87,7 +87,7 @@ algorithm: {kind: fedavg, mode: sound, rounds: 1, weights: equal, local: {epochs
 privacy: {relation: add-remove, public_size: 20, epsilon: 2, delta: 1.0e-4, clip: 1, noise: exact}
 `
 	w := newHostileWorld(t)
-	h, a, ok := w.ask(run, 3)
+	h, a, ok := w.ask(run, data.Shape{Features: 3})
 	if !ok {
 		t.Fatal("the plan is refused")
 	}
@@ -127,7 +127,7 @@ data: {kind: school, standardise: none}
 algorithm: {kind: fedavg, mode: sound, rounds: 2, weights: equal, local: {epochs: 1, step: 0.01, batch: 20}}
 privacy: {relation: add-remove, public_size: 20, epsilon: 2, delta: 1.0e-4, clip: 1, noise: exact}
 `
-	h, a, _ := w.ask(run, 3)
+	h, a, _ := w.ask(run, data.Shape{Features: 3})
 	for round := range 2 {
 		st := a.Start()
 		st.Round = round
@@ -197,7 +197,7 @@ data: {kind: synthetic, users: 3, samples: 5}
 algorithm: {kind: group-private, mode: sound, hypotheses: 1, rounds: 1, clients_per_round: 3}
 privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}
 `
-	h, _, ok := w.ask(run, 2)
+	h, _, ok := w.ask(run, data.Shape{Features: 2})
 	if !ok {
 		t.Fatal("the plan is refused")
 	}

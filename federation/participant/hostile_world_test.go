@@ -211,13 +211,14 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	return h.seen
 }
 
-// ask makes a server of a run file for rows of some features.
-func (w *hostileWorld) ask(text string, features int) (*hostileServer, *fl.Algorithm, bool) {
+// ask makes a server of a run file for examples of a shape.
+func (w *hostileWorld) ask(text string, shape data.Shape) (*hostileServer, *fl.Algorithm, bool) {
 	w.t.Helper()
 	run, err := plan.Resolve([]byte(text))
 	if err != nil {
 		return nil, nil, false // a server can send it, and it is refused before anything else
 	}
+	run.Data = plan.Shared(run.Data)
 	resolved, err := run.Encode()
 	if err != nil {
 		w.t.Fatal(err)
@@ -228,7 +229,7 @@ func (w *hostileWorld) ask(text string, features int) (*hostileServer, *fl.Algor
 	}
 	h := &hostileServer{key: key, plan: plan.Plan{
 		Version: plan.Version, Federation: "f", Run: "r", RunFile: string(resolved), Participants: 3,
-		Shape: data.Shape{Features: features}, Quorum: 1, Minimum: 1, DeadlineSeconds: 60,
+		Shape: shape, Quorum: 1, Minimum: 1, DeadlineSeconds: 60,
 	}}
 	if h.text, h.sum, err = h.plan.Encode(); err != nil {
 		w.t.Fatal(err)

@@ -104,7 +104,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 			plan.Drawn, size = event.Poisson, e.privacy.PublicSize
 		}
 	}
-	if p.Data.Len() < 1 {
+	if size < 1 { // a private size may be 0: steps then have batches of nobody, and noise
 		return plan, fmt.Errorf("it has no examples")
 	}
 	settleBatches(&plan, p, e.cfg, e.outline, size)

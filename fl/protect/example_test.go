@@ -2,6 +2,7 @@ package protect
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
@@ -12,7 +13,8 @@ import (
 )
 
 // TestNothingPublicTellsTheSize is DESIGN's erratum 14: under add-remove two silos
-// of different size plan and declare the same. In paper mode they do not.
+// of different size, and one without rows, plan and declare the same. In paper mode they
+// do not.
 func TestNothingPublicTellsTheSize(t *testing.T) {
 	small, _ := fltest.Silos(1, 21, fltest.Features, 0.2)
 	large, _ := fltest.Silos(1, 90, fltest.Features, 0.2)
@@ -40,6 +42,14 @@ func TestNothingPublicTellsTheSize(t *testing.T) {
 		run.Privacy.PublicSize, run.Algorithm.Weights = 40, "equal"
 		if a, b := declares(run, &small[0]), declares(run, &large[0]); a != b {
 			t.Errorf("%s: 21 rows give %s, 90 rows %s", kind, a, b)
+		}
+		none := data.Client{Rows: data.Rows{Features: fltest.Features}}
+		if a, b := declares(run, &small[0]), declares(run, &none); a != b {
+			t.Errorf("%s: 21 rows give %s, none %s", kind, a, b)
+		}
+		run.Privacy.Relation, run.Privacy.PublicSize = "replace-one", 0
+		if err := fltest.New(t, run, 2).Prepare(&fl.Participant{Data: &none}); err == nil || !strings.Contains(err.Error(), "it has no examples") {
+			t.Errorf("%s: no rows, where their number is public: %v", kind, err)
 		}
 	}
 }

@@ -177,7 +177,7 @@ class Model:
             low, high = self.encoding.target_range if self.encoding and self.encoding.target_range else (0.0, 1.0)
             return out[:, 0] * (high - low) + low
         if out.shape[1] == 1:
-            if loss == "cross-entropy":
+            if loss in ("cross-entropy", "focal"):
                 return sigmoid(out[:, 0])
             if loss == "hinge":
                 return (out[:, 0] > 0).astype(float)
@@ -196,7 +196,7 @@ def losses(loss: str, out: np.ndarray, y: np.ndarray) -> np.ndarray:
         top = out.max(axis=1)
         return top + np.log(np.exp(out - top[:, None]).sum(axis=1)) - out[np.arange(len(y)), y.astype(int)]
     z = out[:, 0]
-    if loss == "cross-entropy":
+    if loss in ("cross-entropy", "focal"):  # models are judged by the cross entropy
         return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
     if loss == "hinge":
         return np.maximum(0, 1 - (2 * y - 1) * z)

@@ -31,9 +31,10 @@ def outputs(model: dict[str, Any], shape: dict[str, Any], theta: np.ndarray, x: 
     """The model's outputs, one row an example."""
     parameters = _Parameters(np.asarray(theta, dtype=float))
     if model["kind"] == "linear":
-        out = x @ parameters.take(x.shape[1], 1)
-        if model.get("intercept"):
-            out = out + parameters.take(1)
+        width, classes = x.shape[1], shape.get("classes") or 0
+        # More than two classes have an output each; an output's intercept comes after its weights.
+        theta = parameters.take(classes if classes > 2 else 1, width + bool(model.get("intercept")))
+        out = x @ theta[:, :width].T + theta[:, width:].sum(axis=1)
     elif model["kind"] == "network":
         if not model.get("layers"):
             raise ValueError(f"the model names a network ({model.get('name')!r}) and lists no layers")

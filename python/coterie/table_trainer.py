@@ -119,9 +119,16 @@ class Table(Trainer):
         self._check_known()
         self.follows, self.examples = s.loss, len(self.rows.y)
         self.x, self.y = self.rows.x, self.rows.y
-        layers = s.model.get("layers") or [{"units": 1, "no_bias": not s.model.get("intercept")}]
-        self.constant = not layers[0].get("no_bias")
-        self.parameters = (self.x.shape[1] + self.constant) * layers[0]["units"]
+        self.constant = not s.model["layers"][0].get("no_bias") if s.model.get("layers") else bool(s.model.get("intercept"))
+        self.parameters = (self.x.shape[1] + self.constant) * self._units()
+
+    def _units(self) -> int:
+        """How many outputs there are."""
+        s = self.settings
+        if s.model.get("layers"):
+            return s.model["layers"][0]["units"]
+        classes = s.shape.get("classes") or 0
+        return classes if classes > 2 else 1
 
     def _check_known(self) -> None:
         s = self.settings
@@ -130,7 +137,7 @@ class Table(Trainer):
             raise ValueError("this trainer knows linear models and networks of one linear layer; write a Trainer of your own for others, or use coterie.torch_trainer")
         if s.loss not in ("cross-entropy", "hinge", "squared-error", "half-squared-error"):
             raise ValueError(f"this trainer does not know the loss {s.loss}; known: cross-entropy, hinge, squared-error, half-squared-error")
-        if layers and layers[0]["units"] > 1 and s.loss != "cross-entropy":
+        if self._units() > 1 and s.loss != "cross-entropy":
             raise ValueError(f"this trainer knows several outputs under cross-entropy alone, not under {s.loss}")
 
     def _outputs(self, theta: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -142,6 +149,10 @@ class Table(Trainer):
     def gradients(self, theta: np.ndarray, examples: np.ndarray) -> np.ndarray:
         x, y = self.x[examples], self.y[examples]
         slopes = self._slopes(self._outputs(theta, x), y)
+        if not self.settings.model.get("layers"):  # output after output, the intercept last in each
+            if self.constant:
+                x = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+            return (slopes[:, :, None] * x[:, None, :]).reshape(len(x), -1)
         inner = (x[:, :, None] * slopes[:, None, :]).reshape(len(x), -1)
         return np.concatenate([inner, slopes], axis=1) if self.constant else inner
 

@@ -56,6 +56,7 @@ class ModelTest(unittest.TestCase):
         tensors = {"hypothesis.0": [0.4] + [0.0] * 5 + [0.2]}
         np.testing.assert_allclose(self.model(tensors, MODELS[:1], loss="half-squared-error").predict(ROWS), [0.2, 0.6, 0.4])
         np.testing.assert_array_equal(self.model({"hypothesis.0": [-1.0] + [0.0] * 5 + [0.6]}, MODELS[:1], loss="hinge").predict(ROWS), [1, 0, 1])
+        np.testing.assert_allclose(self.model(tensors, MODELS[:1], loss="focal").predict(ROWS), self.model(tensors, MODELS[:1]).predict(ROWS))
         number = dict(ENCODING, task="number", classes=None, target_range=[10, 30])
         m = self.model(tensors, MODELS[:1], encoding=number, loss="half-squared-error", shape={"features": 6, "classes": 0, "height": 0, "width": 0})
         np.testing.assert_allclose(m.predict(ROWS), [14, 22, 18])
@@ -70,6 +71,13 @@ class ModelTest(unittest.TestCase):
                        shape={"features": 6, "classes": 3, "height": 0, "width": 0})
         np.testing.assert_allclose(m.predict(ROWS), [[1 / 8, 2 / 8, 5 / 8]] * 3)
         self.assertEqual(m.classify(ROWS), ["c"] * 3)
+        # Softmax regression has the same outputs class by class, each with its intercept last.
+        theta = np.zeros((3, 7))
+        theta[:, 6] = [0, math.log(2), math.log(5)]
+        theta[1, 0] = 2.0
+        m = self.model({"hypothesis.0": theta.ravel()}, MODELS[:1], encoding=encoding, shape={"features": 6, "classes": 3, "height": 0, "width": 0})
+        odds = np.exp(np.stack([np.zeros(3), math.log(2) + 2 * m.encoding.encode(ROWS)[:, 0], np.full(3, math.log(5))], axis=1))
+        np.testing.assert_allclose(m.predict(ROWS), odds / odds.sum(axis=1, keepdims=True))
 
     def test_newcomers(self):
         clients = [dict(MODELS[1]), dict(MODELS[1], tensor="client.2", client="west")]
