@@ -38,9 +38,9 @@ func (c *Choice) Parameters() []float64 { return c.theta }
 // ErrWhose means that it cannot be said whose model is meant.
 var ErrWhose = errors.New("no model can be chosen")
 
-// ErrNeedsLabels means that a client which was not there must show labelled rows, so
-// that the cluster can be found that fits them.
-var ErrNeedsLabels = fmt.Errorf("%w without labelled rows", ErrWhose)
+// ErrNeedsLabels means that a client which was not there must show labelled rows or
+// pictures, so that the cluster can be found that fits them.
+var ErrNeedsLabels = fmt.Errorf("%w without labels", ErrWhose)
 
 // Choose is the model for a client's rows: its own, or else what the method can give
 // somebody who was not there. An empty name is a newcomer, but in the folder of one
@@ -68,7 +68,11 @@ func (m *Model) Choose(client string) (Choice, error) {
 		c.Why = fmt.Sprintf("%s, so that it gets the mean of the personal models that %s trains", who, m.Method)
 		return c, err
 	case RoleCluster:
-		return Choice{}, fmt.Errorf("%w: %s, and %s keeps a model for each of %d clusters: give some of its rows with the target, so that the one can be found that fits them, or name the cluster (--cluster)", ErrNeedsLabels, who, m.Method, m.Clusters())
+		labelled := "rows with the target"
+		if m.Shape.Pictures() {
+			labelled = "pictures in class folders, or with labels"
+		}
+		return Choice{}, fmt.Errorf("%w: %s, and %s keeps a model for each of %d clusters: give some of its %s, so that the one can be found that fits them, or name the cluster (--cluster)", ErrNeedsLabels, who, m.Method, m.Clusters(), labelled)
 	}
 	return Choice{}, fmt.Errorf("%w: %s, and %s holds no model for others than %s", ErrWhose, who, m.Path, few(m.Clients()))
 }
@@ -186,7 +190,8 @@ func (m *Model) addLosses(sums, x, y []float64) ([]float64, error) {
 		}
 		for from := 0; from < len(y); from += chunkRows {
 			to := min(from+chunkRows, len(y))
-			if err := w.losses(each[:to-from], x[from*m.Shape.Features:to*m.Shape.Features], y[from:to], &c); err != nil {
+			w.lay(x[from*m.Shape.Features:to*m.Shape.Features], y[from:to], &c)
+			if err := w.losses(each[:to-from], &c); err != nil {
 				return sums, err
 			}
 			for _, e := range each[:to-from] {
@@ -209,6 +214,6 @@ func (m *Model) fitting(losses []float64, rows int) (Choice, error) {
 		return Choice{}, fmt.Errorf("%w: none of the %d rows has a target, or no loss is a number", ErrNeedsLabels, rows)
 	}
 	c, err := m.Cluster(best)
-	c.Why = fmt.Sprintf("of %d clusters it fits the labelled rows best (%d of them)", len(losses), rows)
+	c.Why = fmt.Sprintf("of %d clusters it fits the labelled %s best (%d of them)", len(losses), m.Examples(), rows)
 	return c, err
 }

@@ -28,8 +28,8 @@ type Judged struct {
 	Metrics metrics.Figures `json:"metrics"` // with intervals over its rows
 }
 
-// uncovered is what nobody pays for where figures are computed from rows as they are.
-const uncovered = "these figures: they are computed from the rows as they are, and publishing them is a release of its own that no privacy accounting covers"
+// uncovered is what nobody pays for where figures are computed from examples as they are.
+const uncovered = "these figures: they are computed from the examples as they are, and publishing them is a release of its own that no privacy accounting covers"
 
 // EvaluateTable judges the models on the rows of a table that have the target. A client
 // that was not there, of a method with clusters, has every row judged by the cluster's
@@ -38,7 +38,7 @@ func (m *Model) EvaluateTable(ctx context.Context, t Table) (Evaluation, error) 
 	if err := m.reads(&t); err != nil {
 		return Evaluation{}, err
 	}
-	e := &evaluating{m: m, t: &t, place: map[string]int{}}
+	e := &evaluating{m: m, t: &t, cluster: t.Cluster, place: map[string]int{}}
 	t.Keep = nil
 	r := m.reading(&t)
 	r.NoTarget, r.LeaveOut = false, true
@@ -54,7 +54,8 @@ func (m *Model) EvaluateTable(ctx context.Context, t Table) (Evaluation, error) 
 // evaluating gathers answers by client.
 type evaluating struct {
 	m       *Model
-	t       *Table
+	t       *Table // nil: pictures
+	cluster *int   // of clients that were not there; nil: each finds its own
 	place   map[string]int
 	clients []*answered
 }
@@ -83,8 +84,8 @@ func (e *evaluating) client(name string) (*answered, error) {
 		a.models = []Choice{c}
 	case e.m.Newcomer != RoleCluster:
 		return nil, err
-	case e.t.Cluster != nil:
-		if c, err = e.m.Cluster(*e.t.Cluster); err != nil {
+	case e.cluster != nil:
+		if c, err = e.m.Cluster(*e.cluster); err != nil {
 			return nil, err
 		}
 		a.models = []Choice{c}
@@ -132,8 +133,8 @@ func (a *answered) answer(w *worker) error {
 	for k := range a.models {
 		for from := 0; from < len(a.y); from += chunkRows {
 			to := min(from+chunkRows, len(a.y))
-			x := a.x[from*features : to*features]
-			outputs, each, err := w.raw(x, &a.models[k])
+			w.lay(a.x[from*features:to*features], a.y[from:to], &a.models[k])
+			outputs, each, err := w.raw(&a.models[k])
 			if err != nil {
 				return err
 			}
@@ -141,7 +142,7 @@ func (a *answered) answer(w *worker) error {
 			if len(a.models) > 1 {
 				at := len(a.losses[k])
 				a.losses[k] = slices.Grow(a.losses[k], to-from)[:at+to-from]
-				if err := w.losses(a.losses[k][at:], x, a.y[from:to], &a.models[k]); err != nil {
+				if err := w.losses(a.losses[k][at:], &a.models[k]); err != nil {
 					return err
 				}
 			}
@@ -153,7 +154,10 @@ func (a *answered) answer(w *worker) error {
 // figures are those of everybody and of each.
 func (e *evaluating) figures() (Evaluation, error) {
 	out := Evaluation{Unjudged: []string{}, Clients: []Judged{}, NotCovered: []string{uncovered}}
-	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss, Unit: e.m.Encoding.Unit()}
+	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss}
+	if e.m.Encoding != nil {
+		task.Unit = e.m.Encoding.Unit()
+	}
 	var all []metrics.Answers
 	for _, a := range e.clients {
 		if len(a.models) > 1 && len(a.targets) < 2 {
@@ -170,7 +174,10 @@ func (e *evaluating) figures() (Evaluation, error) {
 		out.Clients = append(out.Clients, Judged{Used: a.used, Metrics: figures})
 		all = append(all, own)
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0 && e.t == nil:
+		return out, fmt.Errorf("nothing is left to judge the models by: clients that were not there (%s) have one picture each, which cannot both choose and judge a cluster's model; give more of them, or name the cluster (--cluster)", few(out.Unjudged))
+	case len(all) == 0:
 		return out, fmt.Errorf("no row has a target in the column %s: there is nothing to judge the models by", e.m.Encoding.Target)
 	}
 	var err error
@@ -204,6 +211,6 @@ func (a *answered) honest() []float64 {
 	}
 	most := slices.Index(count, slices.Max(count))
 	a.used.Model = a.models[most].String()
-	a.used.Why = fmt.Sprintf("of %d clusters every row is judged with the one that fits the client's other rows best", len(a.models))
+	a.used.Why = fmt.Sprintf("of %d clusters each example is judged with the one that fits the client's other examples best", len(a.models))
 	return out
 }

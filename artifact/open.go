@@ -199,6 +199,14 @@ func (m *Model) place(files map[string]map[string][]float64) error {
 // the predicted number.
 func (m *Model) Outputs() int { return max(1, m.Shape.Classes) }
 
+// Examples is what the models take, in a word: rows or pictures.
+func (m *Model) Examples() string {
+	if m.Shape.Pictures() {
+		return "pictures"
+	}
+	return "rows"
+}
+
 // Clients are the names of those that have a model of their own, in order.
 func (m *Model) Clients() []string {
 	var names []string
@@ -225,7 +233,7 @@ func few(names []string) string {
 func (m *Model) reads(t *Table) error {
 	switch {
 	case m.Shape.Pictures():
-		return fmt.Errorf("%s: its models are of pictures of %dx%d; new ones cannot be read yet: only tables can", m.Path, m.Shape.Height, m.Shape.Width)
+		return fmt.Errorf("%s: its models are of pictures of %dx%d, and take no tables", m.Path, m.Shape.Height, m.Shape.Width)
 	case m.Encoding == nil:
 		return fmt.Errorf("%s: its models were not trained on a table (data.kind: table), so that no encoding says how columns become their %d inputs; only encoded rows can be predicted, by the Go or the Python package", m.Path, m.Shape.Features)
 	case t.Cluster != nil:

@@ -84,6 +84,7 @@ type worker struct {
 	nothing []float64 // targets of rows that have none
 	scaled  []float64
 	outputs []float64
+	places  []int // of pictures in their batch
 
 	answers  []float64 // of a chunk of a table: see table.go
 	gathered []float64
@@ -118,22 +119,35 @@ func (w *worker) lay(x, y []float64, c *Choice) {
 	w.client = data.Client{Rows: data.Rows{X: x, Y: y, Features: w.m.Shape.Features}}
 }
 
-// raw are the model's own outputs for some rows; valid until the next call.
-func (w *worker) raw(x []float64, c *Choice) (outputs []float64, each int, err error) {
-	w.lay(x, w.nothing[:len(x)/w.m.Shape.Features], c)
+// show readies some pictures of a batch for the learner.
+func (w *worker) show(im *data.Images, from, to int) {
+	w.places = w.places[:0]
+	for i := from; i < to; i++ {
+		w.places = append(w.places, i)
+	}
+	w.client = data.Client{Pictures: data.Pictures{Images: im, Index: w.places}}
+}
+
+// raw are the model's own outputs for what was laid or shown; valid until the next call.
+func (w *worker) raw(c *Choice) (outputs []float64, each int, err error) {
 	w.outputs, each, err = w.learner.Outputs(w.outputs[:0], c.theta, &w.client)
 	return w.outputs, each, err
 }
 
-// losses sets dst to every labelled row's loss.
-func (w *worker) losses(dst, x, y []float64, c *Choice) error {
-	w.lay(x, y, c)
+// losses sets dst to the loss of every example that was laid or shown.
+func (w *worker) losses(dst []float64, c *Choice) error {
 	return w.learner.Losses(dst, c.theta, &w.client)
 }
 
 // predict sets dst to the answers for at most chunkRows rows.
 func (w *worker) predict(dst, x []float64, c *Choice) error {
-	outputs, each, err := w.raw(x, c)
+	w.lay(x, w.nothing[:len(x)/w.m.Shape.Features], c)
+	return w.answer(dst, c)
+}
+
+// answer sets dst to the answers for what was laid or shown.
+func (w *worker) answer(dst []float64, c *Choice) error {
+	outputs, each, err := w.raw(c)
 	if err != nil {
 		return err
 	}

@@ -174,25 +174,17 @@ func (p *predicting) header() error {
 		names = []string{"row"}
 	}
 	kept := len(names)
-	for _, class := range p.m.Labels {
-		p.classes = append(p.classes, appendCell(nil, class))
-		names = append(names, "probability "+class)
-	}
-	names = append(names, "predicted")
+	p.classes = p.m.classCells()
+	names = append(names, p.m.answerNames()...)
 	if p.t.several() {
 		names = append(names, "model")
 	}
-	var line []byte
-	for i, name := range names {
-		if i < kept && slices.Contains(names[kept:], name) {
+	for _, name := range names[:kept] {
+		if slices.Contains(names[kept:], name) {
 			return fmt.Errorf("the column %q cannot be kept: predictions have one of that name", name)
 		}
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = appendCell(line, name)
 	}
-	_, err := p.w.Write(append(line, '\n'))
+	_, err := p.w.Write(headerLine(names))
 	return err
 }
 
@@ -254,13 +246,7 @@ func (p *predicting) words(line []byte, w *worker, b *source.Batch, from, to int
 			}
 			line = appendCell(line, cell)
 		}
-		own := answers[(i-from)*each : (i-from+1)*each]
-		for _, v := range own {
-			line = strconv.AppendFloat(append(line, ','), v, 'g', 9, 64)
-		}
-		if p.classes != nil {
-			line = append(append(line, ','), p.classes[largestAt(own)]...)
-		}
+		line = appendAnswers(line, answers[(i-from)*each:(i-from+1)*each], p.classes)
 		if p.t.several() {
 			line = append(append(line, ','), p.models[p.at[i]]...)
 		}
@@ -313,26 +299,4 @@ func (w *worker) mixed(x []float64, choices []Choice, at []int) ([]float64, erro
 		}
 	}
 	return w.answers, nil
-}
-
-// appendCell appends a cell of CSV (RFC 4180), in quotes where it needs them.
-func appendCell(line []byte, cell string) []byte {
-	quoted := len(cell) > 0 && (cell[0] == ' ' || cell[len(cell)-1] == ' ')
-	for i := 0; i < len(cell) && !quoted; i++ {
-		switch cell[i] {
-		case ',', '"', '\n', '\r', ';', '\t':
-			quoted = true
-		}
-	}
-	if !quoted {
-		return append(line, cell...)
-	}
-	line = append(line, '"')
-	for i := range len(cell) {
-		if cell[i] == '"' {
-			line = append(line, '"')
-		}
-		line = append(line, cell[i])
-	}
-	return append(line, '"')
 }

@@ -10,41 +10,97 @@ import (
 // maxIDX bounds what an idx file may hold.
 const maxIDX = 1 << 31
 
-// ReadIDX reads an idx file of bytes (the format of MNIST): its dimensions and
-// its values. Memory is taken as the data arrive.
-func ReadIDX(r io.Reader) (dims []int, values []byte, err error) {
-	in := bufio.NewReader(r)
+// IDX is an idx file of bytes (the format of MNIST) that is open for reading: its
+// dimensions, and then its values one after another, so that nobody need keep them all.
+type IDX struct {
+	Dims        []int
+	in          *bufio.Reader
+	total, read int64
+	done        func() error
+}
+
+// newIDX reads the header.
+func newIDX(r io.Reader) (*IDX, error) {
+	x := &IDX{in: bufio.NewReader(r), total: 1}
 	var magic [4]byte
-	if _, err := io.ReadFull(in, magic[:]); err != nil {
-		return nil, nil, fmt.Errorf("idx: no header: %w", err)
+	if _, err := io.ReadFull(x.in, magic[:]); err != nil {
+		return nil, fmt.Errorf("idx: no header: %w", err)
 	}
 	if magic[0] != 0 || magic[1] != 0 || magic[2] != 0x08 || magic[3] < 1 || magic[3] > 4 {
-		return nil, nil, fmt.Errorf("idx: the file begins with % x; allowed: 00 00 08 (bytes) and 1 to 4 dimensions", magic)
+		return nil, fmt.Errorf("idx: the file begins with % x; allowed: 00 00 08 (bytes) and 1 to 4 dimensions", magic)
 	}
-	total := int64(1)
 	for range magic[3] {
 		var d [4]byte
-		if _, err := io.ReadFull(in, d[:]); err != nil {
-			return nil, nil, fmt.Errorf("idx: the header is cut: %w", err)
+		if _, err := io.ReadFull(x.in, d[:]); err != nil {
+			return nil, fmt.Errorf("idx: the header is cut: %w", err)
 		}
 		n := int64(binary.BigEndian.Uint32(d[:]))
-		if n > 0 && total > maxIDX/n {
-			return nil, nil, fmt.Errorf("idx: dimensions %v times %d are more than %d values", dims, n, maxIDX)
+		if n > 0 && x.total > maxIDX/n {
+			return nil, fmt.Errorf("idx: dimensions %v times %d are more than %d values", x.Dims, n, maxIDX)
 		}
-		total *= n
-		dims = append(dims, int(n))
+		x.total *= n
+		x.Dims = append(x.Dims, int(n))
 	}
-	values, err = io.ReadAll(io.LimitReader(in, total))
+	return x, nil
+}
+
+// OpenIDX opens an idx file, plain or compressed by gzip.
+func OpenIDX(path string) (*IDX, error) {
+	in, done, err := openData(path)
+	if err != nil {
+		return nil, fmt.Errorf("read an idx file: %w", err)
+	}
+	x, err := newIDX(in)
+	if err != nil {
+		_ = done() // nothing was written
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	x.done = done
+	return x, nil
+}
+
+// Next fills values with those that come next.
+func (x *IDX) Next(values []byte) error {
+	n, err := io.ReadFull(x.in, values)
+	x.read += int64(n)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return fmt.Errorf("idx: %d values, the header says %d", x.read, x.total)
+	}
+	if err != nil {
+		return fmt.Errorf("idx: %w", err)
+	}
+	return nil
+}
+
+// End says whether the file ends where its header says, once all values are read.
+func (x *IDX) End() error {
+	if _, err := x.in.ReadByte(); err != io.EOF {
+		return fmt.Errorf("idx: there are bytes after the %d values that the header says", x.total)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (x *IDX) Close() error { return x.done() }
+
+// ReadIDX reads an idx file as a whole: its dimensions and its values. Memory is taken as
+// the data arrive.
+func ReadIDX(r io.Reader) (dims []int, values []byte, err error) {
+	x, err := newIDX(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err = io.ReadAll(io.LimitReader(x.in, x.total))
 	if err != nil {
 		return nil, nil, fmt.Errorf("idx: %w", err)
 	}
-	if int64(len(values)) != total {
-		return nil, nil, fmt.Errorf("idx: %d values, the header says %d", len(values), total)
+	if int64(len(values)) != x.total {
+		return nil, nil, fmt.Errorf("idx: %d values, the header says %d", len(values), x.total)
 	}
-	if _, err := in.ReadByte(); err != io.EOF {
-		return nil, nil, fmt.Errorf("idx: there are bytes after the %d values that the header says", total)
+	if err := x.End(); err != nil {
+		return nil, nil, err
 	}
-	return dims, values, nil
+	return x.Dims, values, nil
 }
 
 // ReadIDXFile reads an idx file, plain or compressed by gzip.

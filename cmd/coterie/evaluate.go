@@ -15,11 +15,12 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 	var f rowFlags
 	cmd := &cobra.Command{
 		Use:   "evaluate MODEL",
-		Short: "How well do trained models answer labelled rows?",
-		Long: "Judge the models of a run directory, or of the out folder that coterie serve and join leave, on rows that have the target: figures of every client and of all, with 95 % intervals.\n" +
-			"Rows that trained a model flatter it: take others.",
-		Example: "  coterie evaluate runs/wards --data later.csv --client-column hospital",
-		Args:    cobra.ExactArgs(1),
+		Short: "How well do trained models answer labelled rows or pictures?",
+		Long: "Judge the models of a run directory, or of the out folder that coterie serve and join leave, on rows that have the target, or on pictures in class folders: figures of every client and of all, with 95 % intervals.\n" +
+			"What trained a model flatters it: take others.",
+		Example: "  coterie evaluate runs/wards --data later.csv --client-column hospital\n" +
+			"  coterie evaluate runs/scans --data later   # a folder a client, as in training",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.table()
 			if err != nil {
@@ -29,7 +30,16 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := m.EvaluateTable(cmd.Context(), t)
+			var found artifact.Evaluation
+			if m.Shape.Pictures() {
+				p, wrong := f.pictures()
+				if wrong != nil {
+					return wrong
+				}
+				found, err = m.EvaluatePictures(cmd.Context(), p)
+			} else {
+				found, err = m.EvaluateTable(cmd.Context(), t)
+			}
 			if err != nil {
 				return whoseIsUsage(err)
 			}
@@ -69,7 +79,7 @@ func (a *app) printEvaluation(m *artifact.Model, found artifact.Evaluation) erro
 		shown = columns[5:]
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "client\trows\tmodel")
+	fmt.Fprintf(w, "client\t%s\tmodel", m.Examples())
 	for _, c := range shown {
 		fmt.Fprintf(w, "\t%s", c.name)
 	}
@@ -93,7 +103,7 @@ func (a *app) printEvaluation(m *artifact.Model, found artifact.Evaluation) erro
 	if len(found.Unjudged) > 0 {
 		a.remark("left out: clients with a single row, which cannot choose a cluster: %s", strings.Join(found.Unjudged, ", "))
 	}
-	a.remark("In brackets: 95 %% intervals, over a client's rows, and for all over clients. They hold the models fixed.")
+	a.remark("In brackets: 95 %% intervals, over a client's %s, and for all over clients. They hold the models fixed.", m.Examples())
 	for _, line := range found.NotCovered {
 		a.remark("not covered: %s", line)
 	}

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// drawClinics draws what docs/data.md reads: in three clinics 90 pictures of every class
-// with stripes that go down (healthy) or across (ill), in noise; sizes and files differ.
-func drawClinics(t *testing.T, folder string) {
+// drawClinics draws what docs/data.md reads: in three clinics so many pictures of every
+// class with stripes that go down (healthy) or across (ill), in noise; sizes and files differ.
+func drawClinics(t *testing.T, folder string, each int, seed uint64) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(5, 6))
+	random := rand.New(rand.NewPCG(seed, 6))
 	for k, clinic := range []string{"east", "north", "south"} {
 		for class, name := range []string{"healthy", "ill"} {
 			dir := filepath.Join(folder, clinic, name)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			for i := range 90 {
+			for i := range each {
 				side := 12 * (1 + k)
 				img := image.NewGray(image.Rect(0, 0, side, side))
 				shift := random.IntN(2)
@@ -66,7 +66,7 @@ func documentedPictures(t *testing.T) (file string) {
 		t.Fatal("docs/data.md has no run file of pictures")
 	}
 	dir := t.TempDir()
-	drawClinics(t, filepath.Join(dir, "clinics"))
+	drawClinics(t, filepath.Join(dir, "clinics"), 90, 5)
 	file = filepath.Join(dir, "run.yaml")
 	if err := os.WriteFile(file, []byte(block), 0o644); err != nil {
 		t.Fatal(err)

@@ -25,12 +25,12 @@ type rowFlags struct {
 
 func (f *rowFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.source.Path, "data", "", "file of new rows (CSV, Parquet), or a folder or pattern of one file a client")
+	flags.StringVar(&f.source.Path, "data", "", "file of new rows (CSV, Parquet), or a folder or pattern of one file a client; of pictures a client's folder, npz or idx file")
 	flags.StringVar(&f.source.Database, "database", "", "database of new rows instead: postgres://user@host/name or sqlite:FILE")
 	flags.StringVar(&f.source.Query, "query", "", "with --database: what is asked of it")
 	flags.StringVar(&f.source.PasswordEnv, "password-env", "", "with --database: the environment variable that holds the password")
 	flags.StringVar(&f.source.PasswordFile, "password-file", "", "with --database: the file that holds it")
-	flags.StringVar(&f.client, "client", "", "all rows are this client's")
+	flags.StringVar(&f.client, "client", "", "all rows or pictures are this client's")
 	flags.StringVar(&f.source.Client, "client-column", "", "the column that names every row's client")
 	flags.IntVar(&f.cluster, "cluster", -1, "the cluster whose model clients get that were not there in training (default: the one that fits their labelled rows)")
 }
@@ -56,6 +56,21 @@ func (f *rowFlags) table() (artifact.Table, error) {
 	return t, nil
 }
 
+// pictures is what the flags mean for models of pictures.
+func (f *rowFlags) pictures() (artifact.Pictures, error) {
+	p := artifact.Pictures{Path: f.source.Path, Client: f.client}
+	if f.cluster >= 0 {
+		p.Cluster = &f.cluster
+	}
+	switch {
+	case f.source.Database != "":
+		return p, fmt.Errorf("%w: the models are of pictures, which --database does not have; name their folder by --data", errUsage)
+	case f.source.Client != "" || len(f.keep) > 0:
+		return p, fmt.Errorf("%w: the models are of pictures, which have no columns: leave out --client-column and --keep; --client says whose the pictures are", errUsage)
+	}
+	return p, nil
+}
+
 // openModel opens a model folder; one that cannot be used is wrong usage.
 func openModel(dir string) (*artifact.Model, error) {
 	m, err := artifact.Open(dir)
@@ -70,11 +85,12 @@ func (a *app) newPredictCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "predict MODEL",
-		Short: "Answer new rows with trained models",
-		Long: "Answer new rows with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number.\n" +
+		Short: "Answer new rows or pictures with trained models",
+		Long: "Answer new rows or pictures with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number.\n" +
 			"A client gets its own model; one that was not there in training what its method can give. docs/models.md tells which.",
 		Example: "  coterie predict runs/wards --data new.csv --client north --keep patient --out predictions.csv\n" +
-			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv",
+			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv\n" +
+			"  coterie predict runs/scans --data new --client north --out predictions.csv",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.table()
@@ -93,6 +109,16 @@ func (a *app) newPredictCommand() *cobra.Command {
 				made, err = m.PredictTable(cmd.Context(), w, t)
 				return err
 			}
+			if m.Shape.Pictures() {
+				p, err := f.pictures()
+				if err != nil {
+					return err
+				}
+				predict = func(w io.Writer) (err error) {
+					made, err = m.PredictPictures(cmd.Context(), w, p)
+					return err
+				}
+			}
 			if out != "" {
 				err = durable.Replace(out, 0o600, predict)
 			} else {
@@ -101,7 +127,7 @@ func (a *app) newPredictCommand() *cobra.Command {
 			if err != nil {
 				return whoseIsUsage(err)
 			}
-			a.tellModels(made.Models)
+			a.tellModels(m, made.Models)
 			if a.output == "json" {
 				full, err := filepath.Abs(out)
 				if err != nil {
@@ -159,7 +185,7 @@ func whole(to io.Writer, write func(io.Writer) error) error {
 const mostTold = 20
 
 // tellModels says which models were used, and why.
-func (a *app) tellModels(used []artifact.Used) {
+func (a *app) tellModels(m *artifact.Model, used []artifact.Used) {
 	if a.quiet {
 		return
 	}
@@ -168,6 +194,6 @@ func (a *app) tellModels(used []artifact.Used) {
 			fmt.Fprintf(a.stderr, "and %d more clients: the predictions' column model names each one's\n", len(used)-i)
 			return
 		}
-		fmt.Fprintf(a.stderr, "%d rows: %s: %s\n", u.Rows, u.Model, u.Why)
+		fmt.Fprintf(a.stderr, "%d %s: %s: %s\n", u.Rows, m.Examples(), u.Model, u.Why)
 	}
 }

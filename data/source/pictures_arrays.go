@@ -35,29 +35,49 @@ func (f *arrayFaults) all() pictureFaults {
 	return f.listed
 }
 
-// readArchive reads a client's npz file or idx pair. It changes nothing in the reader:
-// several run at the same time.
-func (r *pictureReader) readArchive(part pictureClient) (*data.Images, pictureFaults) {
+// takePicture takes a picture's pixels in the public form, which are valid until it
+// returns, and its label: a place in the list of classes, 0 where nobody asks for it.
+type takePicture func(pixels []byte, label int) error
+
+// readArchive reads a client's npz file or idx pair, picture after picture. It changes
+// nothing in the reader: several run at the same time. Who takes pictures and returns an
+// error ends it there; the faults are then of no use.
+func (r *pictureReader) readArchive(part pictureClient, take takePicture) pictureFaults {
 	faults := &arrayFaults{path: part.archive}
-	im := r.store(0)
-	if part.labels != "" {
-		r.readIDX(im, part.archive, part.labels, faults)
-	} else if err := r.openNPZ(im, part.archive, faults); err != nil {
+	n := 0
+	count := func(pixels []byte, label int) error {
+		n++
+		return take(pixels, label)
+	}
+	if !strings.HasSuffix(part.archive, ".npz") {
+		r.readIDX(part.archive, part.labels, faults, count)
+	} else if err := r.openNPZ(part.archive, faults, count); err != nil {
 		faults.add("%w", withoutPath(err))
 	}
-	if im.Len() == 0 && len(faults.listed) == 0 {
+	if n == 0 && len(faults.listed) == 0 {
 		faults.add("holds no picture; remove the file, or put a client's pictures into it")
 	}
-	return im, faults.all()
+	return faults.all()
 }
 
-// addLabel adds the label of the next picture, which is a place in data.classes.
-func (r *pictureReader) addLabel(im *data.Images, label int64, faults *arrayFaults) {
-	if label < 0 || label >= int64(len(r.classes)) {
-		faults.add("picture %d has label %d; allowed: 0 to %d, the places in data.classes", len(im.Labels), label, len(r.classes)-1)
+// labels are those of an archive's pictures, in their order.
+type labels []int
+
+// add adds the label of the next picture, which is a place in data.classes.
+func (l *labels) add(label int64, classes int, faults *arrayFaults) {
+	if label < 0 || label >= int64(classes) {
+		faults.add("picture %d has label %d; allowed: 0 to %d, the places in data.classes", len(*l), label, classes-1)
 		label = 0
 	}
-	im.Labels = append(im.Labels, int(label))
+	*l = append(*l, int(label))
+}
+
+// of is a picture's label; 0 where there is none, which is a fault or nobody's question.
+func (l labels) of(picture int) int {
+	if picture < len(l) {
+		return l[picture]
+	}
+	return 0
 }
 
 // arrayShape is a store of pictures as an archive has it.
@@ -77,9 +97,8 @@ func (r *pictureReader) shapeOf(dims []int) (arrayShape, error) {
 	return arrayShape{dims[0], dims[1], dims[2], dims[3]}, r.fits(dims[0])
 }
 
-// addPictures adds n pictures, whose lines read gives one after another, until it fails.
-// Memory is taken as they arrive.
-func (r *pictureReader) addPictures(im *data.Images, s arrayShape, read func(picture, y int, line []byte) error) (err error) {
+// eachPicture scales n pictures, whose lines read gives one after another, until it fails.
+func (r *pictureReader) eachPicture(s arrayShape, of labels, take takePicture, read func(picture, y int, line []byte) error) (err error) {
 	scale, raw := newScaler(s.height, s.width, r), make([]byte, s.width*s.channels)
 	one := make([]byte, r.size())
 	for i := 0; i < s.n && err == nil; i++ {
@@ -89,56 +108,71 @@ func (r *pictureReader) addPictures(im *data.Images, s arrayShape, read func(pic
 				setChannels(out, r.channels, raw, s.channels)
 			}
 		})
-		im.Pixels = append(im.Pixels, one...)
+		if err == nil {
+			err = take(one, of.of(i))
+		}
 	}
 	return err
 }
 
-// readIDX reads a pair of idx files.
-func (r *pictureReader) readIDX(im *data.Images, images, labels string, faults *arrayFaults) {
-	var dims, shape []int
-	var pixels, values []byte
-	for _, f := range []struct {
-		path   string
-		dims   *[]int
-		values *[]byte
-	}{{images, &dims, &pixels}, {labels, &shape, &values}} {
-		file, err := openRegular(f.path)
+// readIDX reads a pair of idx files, or the pictures alone.
+func (r *pictureReader) readIDX(images, labelled string, faults *arrayFaults, take takePicture) {
+	var shape []int
+	var values []byte
+	open := func(path string, read func() error) {
+		file, err := openRegular(path)
 		if err == nil {
 			file.Close()
-			*f.dims, *f.values, err = data.ReadIDXFile(f.path)
+			err = read()
 		}
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner // without the path, which stands before it already
 		}
 		if err != nil {
-			faults.listed.add(f.path, err)
+			faults.listed.add(path, err)
 		}
+	}
+	var x *data.IDX
+	open(images, func() (err error) {
+		x, err = data.OpenIDX(images)
+		return err
+	})
+	if x != nil {
+		defer x.Close()
+	}
+	if !r.unlabelled {
+		open(labelled, func() (err error) {
+			shape, values, err = data.ReadIDXFile(labelled)
+			return err
+		})
 	}
 	if len(faults.listed) > 0 {
 		return
 	}
-	s, err := r.shapeOf(dims)
+	s, err := r.shapeOf(x.Dims)
 	switch {
 	case err != nil:
 		faults.add("%w", err)
 		return
-	case len(shape) != 1 || shape[0] != s.n:
-		faults.add("pictures of the shape %v, but labels of the shape %v in %s; allowed: a label a picture", dims, shape, labels)
+	case !r.unlabelled && (len(shape) != 1 || shape[0] != s.n):
+		faults.add("pictures of the shape %v, but labels of the shape %v in %s; allowed: a label a picture", x.Dims, shape, labelled)
 		return
 	}
+	var own labels
 	for _, v := range values {
-		r.addLabel(im, int64(v), faults)
+		own.add(int64(v), len(r.classes), faults)
 	}
-	wide := s.width * s.channels
-	_ = r.addPictures(im, s, func(i, y int, line []byte) error {
-		copy(line, pixels[(i*s.height+y)*wide:])
-		return nil
-	})
+	err = r.eachPicture(s, own, take, func(_, _ int, line []byte) error { return x.Next(line) })
+	if err == nil {
+		err = x.End()
+	}
+	if err != nil {
+		faults.add("%w", err)
+	}
 }
 
 // openNPZ reads an npz file, NumPy's archive of arrays.
-func (r *pictureReader) openNPZ(im *data.Images, path string, faults *arrayFaults) error {
+func (r *pictureReader) openNPZ(path string, faults *arrayFaults, take takePicture) error {
 	file, err := openRegular(path)
 	if err != nil {
 		return err
@@ -148,28 +182,35 @@ func (r *pictureReader) openNPZ(im *data.Images, path string, faults *arrayFault
 	if err != nil {
 		return err
 	}
-	return r.readNPZ(im, file, info.Size(), faults)
+	return r.readNPZ(file, info.Size(), faults, take)
 }
 
-func (r *pictureReader) readNPZ(im *data.Images, in io.ReaderAt, size int64, faults *arrayFaults) error {
+func (r *pictureReader) readNPZ(in io.ReaderAt, size int64, faults *arrayFaults, take takePicture) error {
 	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return fmt.Errorf("is no npz file: %w", err)
 	}
 	x, errX := memberOf(z, "x", "images")
-	y, errY := memberOf(z, "y", "labels")
+	var y *zip.File
+	var errY error
+	if !r.unlabelled {
+		y, errY = memberOf(z, "y", "labels")
+	}
 	if err := errors.Join(errX, errY); err != nil {
 		return err
 	}
-	if errY = r.readLabels(im, y, faults); errY != nil {
-		faults.add("array %s: %w", y.Name, errY)
+	var own labels
+	if y != nil {
+		if own, errY = r.readLabels(y, faults); errY != nil {
+			faults.add("array %s: %w", y.Name, errY)
+		}
 	}
-	n, errX := r.readImages(im, x, faults)
+	n, errX := r.readImages(x, own, faults, take)
 	switch {
 	case errX != nil:
 		faults.add("array %s: %w", x.Name, errX)
-	case errY == nil && n != len(im.Labels):
-		faults.add("has %d pictures and %d labels; allowed: a label a picture", n, len(im.Labels))
+	case y != nil && errY == nil && n != len(own):
+		faults.add("has %d pictures and %d labels; allowed: a label a picture", n, len(own))
 	}
 	return nil
 }
@@ -189,34 +230,34 @@ func memberOf(z *zip.Reader, names ...string) (*zip.File, error) {
 }
 
 // readLabels reads an array of whole numbers, of the shape (n) or (n, 1).
-func (r *pictureReader) readLabels(im *data.Images, member *zip.File, faults *arrayFaults) error {
+func (r *pictureReader) readLabels(member *zip.File, faults *arrayFaults) (own labels, err error) {
 	a, err := openArray(member)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer a.Close()
 	if len(a.shape) == 2 && a.shape[1] == 1 {
 		a.shape = a.shape[:1]
 	}
 	if len(a.shape) != 1 || a.kind != 'i' && a.kind != 'u' {
-		return fmt.Errorf("labels have the type %q and the shape %v; allowed: whole numbers, one a picture", a.descr, a.shape)
+		return nil, fmt.Errorf("labels have the type %q and the shape %v; allowed: whole numbers, one a picture", a.descr, a.shape)
 	}
 	if err := r.fits(a.shape[0]); err != nil {
-		return err
+		return nil, err
 	}
 	value := make([]byte, a.bytes)
 	for range a.shape[0] {
 		if _, err := io.ReadFull(a, value); err != nil {
-			return fmt.Errorf("is cut: %w", err)
+			return nil, fmt.Errorf("is cut: %w", err)
 		}
-		r.addLabel(im, a.whole(value), faults)
+		own.add(a.whole(value), len(r.classes), faults)
 	}
-	return a.end()
+	return own, a.end()
 }
 
 // readImages reads an array of bytes, or of floats from 0 to 1, and says how many pictures
 // it has.
-func (r *pictureReader) readImages(im *data.Images, member *zip.File, faults *arrayFaults) (n int, err error) {
+func (r *pictureReader) readImages(member *zip.File, own labels, faults *arrayFaults, take takePicture) (n int, err error) {
 	a, err := openArray(member)
 	if err != nil {
 		return 0, err
@@ -230,7 +271,7 @@ func (r *pictureReader) readImages(im *data.Images, member *zip.File, faults *ar
 		return 0, err
 	}
 	raw, told := make([]byte, s.width*s.channels*a.bytes), -1
-	err = r.addPictures(im, s, func(i, y int, line []byte) error {
+	err = r.eachPicture(s, own, take, func(i, y int, line []byte) error {
 		if _, err := io.ReadFull(a, raw); err != nil {
 			return fmt.Errorf("is cut in picture %d: %w", i, err)
 		}

@@ -271,7 +271,11 @@ func FuzzNPZ(f *testing.F) {
 			t.Fatal(err)
 		}
 		im, faults := r.store(0), &arrayFaults{path: "fuzz"}
-		if err := r.readNPZ(im, bytes.NewReader(raw), int64(len(raw)), faults); err != nil || len(faults.listed) > 0 {
+		err = r.readNPZ(bytes.NewReader(raw), int64(len(raw)), faults, func(pixels []byte, label int) error {
+			im.Pixels, im.Labels = append(im.Pixels, pixels...), append(im.Labels, label)
+			return nil
+		})
+		if err != nil || len(faults.listed) > 0 {
 			return
 		}
 		if len(im.Pixels) != 2*im.Len() || len(im.Labels) != im.Len() {

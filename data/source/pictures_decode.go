@@ -52,7 +52,7 @@ func decodePicture(f *os.File) (image.Image, error) {
 	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
 		size, decode = jpeg.DecodeConfig, jpeg.Decode
 	default:
-		return nil, fmt.Errorf("is neither a PNG nor a JPEG file: it begins with %q; remove it from the class folder", head)
+		return nil, fmt.Errorf("is neither a PNG nor a JPEG file: it begins with %q; remove it from the folder", head)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err

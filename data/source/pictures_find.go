@@ -220,7 +220,7 @@ func (r *pictureReader) archive(c *pictureClient, path string) {
 		r.faults.add(path, fmt.Errorf("is no client's; allowed: a folder, an npz file, NAME-images-idx3-ubyte with NAME-labels-idx1-ubyte (or both .gz)"))
 	default:
 		labels, ok := partner(path)
-		if !ok {
+		if !ok && !r.unlabelled {
 			r.faults.add(path, fmt.Errorf("has pictures, but the file of their labels is not beside it"))
 			return
 		}

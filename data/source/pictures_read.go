@@ -30,6 +30,8 @@ const (
 type pictureReader struct {
 	height, width, channels int
 	classes                 []string
+	unlabelled              bool // nobody asks what a picture shows
+	passing                 bool // pictures are not kept
 	faults                  pictureFaults
 }
 
@@ -79,8 +81,11 @@ func (r *pictureReader) read(parts []pictureClient) []data.Client {
 	defer workers.Close()
 	found := make([]pictureFaults, len(archives)) // a place a job: nobody waits for a lock
 	workers.Each(len(archives), func(_, k int) {
-		part := parts[archives[k]]
-		clients[archives[k]].Images, found[k] = r.readArchive(part)
+		im := clients[archives[k]].Images
+		found[k] = r.readArchive(parts[archives[k]], func(pixels []byte, label int) error {
+			im.Pixels, im.Labels = append(im.Pixels, pixels...), append(im.Labels, label)
+			return nil
+		})
 	})
 	wrong := make([]error, len(jobs))
 	workers.Each(len(jobs), func(_, k int) {
@@ -109,7 +114,7 @@ func (r *pictureReader) store(n int) *data.Images {
 
 // fits says whether a client's pictures may be kept in memory.
 func (r *pictureReader) fits(n int) error {
-	if n > mostPixelBytes/r.size() {
+	if !r.passing && n > mostPixelBytes/r.size() {
 		return fmt.Errorf("has %d pictures, which would take more than %d GiB of memory; allowed at %dx%dx%d: %d", n, mostPixelBytes>>30, r.height, r.width, r.channels, mostPixelBytes/r.size())
 	}
 	return nil

@@ -56,7 +56,7 @@ class Model:
         self.about, self.tensors = about, tensors
         self.encoding: Optional[Encoding] = Encoding(about["encoding"]) if about.get("encoding") else None
         self.task: str = about["task"]
-        self.classes: list[str] = self.encoding.classes if self.encoding else []
+        self.classes: list[str] = self.encoding.classes if self.encoding else about.get("classes") or []
         self.inputs: list[str] = self.encoding.inputs if self.encoding else []
         self.privacy: dict[str, Any] = about.get("privacy") or {}
         self.newcomer: str = about["newcomer"]

@@ -119,7 +119,8 @@ class ModelTest(unittest.TestCase):
 
     def test_pictures(self):
         m = self.model({"hypothesis.0": np.eye(4).reshape(-1)}, MODELS[:1], encoding=None, loss="cross-entropy",
-                       model={"kind": "network", "layers": [{"kind": "linear", "units": 4, "no_bias": True}]}, shape={"features": 0, "classes": 4, "height": 2, "width": 2})
+                       model={"kind": "network", "layers": [{"kind": "linear", "units": 4, "no_bias": True}]}, shape={"features": 0, "classes": 4, "height": 2, "width": 2}, classes=["a", "b", "c", "d"])
+        self.assertEqual(m.classify(np.eye(4).reshape(4, 2, 2)), ["a", "b", "c", "d"])
         self.assertEqual(m.predict(np.eye(4).reshape(4, 2, 2)).argmax(axis=1).tolist(), [0, 1, 2, 3])
         with self.assertRaisesRegex(ValueError, "4 values each"):
             m.predict(np.zeros((3, 5)))
