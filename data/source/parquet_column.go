@@ -81,7 +81,7 @@ func (c *parquetColumn) turn(asNumbers bool) error {
 			return err
 		}
 		c.page, c.rows, c.value = page, int(page.NumRows()), 0
-		if c.levels = nil; c.present > 0 {
+		if c.levels = nil; c.present > 0 && page.NumNulls() > 0 { // or else they say nothing
 			c.levels = page.DefinitionLevels()
 		}
 		there := c.rows - int(page.NumNulls())
