@@ -3,9 +3,11 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -261,7 +263,20 @@ func TestSchemaAcceptsWhatTheLoaderAccepts(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	for _, bad := range []string{"colour: red", "algorithm: {rounds: 0}", "algorithm: {kind: x}", "privacy: {noise_multiplier: -1}", "name: a/b"} {
+	cells := []byte("data: {kind: table, classes: [0, 1.50, true, no, x]}")
+	f, err := config.Load(cells) // values of a table, as they are written
+	if err != nil || fmt.Sprint(f.Run.Data.Classes) != "[0 1.50 true no x]" {
+		t.Fatalf("cells are read as %v (%v)", f.Run.Data.Classes, err)
+	}
+	resolved, _ := f.Run.Encode()
+	again, err := config.Load(resolved)
+	if err != nil || !slices.Equal(again.Run.Data.Classes, f.Run.Data.Classes) {
+		t.Errorf("written and read again they are %v (%v)", again.Run.Data.Classes, err)
+	}
+	if err := errors.Join(check(cells), check(resolved)); err != nil {
+		t.Errorf("cells: %v", err)
+	}
+	for _, bad := range []string{"colour: red", "data: {classes: [[a]]}", "algorithm: {rounds: 0}", "algorithm: {kind: x}", "privacy: {noise_multiplier: -1}", "name: a/b"} {
 		if check([]byte(bad)) == nil {
 			t.Errorf("the schema accepts %q", bad)
 		}
