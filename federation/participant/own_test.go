@@ -72,6 +72,33 @@ func TestOwnExamples(t *testing.T) {
 	}
 }
 
+// TestOwnStatementsTakenFromData: what the owner's file marks as taken from the data is
+// uncovered, so that nothing is claimed as proved.
+func TestOwnStatementsTakenFromData(t *testing.T) {
+	s := ownFiles(t, siteRows)
+	marked := strings.Replace(ownRun, "  task: yes/no\n", "  task: yes/no\n  not_public: [data.features.a.range]\n", 1)
+	if err := os.WriteFile(s.Run, []byte(marked), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own, err := ReadOwn(s, "west", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := plan.Resolve([]byte(marked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Data = plan.Shared(run.Data)
+	shape, _ := data.ShapeOf(run.Data)
+	var h Half
+	if err := own.fill(&h, run, shape); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Uncovered) != 1 || !strings.Contains(h.Uncovered[0], "data.features.a.range") {
+		t.Errorf("uncovered are %q", h.Uncovered)
+	}
+}
+
 // TestOwnExamplesAsAgreed: a plan that describes the data otherwise than their owner
 // does, by one range, list, seed or shape, is refused; one that lies elsewhere is not.
 func TestOwnExamplesAsAgreed(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/plan"
@@ -222,5 +223,45 @@ func TestExampleFilesLoad(t *testing.T) {
 	}
 	if _, err := plan.LoadPolicy(read("policy.yaml")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPlansDoNotSayWhereDataLie: what a server knows of its own disk and databases stays
+// there, and the plan's run file can be read all the same.
+func TestPlansDoNotSayWhereDataLie(t *testing.T) {
+	run, err := plan.Resolve([]byte(`data:
+  kind: table
+  source: {database: "postgres://reader@secret-host/ward", query: SELECT secret, password_env: SECRET}
+  target: y
+  task: yes/no
+  features: [{name: a, type: number, range: [0, 1]}]
+  test: {path: secret.csv}
+algorithm: {mode: sound}
+privacy: {noise: exact, public_size: 2}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := plan.LoadServeFile([]byte("run: run.yaml\nparticipants: [a, b]"), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := plan.New(&file, run, "f", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Run = "r"
+	text, _, err := asked.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(strings.ToLower(string(text)), "secret") {
+		t.Errorf("the plan says where data lie: %s", text)
+	}
+	if _, again, err := plan.Parse(text); err != nil || again.Data.Test.Path != "own" || again.Data.TestShare != 0 {
+		t.Errorf("the plan's data block is %+v (%v)", again.Data, err)
+	}
+	if asked.Shape != (data.Shape{Features: 1, Classes: 2}) {
+		t.Errorf("the shape is %+v", asked.Shape)
 	}
 }
