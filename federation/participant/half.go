@@ -124,6 +124,10 @@ func (h *Half) load(s plan.Source, own *Own, folder *data.Folder, shape data.Sha
 	if own != nil {
 		return own.fill(h, run, shape)
 	}
+	if k, err := data.KindOf(run.Data); err == nil && k.One != nil {
+		// What would be opened is what the plan names, and a server must not choose it.
+		return fmt.Errorf("%w: the plan trains on a %s of one's own, but this participant's file names none; set data: {kind: own, run: …, source: …}", fl.ErrRefused, k.Name)
+	}
 	if d := run.Data; d.Kind == "synthetic" && float64(d.Users+d.ValidationUsers)*float64(d.Samples)*float64(shape.Features+1) > mostSynthetic {
 		return fmt.Errorf("%w: the plan's synthetic data have more than %v values", fl.ErrRefused, mostSynthetic)
 	}

@@ -133,6 +133,9 @@ func Parse(text []byte) (Plan, config.Run, error) {
 	if err != nil {
 		return p, config.Run{}, fmt.Errorf("the plan's run file: %w", err)
 	}
+	if shared := Shared(run.Data); run.Data.Source != shared.Source || run.Data.Test != shared.Test {
+		return p, config.Run{}, fmt.Errorf("%w: the plan's data.source or data.test says where data lie: that is for every participant's own file to say, never for a server", ErrUnsuitable)
+	}
 	return p, run, Suitable(run)
 }
 
