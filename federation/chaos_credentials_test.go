@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ type procedure struct {
 	path      string
 	streaming bool
 	open      bool // to connections without a certificate
+	roles     []identity.Role
 }
 
 // procedures are all of them, some that do not exist, and some that are spelled
@@ -76,14 +78,20 @@ func procedures() []procedure {
 		for j := range s.Methods().Len() {
 			m := s.Methods().Get(j)
 			path := "/" + string(s.FullName()) + "/" + string(m.Name())
-			all = append(all, procedure{path: path, streaming: isStream(m), open: path == wire.FederationEnrolProcedure})
+			p := procedure{path: path, streaming: isStream(m), open: path == wire.FederationEnrolProcedure, roles: []identity.Role{identity.Participant}}
+			if p.open || path == wire.FederationRenewProcedure {
+				p.roles = append(p.roles, identity.Operator)
+			}
+			all = append(all, p)
 			for _, odd := range []string{path[1:], "/" + path, path + "/", strings.ToLower(path), "/x/.." + path} {
 				all = append(all, procedure{path: odd, streaming: isStream(m)})
 			}
 		}
 		all = append(all, procedure{path: "/" + string(s.FullName()) + "/NewCall"})
 	}
-	return append(all, procedure{path: "/metrics"}, procedure{path: "/debug/pprof/"}, procedure{path: "/"})
+	all = append(all, procedure{path: server.StatusPath, roles: []identity.Role{identity.Operator}})
+	return append(all, procedure{path: server.StatusPath + "/"}, procedure{path: "/" + server.StatusPath},
+		procedure{path: "/metrics"}, procedure{path: "/debug/pprof/"}, procedure{path: "/"})
 }
 
 func isStream(m protoreflect.MethodDescriptor) bool {
@@ -129,7 +137,7 @@ func admitted(t *testing.T, address string, all []identitytest.Credential) (call
 		transport := &http.Transport{TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
 		client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		for _, p := range procedures() {
-			if p.open && c.Unauthenticated {
+			if p.open && c.Unauthenticated || slices.Contains(p.roles, c.Role) {
 				continue
 			}
 			calls++
@@ -166,6 +174,31 @@ func TestWrongCredentialsReachNothing(t *testing.T) {
 		}
 		if c.Name != "enrolled" && !strings.Contains(answer, "has no part in this run") {
 			t.Errorf("a member of the federation without a part in the run: %s", answer)
+		}
+		if passed, answer := call(&http.Client{Transport: transport}, address, procedure{path: server.StatusPath}); passed {
+			t.Errorf("a participant gets to the operators' path: %s", answer)
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+// TestOperatorsReachTheirPath, and renewal, and nothing else: the sweep above tries it.
+func TestOperatorsReachTheirPath(t *testing.T) {
+	f := identitytest.New(t, identity.Options{})
+	address := guarded(t, f, func(h http.Handler) http.Handler { return h })
+	for _, c := range f.Operators(t) {
+		transport := &http.Transport{TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
+		reply, err := (&http.Client{Transport: transport}).Get("https://" + address + server.StatusPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != http.StatusOK || !strings.Contains(string(text), `"name":"north"`) {
+			t.Errorf("%s: %s %s", c.Name, reply.Status, text)
+		}
+		if _, answer := call(&http.Client{Transport: transport}, address, procedure{path: wire.FederationRenewProcedure}); !strings.Contains(answer, "the certificate request is refused") {
+			t.Errorf("%s cannot renew its certificate: %s", c.Name, answer) // what it sent is no request
 		}
 		transport.CloseIdleConnections()
 	}

@@ -308,6 +308,12 @@ func TestLoadOfIdleParticipants(t *testing.T) {
 	if limit := int64(200_000_000); after > limit {
 		t.Errorf("the server took %d bytes, allowed: %d", after, limit)
 	}
+	if *federationtest.Soak { // what it costs to know that they are there
+		const long = 20 * time.Second
+		before := cpu(s.memory.pid)
+		time.Sleep(long)
+		t.Logf("waiting costs the server %.1f %% of a core", 100*(cpu(s.memory.pid)-before)/long.Seconds())
+	}
 	cancel()
 	waiting.Wait()
 }

@@ -203,7 +203,7 @@ func (l *link) serve(ctx context.Context, q *http.Request, body []byte, cut floa
 	if cut > 0 {
 		in = io.MultiReader(bytes.NewReader(body[:int(cut*float64(len(body)))]), brokenReader{})
 	}
-	r := q.Clone(identity.WithPeer(ctx, identity.Peer{Name: l.name}))
+	r := q.Clone(identity.WithPeer(ctx, identity.Peer{Name: l.name, Role: identity.Participant}))
 	r.Body, r.ContentLength = io.NopCloser(in), -1
 	r.Proto, r.ProtoMajor, r.ProtoMinor, r.RequestURI = "HTTP/2.0", 2, 0, q.URL.Path
 	w := httptest.NewRecorder()

@@ -76,14 +76,15 @@ func receiptKey(ca *identity.Authority) string {
 func (a *app) newCAInviteCommand() *cobra.Command {
 	var dir, server, out string
 	var expires time.Duration
-	var readmit bool
+	var readmit, operator bool
 	cmd := &cobra.Command{
 		Use:   "invite NAME",
 		Short: "Make a one-time invitation",
 		Long: "Make an invitation for one participant. It is a secret: hand the file over by a way that you trust. It works once, for this\n" +
 			"name, until it expires; it tells the participant where the server is and how to recognise it.\n" +
-			"With --out it is written to a file that only you can read; without, it is printed, for another program to take.",
-		Example: "  coterie ca invite north-hospital --out north-hospital.invite --expires 48h",
+			"With --out it is written to a file that only you can read; without, it is printed, for another program to take.\n" +
+			"With --operator it is for somebody who asks how the server stands (coterie status) and takes part in nothing.",
+		Example: "  coterie ca invite north-hospital --out north-hospital.invite --expires 48h\n  coterie ca invite night-watch --operator --out night-watch.invite",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ca, err := identity.Open(dir, identity.Options{Server: server})
@@ -102,7 +103,11 @@ func (a *app) newCAInviteCommand() *cobra.Command {
 					return err
 				}
 			}
-			i, err := ca.Invite(args[0], expires)
+			invite := ca.Invite
+			if operator {
+				invite = ca.InviteOperator
+			}
+			i, err := invite(args[0], expires)
 			if err != nil {
 				return authorityError(err)
 			}
@@ -115,15 +120,16 @@ func (a *app) newCAInviteCommand() *cobra.Command {
 			}
 			if a.output == "json" {
 				return a.printJSON(struct {
-					Name       string    `json:"name"`
-					Invite     string    `json:"invite"`
-					File       string    `json:"file"`
-					Server     string    `json:"server"`
-					Expires    time.Time `json:"expires"`
-					Federation string    `json:"federation"`
-					CASHA256   string    `json:"ca_sha256"`
-					ReceiptKey string    `json:"receipt_key"`
-				}{i.Name, text, out, i.Server, i.Expires, ca.Federation(), hex.EncodeToString(i.CA[:]), hex.EncodeToString(i.Signer)})
+					Name       string        `json:"name"`
+					Role       identity.Role `json:"role"`
+					Invite     string        `json:"invite"`
+					File       string        `json:"file"`
+					Server     string        `json:"server"`
+					Expires    time.Time     `json:"expires"`
+					Federation string        `json:"federation"`
+					CASHA256   string        `json:"ca_sha256"`
+					ReceiptKey string        `json:"receipt_key"`
+				}{i.Name, i.Role, text, out, i.Server, i.Expires, ca.Federation(), hex.EncodeToString(i.CA[:]), hex.EncodeToString(i.Signer)})
 			}
 			if out != "" {
 				a.remark("invitation  %s, for %s until %s: hand it over by a way that you trust", out, i.Name, i.Expires.Format("2006-01-02 15:04 UTC"))
@@ -137,7 +143,8 @@ func (a *app) newCAInviteCommand() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "file for the invitation, readable by you alone (default: print it)")
 	cmd.Flags().StringVar(&server, "server", "", "address that this participant dials, host:port (default: the authority's)")
 	cmd.Flags().DurationVar(&expires, "expires", 24*time.Hour, "how long the invitation can be used")
-	cmd.Flags().BoolVar(&readmit, "readmit", false, "let a revoked participant in again")
+	cmd.Flags().BoolVar(&readmit, "readmit", false, "let a revoked participant or operator in again")
+	cmd.Flags().BoolVar(&operator, "operator", false, "invite an operator, who may ask for the server's status and nothing else")
 	return cmd
 }
 
@@ -203,9 +210,9 @@ func (a *app) newCAListCommand() *cobra.Command {
 
 func (a *app) printAuthority(list []identity.Listed, revoked []string) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tKIND\tSTATUS\tEXPIRES\tSERIAL")
+	fmt.Fprintln(table, "NAME\tROLE\tKIND\tSTATUS\tEXPIRES\tSERIAL")
 	for _, l := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", l.Name, l.Kind, l.Status, l.Expires.UTC().Format(time.RFC3339), l.Serial)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Role, l.Kind, l.Status, l.Expires.UTC().Format(time.RFC3339), l.Serial)
 	}
 	if err := table.Flush(); err != nil {
 		return err

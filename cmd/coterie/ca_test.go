@@ -42,16 +42,16 @@ func TestAuthority(t *testing.T) {
 		want   string
 	}{
 		{made, "certificate_lifetime directory federation receipt_key server"},
-		{invited, "ca_sha256 expires federation file invite name receipt_key server"},
+		{invited, "ca_sha256 expires federation file invite name receipt_key role server"},
 		{revoked, "already_known blocked cancelled name serials"},
 		{listed, "entries federation revoked"},
-		{entries[0], "created expires kind name status"},
+		{entries[0], "created expires kind name role status"},
 	} {
 		if got := keysOf(c.object); got != c.want {
 			t.Errorf("keys %q, want %q", got, c.want)
 		}
 	}
-	if text, _, code := coterie(t, "ca", "list", "--ca", dir); code != 0 || !strings.Contains(text, "north  invitation  cancelled") || !strings.Contains(text, "north is revoked") {
+	if text, _, code := coterie(t, "ca", "list", "--ca", dir); code != 0 || !strings.Contains(text, "north  participant  invitation  cancelled") || !strings.Contains(text, "north is revoked") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "ca.key")); err != nil || info.Mode().Perm() != 0o600 {

@@ -79,12 +79,13 @@ func (a *app) enrol(cmd *cobra.Command, f joinFlags, args []string) error {
 		return err
 	}
 	return a.tell(struct {
-		Participant string `json:"participant"`
-		Federation  string `json:"federation"`
-		Server      string `json:"server"`
-		Expires     string `json:"expires"`
-		Identity    string `json:"identity"`
-	}{m.Name(), m.Federation(), m.Server(), m.Expires().UTC().Format("2006-01-02T15:04:05Z"), f.identity},
+		Participant string        `json:"participant"`
+		Role        identity.Role `json:"role"`
+		Federation  string        `json:"federation"`
+		Server      string        `json:"server"`
+		Expires     string        `json:"expires"`
+		Identity    string        `json:"identity"`
+	}{m.Name(), m.Role(), m.Federation(), m.Server(), m.Expires().UTC().Format("2006-01-02T15:04:05Z"), f.identity},
 		"%s is enrolled in federation %s until %s; the key is in %s",
 		m.Name(), m.Federation(), m.Expires().UTC().Format("2006-01-02 15:04 UTC"), f.identity)
 }

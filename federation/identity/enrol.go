@@ -17,15 +17,22 @@ const maxInviteLifetime = 31 * 24 * time.Hour
 // earlier invitation for the same name that nobody has used ends. Somebody who was
 // revoked is not invited unless readmitted before.
 func (a *Authority) Invite(name string, lifetime time.Duration) (Invite, error) {
+	return a.invite(name, Participant, lifetime)
+}
+
+func (a *Authority) invite(name string, role Role, lifetime time.Duration) (Invite, error) {
 	if err := CheckName(name); err != nil {
 		return Invite{}, err
+	}
+	if name == LocalOperator {
+		return Invite{}, fmt.Errorf("%w: %q is the name of the server's own operator, who needs no invitation; choose another", ErrName, name)
 	}
 	if lifetime <= 0 || lifetime > maxInviteLifetime {
 		return Invite{}, fmt.Errorf("%w: an invitation for %v: it must last more than 0 and at most %v", ErrSetting, lifetime, maxInviteLifetime)
 	}
 	now := a.now()
 	i := Invite{
-		Name: name, Server: a.address, CA: sha256.Sum256(a.ca.Raw),
+		Name: name, Role: role, Server: a.address, CA: sha256.Sum256(a.ca.Raw),
 		Signer: a.receiptKey.Public().(ed25519.PublicKey), Expires: now.Add(lifetime).UTC().Truncate(time.Second),
 	}
 	if _, err := rand.Read(i.secret[:]); err != nil {
@@ -36,12 +43,15 @@ func (a *Authority) Invite(name string, lifetime time.Duration) (Invite, error) 
 			return fmt.Errorf("%s is %w: readmit it first (--readmit)", name, ErrRevoked)
 		}
 		r.forget(now)
+		if err := r.oneRole(name, role); err != nil {
+			return err
+		}
 		for _, earlier := range r.Invites {
 			if earlier.Name == name && earlier.Key == "" {
 				earlier.Cancelled = true
 			}
 		}
-		r.Invites[i.id()] = &invitation{Name: name, Created: now.UTC(), Expires: i.Expires}
+		r.Invites[i.id()] = &invitation{Name: name, Role: role, Created: now.UTC(), Expires: i.Expires}
 		return nil
 	})
 	if err != nil {
@@ -71,11 +81,11 @@ func (a *Authority) Redeem(text string, request []byte) (Grant, error) {
 	if err != nil {
 		return Grant{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	return a.grant(i.Name, public, key, func(r *registry) error {
+	return a.grant(i.Name, i.Role, public, key, func(r *registry) error {
 		now := a.now()
 		known := r.Invites[i.id()]
 		switch {
-		case known == nil || known.Name != i.Name:
+		case known == nil || known.Name != i.Name || known.Role != i.Role:
 			return fmt.Errorf("%w: it is not known here", ErrInvite)
 		case known.Cancelled:
 			return fmt.Errorf("%w: it was cancelled", ErrInvite)
@@ -113,6 +123,9 @@ func (a *Authority) Renew(state *tls.ConnectionState, request []byte) (Grant, er
 	if err != nil {
 		return Grant{}, err
 	}
+	if peer.Name == LocalOperator {
+		return Grant{}, fmt.Errorf("%w: the server's own operator has certificates for minutes, a new one every time", ErrRequest)
+	}
 	public, err := checkRequest(request, peer.Name)
 	if err != nil {
 		return Grant{}, err
@@ -121,12 +134,12 @@ func (a *Authority) Renew(state *tls.ConnectionState, request []byte) (Grant, er
 	if err != nil {
 		return Grant{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	return a.grant(peer.Name, public, key, func(r *registry) error { return r.admit(peer, a.now()) })
+	return a.grant(peer.Name, peer.Role, public, key, func(r *registry) error { return r.admit(peer, a.now()) })
 }
 
 // grant signs a certificate if allowed says so, and records it before anybody
 // gets it.
-func (a *Authority) grant(name string, public any, key string, allowed func(*registry) error) (Grant, error) {
+func (a *Authority) grant(name string, role Role, public any, key string, allowed func(*registry) error) (Grant, error) {
 	var leaf *x509.Certificate
 	err := a.registry.change(func(r *registry) error {
 		if _, blocked := r.Blocked[name]; blocked {
@@ -136,11 +149,11 @@ func (a *Authority) grant(name string, public any, key string, allowed func(*reg
 			return err
 		}
 		var err error
-		if leaf, err = a.participantCertificate(name, public); err != nil {
+		if leaf, err = a.sign(public, a.memberTemplate(name, role), a.lifetime); err != nil {
 			return err
 		}
 		r.forget(a.now())
-		r.Issued[serialText(leaf.SerialNumber)] = &issue{Name: name, Key: key, Issued: a.now().UTC(), Expires: leaf.NotAfter}
+		r.Issued[serialText(leaf.SerialNumber)] = &issue{Name: name, Role: role, Key: key, Issued: a.now().UTC(), Expires: leaf.NotAfter}
 		return nil
 	})
 	if err != nil {
@@ -148,17 +161,18 @@ func (a *Authority) grant(name string, public any, key string, allowed func(*reg
 	}
 	return Grant{
 		Chain: certificatePEM(leaf.Raw, a.ca.Raw), Expires: leaf.NotAfter,
-		Peer: Peer{Name: name, Serial: serialText(leaf.SerialNumber)},
+		Peer: Peer{Name: name, Role: role, Serial: serialText(leaf.SerialNumber)},
 	}, nil
 }
 
 // Admit says who is at the other end of a connection. It is to be asked for every
 // request: a certificate may expire or be revoked while a connection lives.
 func (a *Authority) Admit(state *tls.ConnectionState) (Peer, error) {
-	leaf, err := participantLeaf(state)
+	peer, err := PeerOf(state)
 	if err != nil {
 		return Peer{}, err
 	}
+	leaf := state.VerifiedChains[0][0]
 	if chain := state.VerifiedChains[0]; !chain[len(chain)-1].Equal(a.ca) {
 		return Peer{}, fmt.Errorf("%w: another authority signed it", ErrWrongCertificate)
 	}
@@ -167,7 +181,6 @@ func (a *Authority) Admit(state *tls.ConnectionState) (Peer, error) {
 		return Peer{}, fmt.Errorf("%w: %s has one from %s to %s", ErrOutdated, leaf.Subject.CommonName,
 			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
 	}
-	peer := Peer{Name: leaf.Subject.CommonName, Serial: serialText(leaf.SerialNumber)}
 	if err := a.registry.view(func(r *registry) error { return r.admit(peer, now) }); err != nil {
 		return Peer{}, err
 	}
@@ -179,8 +192,8 @@ func (r *registry) admit(p Peer, now time.Time) error {
 	c := r.Issued[p.Serial]
 	_, blocked := r.Blocked[p.Name]
 	switch {
-	case c == nil || c.Name != p.Name:
-		return fmt.Errorf("%w: serial number %s was not issued to %s", ErrWrongCertificate, p.Serial, p.Name)
+	case c == nil || c.Name != p.Name || c.Role != p.Role:
+		return fmt.Errorf("%w: serial number %s was not issued to %s %s", ErrWrongCertificate, p.Serial, p.Role, p.Name)
 	case blocked:
 		return fmt.Errorf("%s is %w", p.Name, ErrRevoked)
 	case !c.Revoked.IsZero():

@@ -79,7 +79,7 @@ func requestBy(t *testing.T, key crypto.Signer, r x509.CertificateRequest) []byt
 // a renewal, with nothing known but the text.
 func TestEnrolmentOverTheNetwork(t *testing.T) {
 	f := identitytest.New(t, identity.Options{Server: "fl.example.org:7443"})
-	server := listen(t, f.Authority.ServerTLS(), identity.Guard(f.Authority, http.HandlerFunc(whoami), "/enrol"))
+	server := listen(t, f.Authority.ServerTLS(), identity.Guard(f.Authority, http.HandlerFunc(whoami), identity.Paths{Public: []string{"/enrol"}}))
 	i, err := identity.ParseInvite(" " + newInvite(t, f, "north").String() + "\n")
 	if err != nil {
 		t.Fatal(err)

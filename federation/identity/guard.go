@@ -4,20 +4,46 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 )
 
-// Guard lets only admitted participants through to next, request by request, and
-// tells it who they are. Paths in public are open to connections without a
-// certificate; whatever is not named there is closed.
-func Guard(a *Authority, next http.Handler, public ...string) http.Handler {
+// Paths say who may ask for what. Whatever is named nowhere is for participants alone.
+type Paths struct {
+	Public    []string // open to connections without a certificate
+	Operators []string // for operators alone
+	Members   []string // for participants and operators
+}
+
+// allow says whether a member may ask for a path.
+func (p Paths) allow(peer Peer, path string) error {
+	wanted := Participant
+	switch {
+	case slices.Contains(p.Public, path), slices.Contains(p.Members, path):
+		return nil
+	case slices.Contains(p.Operators, path):
+		wanted = Operator
+	}
+	if peer.Role != wanted {
+		return fmt.Errorf("%w: %s is %s %s, and %s is for %ss", ErrRole, peer.Name, article(peer.Role), peer.Role, path, wanted)
+	}
+	return nil
+}
+
+// Guard lets only admitted members through to next, request by request, each to the
+// paths of its role, and tells next who they are.
+func Guard(a *Authority, next http.Handler, paths Paths) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, err := a.Admit(r.TLS)
 		switch {
 		case err == nil:
+			if err := paths.allow(peer, r.URL.Path); err != nil {
+				refuse(w, err)
+				return
+			}
 			r = r.WithContext(WithPeer(r.Context(), peer))
-		case !slices.Contains(public, r.URL.Path):
+		case !slices.Contains(paths.Public, r.URL.Path):
 			refuse(w, err)
 			return
 		}
@@ -48,6 +74,7 @@ func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, ErrNoCertificate):
 		code, status = "unauthenticated", http.StatusUnauthorized
+	case errors.Is(err, ErrRole): // nothing is wrong with the certificate
 	case errors.Is(err, ErrOutdated):
 		w.Header().Set(ReasonHeader, ReasonOutdated)
 	case !refusal(err):
@@ -65,13 +92,13 @@ func refuse(w http.ResponseWriter, err error) {
 
 type peerKey struct{}
 
-// PeerFrom is the admitted participant of a request.
+// PeerFrom is the admitted member of a request.
 func PeerFrom(ctx context.Context) (Peer, bool) {
 	p, ok := ctx.Value(peerKey{}).(Peer)
 	return p, ok
 }
 
-// WithPeer names the participant of a request.
+// WithPeer names the member of a request.
 func WithPeer(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }

@@ -20,8 +20,10 @@ var (
 	// ErrNoCertificate: the connection has no verified client certificate.
 	ErrNoCertificate = errors.New("no client certificate")
 	// ErrWrongCertificate: the certificate is not one that this authority gave to a
-	// participant.
-	ErrWrongCertificate = errors.New("not a participant's certificate of this federation")
+	// participant or an operator.
+	ErrWrongCertificate = errors.New("not a member's certificate of this federation")
+	// ErrRole: the certificate is right, and its holder's role may not do this.
+	ErrRole = errors.New("not for this role")
 	// ErrOutdated: the certificate has expired or is not yet valid.
 	ErrOutdated = errors.New("the certificate is not valid at this time")
 	// ErrRevoked: the certificate or its holder was revoked.
@@ -39,9 +41,10 @@ var (
 	ErrSetting = errors.New("invalid setting")
 )
 
-// Peer is an admitted participant.
+// Peer is an admitted participant or operator.
 type Peer struct {
 	Name   string
+	Role   Role
 	Serial string // of its certificate, in hexadecimal
 }
 
@@ -77,12 +80,6 @@ func federationOf(ca *x509.Certificate) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Names in certificates have the form of SPIFFE IDs: the federation, the role,
-// the participant.
-func participantURI(federation, name string) *url.URL {
-	return &url.URL{Scheme: "spiffe", Host: federation, Path: "/participant/" + name}
-}
-
 func serverURI(federation string) *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: federation, Path: "/server"}
 }
@@ -93,19 +90,19 @@ func serverName(federation string) string { return federation + ".coterie.intern
 
 func serialText(serial *big.Int) string { return fmt.Sprintf("%032x", serial) }
 
-// PeerName is the name and the serial number in the certificate of a verified
-// connection. It does not ask whether they are revoked: Authority.Admit does.
-func PeerName(state *tls.ConnectionState) (name, serial string, err error) {
-	leaf, err := participantLeaf(state)
+// PeerOf is who the certificate of a verified connection names. It does not ask whether
+// it is revoked: Authority.Admit does.
+func PeerOf(state *tls.ConnectionState) (Peer, error) {
+	leaf, err := memberLeaf(state)
 	if err != nil {
-		return "", "", err
+		return Peer{}, err
 	}
-	return leaf.Subject.CommonName, serialText(leaf.SerialNumber), nil
+	return Peer{Name: leaf.Subject.CommonName, Role: roleIn(leaf.URIs[0]), Serial: serialText(leaf.SerialNumber)}, nil
 }
 
-// participantLeaf is the peer's certificate if it is of the kind that
-// participants have.
-func participantLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
+// memberLeaf is the peer's certificate if it is of the kind that participants and
+// operators have.
+func memberLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
 	switch {
 	case state == nil || state.Version < tls.VersionTLS13:
 		return nil, fmt.Errorf("%w: the connection does not use TLS 1.3", ErrNoCertificate)
@@ -126,7 +123,7 @@ func participantLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
 	if err := CheckName(name); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrongCertificate, err)
 	}
-	if got, want := leaf.URIs[0].String(), participantURI(federationOf(ca), name).String(); got != want {
+	if got, want := leaf.URIs[0].String(), memberURI(federationOf(ca), roleIn(leaf.URIs[0]), name).String(); got != want {
 		return nil, fmt.Errorf("%w: it names %s, want %s", ErrWrongCertificate, got, want)
 	}
 	return leaf, nil

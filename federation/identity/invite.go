@@ -15,6 +15,7 @@ import (
 // Invite is a one-time permission to enrol. Its text is a secret.
 type Invite struct {
 	Name    string
+	Role    Role
 	Server  string            // host:port
 	CA      [32]byte          // SHA-256 of the authority's certificate
 	Signer  ed25519.PublicKey // verifies the server's receipts
@@ -25,12 +26,14 @@ type Invite struct {
 
 // The text of an invitation: a prefix that scanners for leaked secrets can find,
 // then in base64 a version, the secret, the authority's hash, the receipt key, the
-// end in seconds, the two strings with their lengths, and a checksum that tells a
-// slip of the clipboard from an invitation that is not known.
+// end in seconds, name and address with their lengths, and a checksum that tells a
+// slip of the clipboard from an invitation that is not known. The version is that of the
+// role: an operator's invitation is no participant's to a program that knows no operators.
 const (
-	inviteVersion = 1
-	maxServer     = 255
-	checksumBytes = 4
+	inviteVersion   = 1
+	operatorVersion = 2
+	maxServer       = 255
+	checksumBytes   = 4
 	// maxInvite is the text of the longest name and address, rounded up.
 	maxInvite = 1024
 )
@@ -41,6 +44,9 @@ const InvitePrefix = "coterie-invite-"
 // String is the invitation's text.
 func (i Invite) String() string {
 	b := []byte{inviteVersion}
+	if i.Role == Operator {
+		b[0] = operatorVersion
+	}
 	b = append(b, i.secret[:]...)
 	b = append(b, i.CA[:]...)
 	b = append(b, i.Signer...)
@@ -79,10 +85,13 @@ func ParseInvite(text string) (Invite, error) {
 func (i *Invite) decode(b []byte) error {
 	const fixed = 1 + 16 + 32 + ed25519.PublicKeySize + 8
 	switch {
-	case len(b) > 0 && b[0] != inviteVersion:
-		return fmt.Errorf("%w: it has version %d, this program reads %d", ErrInvite, b[0], inviteVersion)
+	case len(b) > 0 && b[0] != inviteVersion && b[0] != operatorVersion:
+		return fmt.Errorf("%w: it has version %d, this program reads %d and %d", ErrInvite, b[0], inviteVersion, operatorVersion)
 	case len(b) < fixed:
 		return fmt.Errorf("%w: it is too short", ErrInvite)
+	}
+	if i.Role = Participant; b[0] == operatorVersion {
+		i.Role = Operator
 	}
 	b = b[1:]
 	b = b[copy(i.secret[:], b):]

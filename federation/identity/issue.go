@@ -75,15 +75,6 @@ func (a *Authority) sign(public any, t *x509.Certificate, lifetime time.Duration
 	return x509.ParseCertificate(der)
 }
 
-// participantCertificate is what Redeem and Renew hand out.
-func (a *Authority) participantCertificate(name string, public any) (*x509.Certificate, error) {
-	return a.sign(public, &x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		URIs:        []*url.URL{participantURI(a.Federation(), name)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, a.lifetime)
-}
-
 // serverCertificate is the one for the listener. It is replaced in time without a
 // restart; the key stays.
 func (a *Authority) serverCertificate() (*tls.Certificate, error) {

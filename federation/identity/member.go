@@ -34,6 +34,7 @@ const (
 type memberSettings struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
+	Role    Role   `json:"role,omitempty"`
 	Server  string `json:"server"`
 	CA      string `json:"ca_sha256"`
 	Signer  string `json:"receipt_key"`
@@ -56,7 +57,7 @@ type Member struct {
 // the same federation and name it starts afresh.
 func NewMember(dir string, i Invite) (*Member, error) {
 	s := memberSettings{
-		Version: 1, Name: i.Name, Server: i.Server, CA: hex.EncodeToString(i.CA[:]),
+		Version: 1, Name: i.Name, Role: i.Role, Server: i.Server, CA: hex.EncodeToString(i.CA[:]),
 		Signer: hex.EncodeToString(i.Signer), Invite: i.id(),
 	}
 	m, err := OpenMember(dir)
@@ -109,6 +110,9 @@ func (m *Member) load() error {
 	}
 	if err := json.Unmarshal(text, &m.settings); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	if m.settings.Role, err = roleOf(m.settings.Role); err != nil {
+		return fmt.Errorf("%s has %w", path, err)
 	}
 	s := m.settings
 	ca, errCA := hex.DecodeString(s.CA)
@@ -168,12 +172,12 @@ func (m *Member) check(chain []byte) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, _, err := PeerName(&tls.ConnectionState{Version: tls.VersionTLS13, VerifiedChains: verified})
+	peer, err := PeerOf(&tls.ConnectionState{Version: tls.VersionTLS13, VerifiedChains: verified})
 	if err != nil {
 		return nil, err
 	}
-	if name != m.settings.Name {
-		return nil, fmt.Errorf("the certificate is for %q, want %q", name, m.settings.Name)
+	if peer.Name != m.settings.Name || peer.Role != m.settings.Role {
+		return nil, fmt.Errorf("the certificate is for %s %q, want %s %q", peer.Role, peer.Name, m.settings.Role, m.settings.Name)
 	}
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: m.key, Leaf: leaf}, nil
 }

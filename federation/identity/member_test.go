@@ -31,7 +31,7 @@ func TestRenewal(t *testing.T) {
 			return
 		}
 		w.Write(g.Chain)
-	})))
+	}), identity.Paths{}))
 	config, err := m.ClientTLS()
 	if err != nil {
 		t.Fatal(err)

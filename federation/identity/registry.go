@@ -24,6 +24,7 @@ type registry struct {
 
 type invitation struct {
 	Name      string    `json:"name"`
+	Role      Role      `json:"role,omitempty"` // none: participant
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires"`
 	Cancelled bool      `json:"cancelled,omitempty"`
@@ -33,7 +34,8 @@ type invitation struct {
 
 type issue struct {
 	Name    string    `json:"name"`
-	Key     string    `json:"key"` // hash of the public key
+	Role    Role      `json:"role,omitempty"` // none: participant
+	Key     string    `json:"key"`            // hash of the public key
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
 	Revoked time.Time `json:"revoked,omitzero"`
@@ -52,7 +54,8 @@ func (r *registry) forget(now time.Time) {
 		}
 	}
 	for serial, i := range r.Issued {
-		if now.After(i.Expires.Add(remembered)) {
+		// Of the server's own operator there is a new one with every look.
+		if now.After(i.Expires.Add(remembered)) || i.Name == LocalOperator && now.After(i.Expires) {
 			delete(r.Issued, serial)
 		}
 	}
@@ -159,6 +162,9 @@ func (f *registryFile) read() (*registry, error) {
 		if i == nil {
 			return nil, fmt.Errorf("%s is damaged: certificate %s is empty", f.path, serial)
 		}
+	}
+	if err := r.readRoles(); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	return &r, nil
 }

@@ -59,7 +59,8 @@ func (r *registry) takeBack(serial string, now time.Time) Revocation {
 
 // block takes back all that a participant has, and says whether it was known.
 func (r *registry) block(name string, now time.Time, out *Revocation) (known bool) {
-	*out = Revocation{Name: name, Blocked: true, Serials: []string{}}
+	// Who has the folder can always be its operator: there is nothing to block.
+	*out = Revocation{Name: name, Blocked: name != LocalOperator, Serials: []string{}}
 	_, already := r.Blocked[name]
 	known = already
 	for serial, c := range r.Issued {
@@ -83,7 +84,7 @@ func (r *registry) block(name string, now time.Time, out *Revocation) (known boo
 	}
 	slices.Sort(out.Serials)
 	out.AlreadyKnown = already && len(out.Serials)+out.Cancelled == 0
-	if known && !already {
+	if known && !already && out.Blocked {
 		r.Blocked[name] = now
 	}
 	return known
@@ -114,6 +115,7 @@ func (a *Authority) Readmit(name string) error {
 // certificate.
 type Listed struct {
 	Name    string    `json:"name"`
+	Role    Role      `json:"role"`
 	Kind    string    `json:"kind"`   // invitation or certificate
 	Status  string    `json:"status"` // open, used, valid, expired, cancelled, revoked
 	Serial  string    `json:"serial,omitempty"`
@@ -128,10 +130,10 @@ func (a *Authority) List() (list []Listed, blocked []string, err error) {
 	err = a.registry.view(func(r *registry) error {
 		now := a.now()
 		for _, i := range r.Invites {
-			list = append(list, Listed{Name: i.Name, Kind: "invitation", Status: i.status(now), Created: i.Created, Expires: i.Expires})
+			list = append(list, Listed{Name: i.Name, Role: i.Role, Kind: "invitation", Status: i.status(now), Created: i.Created, Expires: i.Expires})
 		}
 		for serial, c := range r.Issued {
-			list = append(list, Listed{Name: c.Name, Kind: "certificate", Status: c.status(now), Serial: serial, Created: c.Issued, Expires: c.Expires})
+			list = append(list, Listed{Name: c.Name, Role: c.Role, Kind: "certificate", Status: c.status(now), Serial: serial, Created: c.Issued, Expires: c.Expires})
 		}
 		for name := range r.Blocked {
 			blocked = append(blocked, name)

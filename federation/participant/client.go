@@ -20,6 +20,15 @@ import (
 
 // NewClient speaks to a server, over connections that dial makes: nil dials TCP.
 func NewClient(server string, config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (wire.FederationClient, *http.Transport) {
+	way, transport := NewPassage(config, dial)
+	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
+		connect.WithReadMaxBytes(plan.MaxBytes+transfer.Overhead), connect.WithAcceptCompression("gzip", nil, nil))
+	return client, transport
+}
+
+// NewPassage is the way to a server. A connection stays open for as long as the server
+// answers: by it the server knows that this member is there, also while it trains.
+func NewPassage(config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (http.RoundTripper, *http.Transport) {
 	var only http.Protocols
 	only.SetHTTP2(true)
 	if dial == nil {
@@ -27,16 +36,14 @@ func NewClient(server string, config *tls.Config, dial func(context.Context, str
 	}
 	way := &passage{config: config}
 	transport := &http.Transport{
-		Protocols: &only, DialTLSContext: way.dialTLS(dial), DisableCompression: true, IdleConnTimeout: 3 * time.Minute,
+		Protocols: &only, DialTLSContext: way.dialTLS(dial), DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize: transfer.PartBytes, MaxReceiveBufferPerConnection: 4 * transfer.PartBytes, MaxReceiveBufferPerStream: 2 * transfer.PartBytes,
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
 		},
 	}
 	way.next = transport
-	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
-		connect.WithReadMaxBytes(plan.MaxBytes+transfer.Overhead), connect.WithAcceptCompression("gzip", nil, nil))
-	return client, transport
+	return way, transport
 }
 
 // ErrTurnedAway means that the server does not accept the participant's certificate,

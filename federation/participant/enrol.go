@@ -78,3 +78,8 @@ func renewal(m *identity.Member, client wire.FederationClient, transport *http.T
 		return nil
 	}
 }
+
+// Renew renews a member's certificate if it is time to.
+func Renew(ctx context.Context, m *identity.Member, client wire.FederationClient, transport *http.Transport, log *slog.Logger) error {
+	return renewal(m, client, transport, log)(ctx)
+}

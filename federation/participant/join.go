@@ -37,6 +37,9 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if err != nil {
 		return res, err
 	}
+	if m.Role() != identity.Participant {
+		return res, fmt.Errorf("%s is the identity of an %s, who takes part in nothing: ask for an invitation as a participant", o.File.Identity, m.Role())
+	}
 	config, err := m.ClientTLS()
 	if err != nil {
 		return res, err

@@ -352,13 +352,15 @@ func (r *receiving) Accept(ctx context.Context) (receipt []byte, err error) {
 	if err != nil {
 		return nil, fromStore(err)
 	}
+	if r.round.settle(r.index, store.Released, "") { // the word that it was recorded may have been lost before
+		c.chronicle.released(r.index)
+		c.chronicle.says(r.index, spendingOf(signed.Receipt))
+	}
 	if repeated {
-		r.round.settle(r.index, store.Released) // the word that it was recorded may have been lost
 		c.progress.ring()
 		standing, err := c.acknowledged(ctx, r.name, r.offer.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", r.round.number+1))
 		return standing.Receipt, err
 	}
-	r.round.settle(r.index, store.Released)
 	c.metrics.answered("released")
 	c.progress.ring()
 	return text, nil

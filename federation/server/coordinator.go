@@ -63,8 +63,10 @@ type Coordinator struct {
 
 	draining atomic.Bool
 	presence presence
-	news     bell // for participants: a round was opened, or the run has ended
-	progress bell // for the loop: somebody joined, answered or left
+	// chronicle is what those who watch are told.
+	chronicle *chronicle
+	news      bell // for participants: a round was opened, or the run has ended
+	progress  bell // for the loop: somebody joined, answered or left
 }
 
 // Terms are what a coordinator needs besides the run.
@@ -131,7 +133,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: patient{t.Store, t.Log, t.Patience}, direct: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), plan.Asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
-		metrics:  newMetrics(),
+		metrics:  newMetrics(), chronicle: newChronicle(len(t.Names)),
 	}
 	if c.store.most == 0 {
 		c.store.most = storePatience

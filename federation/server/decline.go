@@ -63,7 +63,7 @@ func (c *Coordinator) recordDecline(ctx context.Context, s store.Store, r *openR
 	if err := s.Decline(ctx, c.plan.Run, r.number, i, code, time.Now()); err != nil {
 		return fromStore(err)
 	}
-	r.settle(i, store.Declined)
+	r.settle(i, store.Declined, code)
 	c.metrics.answered("declined")
 	c.progress.ring()
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,10 @@ type door struct {
 	mu        sync.Mutex
 	strangers []*guest // oldest first
 	members   map[string][]*guest
-	inside    int           // members' connections
-	freed     chan struct{} // a stranger has left or was let in
-	failure   error         // why no more connections come
+	left      map[string]time.Time // when a member's last connection was closed
+	inside    int                  // members' connections
+	freed     chan struct{}        // a stranger has left or was let in
+	failure   error                // why no more connections come
 }
 
 // guest is one connection. It is what lies below its TLS.
@@ -54,6 +56,7 @@ type guest struct {
 	name     string // of a member
 	known    bool   // the handshake was made
 	requests atomic.Int32
+	heard    atomic.Int64 // when something last came, in nanoseconds; 0: nothing yet
 	gone     sync.Once
 	timer    *time.Timer
 }
@@ -61,7 +64,7 @@ type guest struct {
 func newDoor(l net.Listener, config *tls.Config, admit func(*tls.ConnectionState) (identity.Peer, error), most int, say *seldom) *door {
 	d := &door{
 		Listener: l, config: config, admit: admit, most: most, say: say,
-		ready: make(chan *tls.Conn), members: map[string][]*guest{}, freed: make(chan struct{}, 1),
+		ready: make(chan *tls.Conn), members: map[string][]*guest{}, left: map[string]time.Time{}, freed: make(chan struct{}, 1),
 	}
 	d.ctx, d.close = context.WithCancel(context.Background())
 	go d.watch()
@@ -172,7 +175,7 @@ func (d *door) greet(g *guest) {
 	state := c.ConnectionState()
 	name := ""
 	if peer, err := d.admit(&state); err == nil {
-		name = peer.Name
+		name = doorName(peer)
 	}
 	if d.crowded(name) {
 		_ = transfer.Wait(ctx, nil, handshakeGrace) // or handshakes without end would be all that is done
@@ -214,7 +217,7 @@ func (d *door) letIn(g *guest, name string) bool {
 		oldest = own[0]
 		d.members[name] = own[1:]
 		d.inside--
-	case d.inside >= d.most:
+	case d.inside >= d.most && !strings.HasPrefix(name, operatorPrefix): // an operator may look when it is full, too
 		d.say.write(slog.LevelWarn, "", "a participant finds no room: limits.connections is reached", "participant", name, "connections", d.inside)
 		return false
 	}
@@ -255,6 +258,7 @@ func (g *guest) Close() error {
 			d.inside--
 			if d.members[g.name] = slices.Delete(own, at, at+1); len(d.members[g.name]) == 0 {
 				delete(d.members, g.name)
+				d.left[g.name] = time.Now()
 			}
 		}
 	})

@@ -200,6 +200,13 @@ func TestDoorCountsMembersAndStrangersApart(t *testing.T) {
 		}
 		outside.Close()
 	}
+	operator, _, err := a.OperatorTLS() // who may look when it is full, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, watching := enter(operator)
+	wantCounts("6 strangers, 4 members")
+	watching.Close()
 	for _, c := range []net.Conn{first, members[0], members[0]} { // closed twice, it counts once
 		c.Close()
 	}
@@ -217,7 +224,7 @@ func TestStrangersTimeAndRequestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()
-		d := &door{most: 1, members: map[string][]*guest{}, freed: make(chan struct{}, 1), say: newSeldom(federationtest.Quiet())}
+		d := &door{most: 1, members: map[string][]*guest{}, left: map[string]time.Time{}, freed: make(chan struct{}, 1), say: newSeldom(federationtest.Quiet())}
 		g := &guest{Conn: here, door: d, came: time.Now()}
 		d.strangers = append(d.strangers, g)
 		if !d.letIn(g, "") {

@@ -51,10 +51,10 @@ func (t tokens) take(ctx context.Context) error {
 func (t tokens) give() { <-t }
 
 // caller is the admitted participant. The guard has checked its certificate; a call
-// that slips past it has no peer and is refused.
+// that slips past it has no peer, or an operator, and is refused.
 func caller(ctx context.Context) (string, error) {
 	p, ok := identity.PeerFrom(ctx)
-	if !ok {
+	if !ok || p.Role != identity.Participant {
 		return "", transfer.Refuse(transfer.ReasonForeign, "no participant's certificate")
 	}
 	return p.Name, nil
@@ -82,17 +82,17 @@ func (h *Handlers) Enrol(_ context.Context, q *wire.EnrolRequest) (*wire.EnrolRe
 		h.c.seldom.write(slog.LevelWarn, "", "enrolment refused", "error", err)
 		return nil, enrolment(err)
 	}
-	h.c.log.Info("enrolled", "participant", grant.Peer.Name, "serial", grant.Peer.Serial)
+	h.c.log.Info("enrolled", string(grant.Peer.Role), grant.Peer.Name, "serial", grant.Peer.Serial)
 	return &wire.EnrolReply{Certificates: grant.Chain}, nil
 }
 
-// Renew gives a participant another certificate before its own ends.
+// Renew gives a participant or an operator another certificate before its own ends.
 func (h *Handlers) Renew(ctx context.Context, q *wire.RenewRequest) (*wire.RenewReply, error) {
-	name, err := caller(ctx)
-	if err != nil {
-		return nil, h.refused(ctx, err)
+	p, ok := identity.PeerFrom(ctx)
+	if !ok {
+		return nil, h.refused(ctx, transfer.Refuse(transfer.ReasonForeign, "no member's certificate"))
 	}
-	if err := h.shares.renewal(name); err != nil {
+	if err := h.shares.renewal(p.Name); err != nil {
 		return nil, h.refused(ctx, err)
 	}
 	state, _ := ctx.Value(connectionKey{}).(*tls.ConnectionState)
@@ -100,7 +100,7 @@ func (h *Handlers) Renew(ctx context.Context, q *wire.RenewRequest) (*wire.Renew
 	if err != nil {
 		return nil, enrolment(err)
 	}
-	h.c.log.Info("certificate renewed", "participant", grant.Peer.Name, "serial", grant.Peer.Serial)
+	h.c.log.Info("certificate renewed", string(grant.Peer.Role), grant.Peer.Name, "serial", grant.Peer.Serial)
 	return &wire.RenewReply{Certificates: grant.Chain}, nil
 }
 

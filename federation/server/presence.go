@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,10 +18,11 @@ type presence struct {
 	out   []bool // declined the rest of the run
 	home  []bool // has fetched the models
 	due   []bool // has released, and so is to have them
+	away  []bool // has no connection, as far as connections are known
 }
 
 func newPresence(n int) presence {
-	return presence{last: make([]time.Time, n), polls: make([]int, n), out: make([]bool, n), home: make([]bool, n), due: make([]bool, n)}
+	return presence{last: make([]time.Time, n), polls: make([]int, n), out: make([]bool, n), home: make([]bool, n), due: make([]bool, n), away: make([]bool, n)}
 }
 
 // joined forgets that a participant had declined: it may have another policy now.
@@ -53,6 +55,27 @@ func (p *presence) hasLeft(i int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out[i]
+}
+
+// misses notes that a participant has no connection, or has one again.
+func (p *presence) misses(i int, away bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away[i] = away
+}
+
+// done says whether a participant may go: it has the models, or wants nothing more.
+func (p *presence) done(i int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.home[i] || p.out[i]
+}
+
+// standing is who has declined the rest, and who has the models.
+func (p *presence) standing() (out, home []bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.out), slices.Clone(p.home)
 }
 
 // served notes that a participant has what it came for.
@@ -90,6 +113,7 @@ func (p *presence) count() (present, left int) {
 		switch {
 		case p.out[i]:
 			left++
+		case p.away[i]: // whatever it asked for, it is not there to get it
 		case p.polls[i] > 0 || (!p.last[i].IsZero() && now.Sub(p.last[i]) < absence):
 			present++
 		}

@@ -36,7 +36,7 @@ func (c *Coordinator) restore(ctx context.Context) error {
 	if kept.Status == store.Finished {
 		c.over = kept.Detail
 	}
-	if err := c.recallLeavers(ctx); err != nil {
+	if err := c.recall(ctx); err != nil {
 		return err
 	}
 	c.state = c.algorithm.Start()
@@ -80,29 +80,6 @@ func (c *Coordinator) restore(ctx context.Context) error {
 		return nil
 	}
 	return c.resume(ctx, last)
-}
-
-// recallLeavers finds out who had left before the server was killed: nobody waits
-// for them.
-func (c *Coordinator) recallLeavers(ctx context.Context) error {
-	rounds, err := c.store.Rounds(ctx, c.plan.Run)
-	if err != nil {
-		return err
-	}
-	for _, r := range rounds {
-		answers, err := c.store.Answers(ctx, c.plan.Run, r.Number)
-		if err != nil {
-			return err
-		}
-		for _, a := range answers {
-			if a.Kind == store.Declined && a.Reason == leftRun {
-				c.presence.leaves(a.Participant)
-			} else if a.Kind != store.Waiting {
-				c.presence.joined(a.Participant)
-			}
-		}
-	}
-	return nil
 }
 
 // checkOpens says why a state cannot begin another round, if that is so: it is asked
@@ -151,8 +128,9 @@ func (c *Coordinator) resume(ctx context.Context, last store.Round) error {
 		return err
 	}
 	r := newRound(last.Number, last.Clients, newContent(transfer.EncodeBroadcast(b)), c.deadline())
+	r.opened = last.Opened
 	for _, a := range answers {
-		r.settle(a.Participant, a.Kind)
+		r.settle(a.Participant, a.Kind, a.Reason)
 	}
 	c.log.Info("going on with a round", "round", r.number+1, "asked", len(r.clients))
 	c.ask(r)

@@ -32,17 +32,19 @@ type openRound struct {
 	number    int
 	clients   []int
 	broadcast content
+	opened    time.Time
 	deadline  time.Time
 
 	mu      sync.Mutex
 	answers map[int]store.AnswerKind
+	words   map[int]string // of those who declined
 	offers  map[int]offer
 }
 
 func newRound(number int, clients []int, b content, deadline time.Time) *openRound {
 	r := &openRound{
-		number: number, clients: clients, broadcast: b, deadline: deadline,
-		answers: make(map[int]store.AnswerKind, len(clients)), offers: map[int]offer{},
+		number: number, clients: clients, broadcast: b, opened: time.Now(), deadline: deadline,
+		answers: make(map[int]store.AnswerKind, len(clients)), words: map[int]string{}, offers: map[int]offer{},
 	}
 	for _, c := range clients {
 		r.answers[c] = store.Waiting
@@ -56,11 +58,17 @@ func (r *openRound) waitsFor(i int) bool {
 	return r.answers[i] == store.Waiting
 }
 
-func (r *openRound) settle(i int, kind store.AnswerKind) {
+// settle notes an answer, with the word of who declined, and says whether it is news.
+func (r *openRound) settle(i int, kind store.AnswerKind, word string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	news := r.answers[i] != kind
 	r.answers[i] = kind
+	if kind == store.Declined {
+		r.words[i] = word
+	}
 	delete(r.offers, i)
+	return news
 }
 
 // tally counts what has come in.
@@ -134,6 +142,7 @@ func (c *Coordinator) waitForEnough(ctx context.Context) error {
 		need = max(need, c.start)
 	}
 	told := false
+	defer c.chronicle.waits(false)
 	for {
 		rung := c.progress.next()
 		present, left := c.presence.count()
@@ -142,6 +151,7 @@ func (c *Coordinator) waitForEnough(ctx context.Context) error {
 		}
 		if !told {
 			c.log.Info("waiting for participants", "present", present, "needed", need)
+			c.chronicle.waits(true)
 			told = true
 		}
 		if err := transfer.Wait(ctx, rung, absence); err != nil {
@@ -266,6 +276,7 @@ func (c *Coordinator) close(ctx context.Context) error {
 		return err
 	}
 	c.learnt = true
+	c.chronicle.ended(false, time.Since(r.opened))
 	c.metrics.closed(false)
 	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
 	return nil
@@ -341,6 +352,7 @@ func (c *Coordinator) abandon(ctx context.Context, r *openRound, reason string) 
 		c.evaluated = &evaluated{Asked: len(r.clients), Reason: reason}
 	} else {
 		c.state.Round++
+		c.chronicle.ended(true, 0)
 	}
 	c.metrics.closed(true)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/coterie-fl/coterie/federation/identity"
@@ -26,11 +27,12 @@ type Server struct {
 	limits      plan.Limits
 	log         *slog.Logger
 	draining    atomic.Bool
+	attendance  *attendance
 }
 
 // New gives a coordinator its network half.
 func New(c *Coordinator, a *identity.Authority, l plan.Limits, log *slog.Logger) *Server {
-	return &Server{coordinator: c, authority: a, limits: l, log: log}
+	return &Server{coordinator: c, authority: a, limits: l, log: log, attendance: newAttendance(c)}
 }
 
 // connectionKey finds the connection's state in a request's context.
@@ -49,8 +51,13 @@ func (s *Server) Handler() http.Handler {
 	)
 	mux := http.NewServeMux()
 	mux.Handle(path, s.timed(service))
+	mux.Handle("GET "+StatusPath, s.statusHandler(h.shares))
 	s.health(mux)
-	guarded := identity.Guard(s.authority, mux, wire.FederationEnrolProcedure, "/healthz", "/readyz")
+	guarded := identity.Guard(s.authority, mux, identity.Paths{
+		Public:    []string{wire.FederationEnrolProcedure, "/healthz", "/readyz"},
+		Operators: []string{StatusPath},
+		Members:   []string{wire.FederationRenewProcedure},
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wearsOut(r.Context()) {
 			return // its connection is closed
@@ -124,7 +131,9 @@ func (s *Server) health(mux *http.ServeMux) {
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	s.health(mux)
-	mux.Handle("/metrics", promhttp.HandlerFor(s.coordinator.metrics.registry, promhttp.HandlerOpts{}))
+	watched := prometheus.NewRegistry()
+	watched.MustRegister(gauges{s})
+	mux.Handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{s.coordinator.metrics.registry, watched}, promhttp.HandlerOpts{}))
 	return mux
 }
 
@@ -134,13 +143,21 @@ const drainTime = 20 * time.Second
 // Serve answers on a listener until ctx ends; then it lets what is on its way come
 // in, and returns.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	srv := s.HTTPServer()
 	failed := make(chan error, 1)
+	d := newDoor(l, srv.TLSConfig, s.authority.Admit, s.limits.Connections, s.coordinator.seldom)
+	go func() { failed <- srv.Serve(d) }()
+	watched := make(chan struct{})
 	go func() {
-		failed <- srv.Serve(newDoor(l, srv.TLSConfig, s.authority.Admit, s.limits.Connections, s.coordinator.seldom))
+		s.attendance.watch(ctx, d)
+		close(watched)
 	}()
+	defer func() { <-watched }()
 	select {
 	case err := <-failed:
+		stop()
 		return fmt.Errorf("the server's network: %w", err)
 	case <-ctx.Done():
 	}
@@ -157,7 +174,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // HTTPServer speaks HTTP/2 over TLS 1.3 and nothing else. Frames are as large as
 // parts: measured, this doubles what comes in. A window holds one part, which is what
-// a participant that has to wait costs.
+// a participant that has to wait costs. Connections may be idle for as long as somebody
+// answers at the other end: whoever trains for an hour asks for nothing.
 func (s *Server) HTTPServer() *http.Server {
 	var only http.Protocols
 	only.SetHTTP2(true)
@@ -165,11 +183,11 @@ func (s *Server) HTTPServer() *http.Server {
 	config.NextProtos = []string{"h2"}
 	return &http.Server{
 		Handler: s.Handler(), TLSConfig: config, Protocols: &only, ConnContext: withGuest,
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 16, MaxReadFrameSize: transfer.PartBytes,
 			MaxReceiveBufferPerConnection: transfer.PartBytes, MaxReceiveBufferPerStream: transfer.PartBytes,
-			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: time.Minute,
+			SendPingTimeout: pingAfter, PingTimeout: pingPatience, WriteByteTimeout: time.Minute,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

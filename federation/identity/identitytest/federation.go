@@ -61,7 +61,22 @@ func (f *Federation) Enrol(t testing.TB, name string) *identity.Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := identity.NewMember(filepath.Join(t.TempDir(), name), i)
+	return f.redeem(t, i)
+}
+
+// EnrolOperator invites and enrols an operator, without a network.
+func (f *Federation) EnrolOperator(t testing.TB, name string) *identity.Member {
+	t.Helper()
+	i, err := f.Authority.InviteOperator(name, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.redeem(t, i)
+}
+
+func (f *Federation) redeem(t testing.TB, i identity.Invite) *identity.Member {
+	t.Helper()
+	m, err := identity.NewMember(filepath.Join(t.TempDir(), i.Name), i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +96,7 @@ func (f *Federation) Enrol(t testing.TB, name string) *identity.Member {
 
 // record puts a certificate into the registry as if the authority had issued it, so
 // that a test reaches what it is about.
-func (f *Federation) record(t testing.TB, c *x509.Certificate, name string) {
+func (f *Federation) record(t testing.TB, c *x509.Certificate, name string, role identity.Role) {
 	t.Helper()
 	path := filepath.Join(f.Dir, "registry.json")
 	text, err := os.ReadFile(path)
@@ -94,7 +109,7 @@ func (f *Federation) record(t testing.TB, c *x509.Certificate, name string) {
 	}
 	key := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	registry["issued"].(map[string]any)[fmt.Sprintf("%032x", c.SerialNumber)] = map[string]any{
-		"name": name, "key": hex.EncodeToString(key[:]), "issued": time.Now().Add(-time.Hour), "expires": time.Now().Add(24 * time.Hour),
+		"name": name, "role": role, "key": hex.EncodeToString(key[:]), "issued": time.Now().Add(-time.Hour), "expires": time.Now().Add(24 * time.Hour),
 	}
 	if text, err = json.Marshal(registry); err != nil {
 		t.Fatal(err)

@@ -23,11 +23,13 @@ type Credential struct {
 	// Unauthenticated: there is no certificate at all. Enrolment, and what else is
 	// public, is open to it; to no other of them.
 	Unauthenticated bool
+	// Role: the certificate is right for this one, and wrong for what the other may do.
+	Role identity.Role
 }
 
 // Wrong are credentials that the server must refuse, at the handshake or at the
-// request, for every procedure but those open to the public. Each has one fault:
-// all else about it is as it should be.
+// request, for every procedure but those open to the public, or to the credential's
+// role. Each has one fault: all else about it is as it should be.
 func (f *Federation) Wrong(t testing.TB) []Credential {
 	t.Helper()
 	now := time.Now()
@@ -47,7 +49,8 @@ func (f *Federation) Wrong(t testing.TB) []Credential {
 
 	all := []Credential{{Name: "no certificate", Unauthenticated: true, TLS: f.client(nil)}}
 	add := func(name string, c *tls.Certificate) { all = append(all, Credential{Name: name, TLS: f.client(c)}) }
-	forge := func(name string, c *x509.Certificate) { add(name, f.sign(t, c, f.ca, f.caKey, true)) }
+	forge := func(name string, c *x509.Certificate) { add(name, f.sign(t, c, f.ca, f.caKey, identity.Participant)) }
+	operators := edit(func(c *x509.Certificate) { c.URIs = []*url.URL{f.uri("/operator/mallory")} })
 
 	forge("expired", edit(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) }))
 	forge("not yet valid", edit(func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }))
@@ -60,13 +63,20 @@ func (f *Federation) Wrong(t testing.TB) []Credential {
 	forge("two names", edit(func(c *x509.Certificate) { c.URIs = append(c.URIs, f.uri("/participant/insider")) }))
 	forge("somebody else's name", edit(func(c *x509.Certificate) { c.URIs = []*url.URL{f.uri("/participant/insider")} }))
 	forge("another role", edit(func(c *x509.Certificate) { c.URIs = []*url.URL{f.uri("/server")} }))
+	forge("a role that nobody has", edit(func(c *x509.Certificate) { c.URIs = []*url.URL{f.uri("/auditor/mallory")} }))
+	forge("an operator's name, given to a participant", operators)
+	add("a participant's name, given to an operator", f.sign(t, good, f.ca, f.caKey, identity.Operator))
 	forge("another federation's name", edit(func(c *x509.Certificate) { c.URIs = []*url.URL{other.uri("/participant/mallory")} }))
 	forge("a host name as well", edit(func(c *x509.Certificate) { c.DNSNames = []string{"localhost"} }))
 	forge("marked as an authority", edit(func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true }))
-	add("never issued", f.sign(t, good, f.ca, f.caKey, false))
-	add("another authority's", f.sign(t, good, other.ca, other.caKey, true))
-	add("self-signed", f.sign(t, good, nil, nil, true))
-	add("signed by a participant", f.sign(t, good, insider.Leaf, insider.PrivateKey, true))
+	add("never issued", f.sign(t, good, f.ca, f.caKey, ""))
+	add("an operator's that was never issued", f.sign(t, operators, f.ca, f.caKey, ""))
+	add("another authority's", f.sign(t, good, other.ca, other.caKey, identity.Participant))
+	add("self-signed", f.sign(t, good, nil, nil, identity.Participant))
+	add("signed by a participant", f.sign(t, good, insider.Leaf, insider.PrivateKey, identity.Participant))
+	dismissed := f.EnrolOperator(t, "dismissed")
+	f.revoke(t, "dismissed")
+	add("an operator's, revoked", current(t, dismissed))
 	add("the server's own", f.server(t))
 	add("the authority's own", &tls.Certificate{Certificate: [][]byte{f.ca.Raw}, PrivateKey: f.caKey})
 	add("with somebody else's key", &tls.Certificate{Certificate: insider.Certificate, PrivateKey: newKey(t)})
@@ -75,7 +85,26 @@ func (f *Federation) Wrong(t testing.TB) []Credential {
 	add("superseded by a newer invitation", current(t, superseded))
 	old := f.client(insider)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	return append(all, Credential{Name: "right, over TLS 1.2", TLS: old})
+	all = append(all, Credential{Name: "right, over TLS 1.2", TLS: old})
+	return append(all, f.Operators(t)...)
+}
+
+// Operators are credentials that the server must accept from operators, and refuse where
+// participants are asked for.
+func (f *Federation) Operators(t testing.TB) []Credential {
+	t.Helper()
+	enrolled, err := f.EnrolOperator(t, "watch").ClientTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, _, err := f.Authority.OperatorTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []Credential{
+		{Name: "an operator's", TLS: enrolled, Role: identity.Operator},
+		{Name: "the server's own operator's", TLS: local, Role: identity.Operator},
+	}
 }
 
 // Right are credentials that the server must accept: without them, a server that
@@ -86,8 +115,11 @@ func (f *Federation) Right(t testing.TB) []Credential {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := f.sign(t, f.template("mallory", time.Now()), f.ca, f.caKey, true)
-	return []Credential{{Name: "enrolled", TLS: config}, {Name: "made like the wrong ones", TLS: f.client(forged)}}
+	forged := f.sign(t, f.template("mallory", time.Now()), f.ca, f.caKey, identity.Participant)
+	return []Credential{
+		{Name: "enrolled", TLS: config, Role: identity.Participant},
+		{Name: "made like the wrong ones", TLS: f.client(forged), Role: identity.Participant},
+	}
 }
 
 func (f *Federation) uri(path string) *url.URL {
@@ -104,8 +136,9 @@ func (f *Federation) template(name string, now time.Time) *x509.Certificate {
 	}
 }
 
-// sign makes a certificate with a key of its own; without a parent it signs itself.
-func (f *Federation) sign(t testing.TB, template, parent *x509.Certificate, parentKey any, recorded bool) *tls.Certificate {
+// sign makes a certificate with a key of its own; without a parent it signs itself. It is
+// recorded as issued to this role, if there is one.
+func (f *Federation) sign(t testing.TB, template, parent *x509.Certificate, parentKey any, recorded identity.Role) *tls.Certificate {
 	t.Helper()
 	key := newKey(t)
 	c := *template
@@ -124,8 +157,8 @@ func (f *Federation) sign(t testing.TB, template, parent *x509.Certificate, pare
 	if err != nil {
 		t.Fatal(err)
 	}
-	if recorded {
-		f.record(t, leaf, "mallory")
+	if recorded != "" {
+		f.record(t, leaf, "mallory", recorded)
 	}
 	chain := [][]byte{der}
 	if parent != &c {
@@ -141,7 +174,7 @@ func (f *Federation) server(t testing.TB) *tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.record(t, c.Leaf, c.Leaf.Subject.CommonName)
+	f.record(t, c.Leaf, c.Leaf.Subject.CommonName, identity.Participant)
 	return c
 }
 
