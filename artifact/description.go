@@ -204,8 +204,15 @@ func (d *Description) metadata(sha256 string) (map[string]string, error) {
 	return m, nil
 }
 
+// release is the version that a build without the repository's history was told, by
+// -ldflags "-X github.com/coterie-fl/coterie/artifact.release=v1.2.3".
+var release string
+
 // Version is the program's release, or the commit's when built from a checkout.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}

@@ -204,7 +204,7 @@ func TestServerStopsWhenAsked(t *testing.T) {
 	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if c.wait(first); first.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(first.errs.String(), "interrupted") {
+	if c.wait(first); first.cmd.ProcessState.ExitCode() != exitStopped || !strings.Contains(first.errs.String(), "interrupted") {
 		t.Fatalf("exit %d\n%s", first.cmd.ProcessState.ExitCode(), first.errs.String())
 	}
 	again := c.serve("--unsafe-seeded-noise")

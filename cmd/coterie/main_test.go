@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -334,8 +335,32 @@ func TestSchemaAndVersion(t *testing.T) {
 	if v := runJSON(t, "version"); v["kernel"] == "" || v["version"] == "" {
 		t.Errorf("%v", v)
 	}
-	if out, _, code := coterie(t, "completion", "bash"); code != 0 || !strings.Contains(out, "coterie") {
-		t.Errorf("completion: exit %d", code)
+	text, _, _ := coterie(t, "version")
+	if flag, _, code := coterie(t, "--version"); code != 0 || flag != text || !strings.HasPrefix(flag, "coterie ") {
+		t.Errorf("--version: exit %d, %q; version prints %q", code, flag, text)
+	}
+	if v, flag := runJSON(t, "version"), runJSON(t, "--version"); !maps.Equal(v, flag) {
+		t.Errorf("--version says %v, version says %v", flag, v)
+	}
+	if out, _, code := coterie(t, "run", "--version"); code != exitUsage {
+		t.Errorf("run --version: exit %d\n%s", code, out)
+	}
+}
+
+// TestCompletion: every shell's script is printed, and bash completes commands with it.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, errs, code := coterie(t, "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
+			t.Errorf("completion %s: exit %d\n%s", shell, code, errs)
+		}
+	}
+	// What a shell calls when the tab key is pressed after "coterie ser".
+	cmd := exec.Command("bash", "-c", `source <(coterie completion bash) && COMP_WORDS=(coterie ser) COMP_CWORD=1 COMP_LINE='coterie ser' COMP_POINT=11 &&
+compopt() { :; } && _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=ser; prev=coterie; } &&
+__start_coterie && printf '%s\n' "${COMPREPLY[@]}"`)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "serve" {
+		t.Errorf("bash completes ser to %q: %v", out, err)
 	}
 }
 

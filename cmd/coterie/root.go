@@ -14,6 +14,7 @@ import (
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data/source"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/progress"
@@ -24,6 +25,9 @@ const (
 	exitFailure = 1
 	exitUsage   = 2 // wrong usage or invalid configuration
 	exitRefused = 3 // a budget would be exceeded, or an audit shows that a claim is
+	// A server or participant that SIGTERM stopped, as shells count it (128 + 15): a
+	// service manager must tell it from a failure, and a script from the end of a run.
+	exitStopped = 143
 )
 
 // errUsage marks a command line that cannot be understood.
@@ -56,6 +60,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	case errors.Is(err, fl.ErrRefused), errors.Is(err, audit.ErrCanary):
 		return exitRefused
+	case errors.Is(err, transfer.ErrInterrupted) && errors.Is(context.Cause(ctx), errTerminated):
+		return exitStopped
 	}
 	return exitFailure
 }
@@ -82,6 +88,13 @@ func (a *app) newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")
+	showVersion := root.Flags().Bool("version", false, "print the version, as coterie version does")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *showVersion {
+			return a.printVersion()
+		}
+		return cmd.Help()
+	}
 	return root
 }
 
@@ -160,14 +173,16 @@ func (a *app) newVersionCommand() *cobra.Command {
 		Short:   "Print the version, the Go release and the kernel set",
 		Example: "  coterie version --output json",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if a.output == "json" {
-				return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "kernel": model.Kernel()})
-			}
-			_, err := fmt.Fprintf(a.stdout, "coterie %s (%s, kernel %s)\n", version(), runtime.Version(), model.Kernel())
-			return err
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	if a.output == "json" {
+		return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "kernel": model.Kernel()})
+	}
+	_, err := fmt.Fprintf(a.stdout, "coterie %s (%s, kernel %s)\n", version(), runtime.Version(), model.Kernel())
+	return err
 }
 
 // version is the release's, or the commit's when built from a checkout.

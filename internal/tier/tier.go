@@ -20,6 +20,8 @@ const (
 	Torch      = "torch"      // python3 with numpy and PyTorch
 	PostgreSQL = "postgresql" // postgres and initdb
 	Node       = "node"       // node with onnxruntime-node
+	Containers = "containers" // podman with what it needs, podman-compose, and root
+	Systemd    = "systemd"    // systemd-analyze
 )
 
 // LeaveOut ends a test whose part is not there: why says what is missing.
