@@ -36,7 +36,7 @@ func guarded(t *testing.T, f *identitytest.Federation, wrap func(http.Handler) h
 			Version: plan.Version, Federation: f.Authority.Federation(), Run: "guarded", RunFile: witnessedRun, Participants: 1,
 			Shape: data.Shape{Features: witnessedParameters}, Quorum: 1, Minimum: 1, DeadlineSeconds: 600,
 		},
-		Names: []string{"north"}, Start: 1, Store: kept, Signer: f.Authority.ReceiptKey(), Log: federationtest.Quiet(),
+		Names: []string{"north"}, Start: 1, Store: kept, Signer: f.Authority.Signer, Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)

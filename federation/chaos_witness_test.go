@@ -70,7 +70,7 @@ func newWitness(t *testing.T, dir string, run string, features int) *witnessServ
 		t.Fatal(err)
 	}
 	c, err := server.NewCoordinator(context.Background(), server.Terms{
-		Plan: s.plan, Names: []string{"p"}, Start: 1, Store: kept, Signer: a.ReceiptKey(), Log: federationtest.Quiet(),
+		Plan: s.plan, Names: []string{"p"}, Start: 1, Store: kept, Signer: a.Signer, Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -175,7 +175,7 @@ func inMadeUpTime(t *testing.T, test func(*testing.T, *madeUp)) {
 		asked := federationtest.Plan(t)
 		log := slog.New(slog.NewTextHandler(m.words, nil))
 		c, err := server.NewCoordinator(t.Context(), server.Terms{
-			Plan: asked, Names: federationtest.Names, Start: 3, Store: kept, Signer: m.f.Authority.ReceiptKey(), Log: log,
+			Plan: asked, Names: federationtest.Names, Start: 3, Store: kept, Signer: m.f.Authority.Signer, Log: log,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -186,7 +186,7 @@ func (w *world) serveOnce(ctx, life context.Context) error {
 		names[i] = w.name(i)
 	}
 	c, err := server.NewCoordinator(life, server.Terms{
-		Plan: w.plan(), Names: names, Start: w.members, Store: w.store(tapped{s, w}), Signer: w.signer, Log: federationtest.Quiet(),
+		Plan: w.plan(), Names: names, Start: w.members, Store: w.store(tapped{s, w}), Signer: federationtest.Signer(w.signer), Log: federationtest.Quiet(),
 	})
 	if err != nil {
 		return err

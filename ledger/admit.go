@@ -19,6 +19,8 @@ func (s *state) admit(r record) error {
 			return fmt.Errorf("%w: federation %q is known already", ErrConflict, r.Membership.Federation)
 		}
 		return r.Membership.validate()
+	case kindSuccession:
+		return s.admitSuccession(*r.Succession)
 	case kindReserve:
 		return s.admitReserve(*r.Charge)
 	case kindStore:
@@ -123,8 +125,8 @@ func (s *state) admitCommit(slot Slot, r SignedReceipt) error {
 }
 
 func (s *state) checkReceipt(e *Entry, r SignedReceipt) error {
-	if key := s.members[e.Slot.Federation].Key; r.Key != key {
-		return fmt.Errorf("%w: signed with key %s, but federation %q signs with %s", ErrReceipt, r.Key, e.Slot.Federation, key)
+	if err := s.checkSigner(e, r.Key); err != nil {
+		return err
 	}
 	if err := r.Verify(); err != nil {
 		return err

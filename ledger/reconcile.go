@@ -62,11 +62,15 @@ func (l *Ledger) contains(m Membership, last SignedReceipt) error {
 		return err
 	}
 	r := last.Receipt
-	if last.Key != m.Key || r.Federation != m.Federation || r.Participant != m.Participant {
+	ours := last.Key == m.Key || l.state.generation(m.Federation, last.Key) >= 0
+	if !ours || r.Federation != m.Federation || r.Participant != m.Participant {
 		return fmt.Errorf("%w: it is about participant %q of federation %q with key %s, not %q of %q with %s",
 			ErrReceipt, r.Participant, r.Federation, last.Key, m.Participant, m.Federation, m.Key)
 	}
 	if e, ok := l.state.entries[r.Slot]; ok && e.draft != nil {
+		if err := l.state.checkSigner(e, last.Key); err != nil {
+			return err
+		}
 		ours, err := e.draft.Canonical()
 		if err != nil {
 			return err

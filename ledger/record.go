@@ -21,21 +21,24 @@ const (
 	kindCommit  = "commit"
 	kindAbandon = "abandon"
 	kindCut     = "cut" // a torn record was removed
+
+	kindSuccession = "succession" // a federation signs with another key
 )
 
 // record is one line of the ledger. Which fields it has follows from its kind.
 type record struct {
-	Kind       string         `json:"kind"`
-	At         time.Time      `json:"at"` // told to people; nothing depends on it
-	Identity   *Hash          `json:"identity,omitempty"`
-	Ceiling    *Ceiling       `json:"ceiling,omitempty"`
-	Membership *Membership    `json:"membership,omitempty"`
-	Charge     *Charge        `json:"charge,omitempty"`
-	Slot       *Slot          `json:"slot,omitempty"`
-	Content    *content       `json:"content,omitempty"`
-	Receipt    *SignedReceipt `json:"receipt,omitempty"`
-	Reason     string         `json:"reason,omitempty"`
-	Bytes      int64          `json:"bytes,omitempty"`
+	Kind       string            `json:"kind"`
+	At         time.Time         `json:"at"` // told to people; nothing depends on it
+	Identity   *Hash             `json:"identity,omitempty"`
+	Ceiling    *Ceiling          `json:"ceiling,omitempty"`
+	Membership *Membership       `json:"membership,omitempty"`
+	Charge     *Charge           `json:"charge,omitempty"`
+	Slot       *Slot             `json:"slot,omitempty"`
+	Content    *content          `json:"content,omitempty"`
+	Receipt    *SignedReceipt    `json:"receipt,omitempty"`
+	Succession *SignedSuccession `json:"succession,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+	Bytes      int64             `json:"bytes,omitempty"`
 }
 
 // content is what a store record says of the noised bytes, and of the receipt that
@@ -68,11 +71,11 @@ func decodeRecord(text []byte) (record, error) {
 	}
 	has := map[string]bool{
 		"identity": r.Identity != nil, "ceiling": r.Ceiling != nil, "membership": r.Membership != nil, "charge": r.Charge != nil,
-		"slot": r.Slot != nil, "content": r.Content != nil, "receipt": r.Receipt != nil,
+		"slot": r.Slot != nil, "content": r.Content != nil, "receipt": r.Receipt != nil, "succession": r.Succession != nil,
 	}
 	needs, known := map[string][]string{
 		kindFounded: {"identity"}, kindCeiling: {"ceiling"}, kindMember: {"membership"}, kindReserve: {"charge"},
-		kindStore: {"slot", "content"}, kindCommit: {"slot", "receipt"}, kindAbandon: {"slot"}, kindCut: {},
+		kindStore: {"slot", "content"}, kindCommit: {"slot", "receipt"}, kindAbandon: {"slot"}, kindCut: {}, kindSuccession: {"succession"},
 	}[r.Kind]
 	if !known {
 		return record{}, fmt.Errorf("it is of the unknown kind %q; a newer version may have written it", clip(r.Kind))

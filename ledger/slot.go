@@ -109,4 +109,6 @@ type Entry struct {
 
 	draft   *Receipt      // what the server is asked to sign
 	counted event.Release // the release, as its budget counts it: see spreadUnrecorded
+	// generation is how many keys the federation had given up when the bytes were stored.
+	generation int
 }

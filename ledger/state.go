@@ -12,19 +12,20 @@ import (
 // state. A record is first admitted, which changes nothing, then written, then
 // applied.
 type state struct {
-	head     Hash
-	records  int
-	identity Hash
-	founded  time.Time
-	budgets  map[Terms]*budget
-	members  map[string]Membership
-	entries  map[Slot]*Entry
-	order    []*Entry // as they were reserved
-	tallies  map[scope]*tally
-	counters map[string]int64 // stored releases by federation
-	waiting  map[Hash]int     // slots whose bytes must be kept, by content
-	notes    []Note
-	cuts     int // torn records that were removed
+	head        Hash
+	records     int
+	identity    Hash
+	founded     time.Time
+	budgets     map[Terms]*budget
+	members     map[string]Membership         // with the key that signs now
+	successions map[string][]SignedSuccession // of that key, by federation
+	entries     map[Slot]*Entry
+	order       []*Entry // as they were reserved
+	tallies     map[scope]*tally
+	counters    map[string]int64 // stored releases by federation
+	waiting     map[Hash]int     // slots whose bytes must be kept, by content
+	notes       []Note
+	cuts        int // torn records that were removed
 }
 
 // Note is something that a reader of the ledger should know.
@@ -35,7 +36,7 @@ type Note struct {
 
 func newState() state {
 	return state{
-		head: origin(), budgets: map[Terms]*budget{}, members: map[string]Membership{},
+		head: origin(), budgets: map[Terms]*budget{}, members: map[string]Membership{}, successions: map[string][]SignedSuccession{},
 		entries: map[Slot]*Entry{}, tallies: map[scope]*tally{}, counters: map[string]int64{}, waiting: map[Hash]int{},
 	}
 }
@@ -58,6 +59,8 @@ func (s *state) apply(r record, at Hash) error {
 		}
 	case kindMember:
 		s.members[r.Membership.Federation] = *r.Membership
+	case kindSuccession:
+		s.succeed(*r.Succession)
 	case kindReserve:
 		if err := s.spend(r); err != nil {
 			return err
@@ -161,6 +164,7 @@ func (s *state) spend(r record) error {
 func (s *state) store(r record, at Hash) {
 	e := s.entries[*r.Slot]
 	e.Status, e.Content, e.Size = Stored, r.Content.Hash, r.Content.Size
+	e.generation = len(s.successions[r.Slot.Federation])
 	release, withheld := withhold(e.Release)
 	e.draft = &Receipt{
 		Version: receiptVersion, Participant: s.members[r.Slot.Federation].Participant, Slot: *r.Slot,

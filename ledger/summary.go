@@ -17,8 +17,10 @@ type Summary struct {
 	Head        Hash          `json:"head"`
 	Budgets     []BudgetSpend `json:"budgets"`
 	Runs        []RunSpend    `json:"runs"`
-	Federations []Membership  `json:"federations"`
-	Notes       []Note        `json:"notes"`
+	Federations []Membership  `json:"federations"` // with the keys that sign now
+	// Successions are how they came to their keys, by federation and in their order.
+	Successions []Succession `json:"successions"`
+	Notes       []Note       `json:"notes"`
 	// Torn is how many bytes were found behind the last whole record when the ledger
 	// was read: a write that never ended, or the rest of a log that was cut.
 	Torn int64 `json:"torn_bytes"`
@@ -80,7 +82,7 @@ type RunSpend struct {
 func (s *state) summary() (Summary, error) {
 	sum := Summary{
 		Identity: s.identity, Founded: s.founded, Records: s.records, Head: s.head, Cuts: s.cuts,
-		Budgets: []BudgetSpend{}, Runs: []RunSpend{}, Federations: []Membership{}, Notes: slices.Clone(s.notes),
+		Budgets: []BudgetSpend{}, Runs: []RunSpend{}, Federations: []Membership{}, Successions: []Succession{}, Notes: slices.Clone(s.notes),
 	}
 	if sum.Notes == nil {
 		sum.Notes = []Note{}
@@ -120,12 +122,18 @@ func (s *state) summary() (Summary, error) {
 	}
 	for _, m := range s.members {
 		sum.Federations = append(sum.Federations, m)
+		for _, n := range s.successions[m.Federation] {
+			sum.Successions = append(sum.Successions, n.Succession)
+		}
 	}
 	slices.SortFunc(sum.Budgets, func(a, b BudgetSpend) int { return compareTerms(a.Statement, b.Statement) })
 	slices.SortFunc(sum.Runs, func(a, b RunSpend) int {
 		return cmp.Or(cmp.Compare(a.Federation, b.Federation), cmp.Compare(a.Run, b.Run), compareTerms(a.Statement, b.Statement))
 	})
 	slices.SortFunc(sum.Federations, func(a, b Membership) int { return cmp.Compare(a.Federation, b.Federation) })
+	slices.SortFunc(sum.Successions, func(a, b Succession) int {
+		return cmp.Or(cmp.Compare(a.Federation, b.Federation), cmp.Compare(a.Number, b.Number))
+	})
 	return sum, nil
 }
 

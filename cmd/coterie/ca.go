@@ -23,9 +23,9 @@ func (a *app) newCACommand() *cobra.Command {
 		Use:   "ca",
 		Short: "Who may take part: invitations, certificates, revocation",
 		Long: "Keep a federation's own certificate authority. Participants are invited by name; they make their keys themselves,\n" +
-			"redeem the invitation once, and hold short-lived certificates that they renew. Revocation needs no restart.",
+			"redeem the invitation once, and hold certificates that they renew by themselves. Neither revocation nor new keys need a restart.",
 		Example: "  coterie ca init --server fl.example.org:7443\n  coterie ca invite north-hospital --out north-hospital.invite\n  coterie ca revoke north-hospital",
-	}, a.newCAInitCommand(), a.newCAInviteCommand(), a.newCARevokeCommand(), a.newCAListCommand())
+	}, a.newCAInitCommand(), a.newCAInviteCommand(), a.newCARevokeCommand(), a.newCARotateCommand(), a.newCAListCommand())
 }
 
 func (a *app) newCAInitCommand() *cobra.Command {
@@ -56,7 +56,7 @@ func (a *app) newCAInitCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Server, "server", "", "address that participants dial, host:port (default localhost:7443)")
-	cmd.Flags().DurationVar(&o.Lifetime, "lifetime", 0, "how long participants' certificates are valid before they are renewed (default 24h)")
+	cmd.Flags().DurationVar(&o.Lifetime, "lifetime", 0, "how long participants' certificates are valid before they are renewed (default 2160h, 90 days)")
 	return cmd
 }
 
@@ -182,7 +182,7 @@ func (a *app) newCAListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "Invitations and certificates",
-		Long:    "List invitations and certificates, ended ones for a week, and who is revoked.",
+		Long:    "List invitations and certificates, ended ones for a week, who is revoked, and whose last certificate ends within 14 days.",
 		Example: "  coterie ca list --output json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -194,21 +194,26 @@ func (a *app) newCAListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			ending, err := ca.Ending()
+			if err != nil {
+				return err
+			}
 			if a.output == "json" {
 				return a.printJSON(struct {
 					Federation string            `json:"federation"`
 					Entries    []identity.Listed `json:"entries"`
 					Revoked    []string          `json:"revoked"`
-				}{ca.Federation(), list, revoked})
+					Ending     []identity.Ending `json:"ending"`
+				}{ca.Federation(), list, revoked, ending})
 			}
-			return a.printAuthority(list, revoked)
+			return a.printAuthority(list, revoked, ending)
 		},
 	}
 	authorityFlag(cmd, &dir)
 	return cmd
 }
 
-func (a *app) printAuthority(list []identity.Listed, revoked []string) error {
+func (a *app) printAuthority(list []identity.Listed, revoked []string, ending []identity.Ending) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tROLE\tKIND\tSTATUS\tEXPIRES\tSERIAL")
 	for _, l := range list {
@@ -219,6 +224,9 @@ func (a *app) printAuthority(list []identity.Listed, revoked []string) error {
 	}
 	for _, name := range revoked {
 		a.remark("%s is revoked", name)
+	}
+	for _, e := range ending {
+		a.remark("%s: its last certificate ends at %s and was not renewed: if it stays away, invite it again", e.Name, e.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func keysOf(object any) string {
 func TestAuthority(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	made := runJSON(t, "ca", "init", dir, "--server", "fl.example.org:7443")
-	if made["server"] != "fl.example.org:7443" || made["certificate_lifetime"] != "24h0m0s" || len(made["receipt_key"].(string)) != 64 {
+	if made["server"] != "fl.example.org:7443" || made["certificate_lifetime"] != "2160h0m0s" || len(made["receipt_key"].(string)) != 64 {
 		t.Errorf("init: %v", made)
 	}
 	invited := runJSON(t, "ca", "invite", "north", "--ca", dir)
@@ -44,7 +44,7 @@ func TestAuthority(t *testing.T) {
 		{made, "certificate_lifetime directory federation receipt_key server"},
 		{invited, "ca_sha256 expires federation file invite name receipt_key role server"},
 		{revoked, "already_known blocked cancelled name serials"},
-		{listed, "entries federation revoked"},
+		{listed, "ending entries federation revoked"},
 		{entries[0], "created expires kind name role status"},
 	} {
 		if got := keysOf(c.object); got != c.want {

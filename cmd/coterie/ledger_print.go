@@ -53,6 +53,12 @@ func printLedger(w io.Writer, s ledgerShown) error {
 	for _, r := range s.Runs {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), switchOf(r.Statement), r.Epsilon, r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
 	}
+	for i, n := range s.Successions {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "federation %s signs receipts with key %s since %s; before, with %s, which has signed for it (rotation %d)\n", n.Federation, n.New, n.At.Format("2006-01-02 15:04"), n.Old, n.Number)
+	}
 	if len(s.Slots) > 0 {
 		fmt.Fprint(out, "\nfederation\trun\tround\tstatus\tenforcement\treserved\tSHA-256 of the bytes\n")
 	}

@@ -2,6 +2,7 @@
 package federationtest
 
 import (
+	"crypto/ed25519"
 	"flag"
 	"io"
 	"log/slog"
@@ -47,6 +48,11 @@ func Plan(t testing.TB) plan.Plan {
 		Version: plan.Version, Federation: "f", Run: "r", RunFile: string(text), Participants: 3, Shape: data.Shape{Features: 2},
 		Quorum: 3, Minimum: 2, DeadlineSeconds: 60,
 	}
+}
+
+// Signer is a key for receipts that stays.
+func Signer(key ed25519.PrivateKey) func() (ed25519.PrivateKey, error) {
+	return func() (ed25519.PrivateKey, error) { return key, nil }
 }
 
 // Quiet is a log that nobody reads.

@@ -1,22 +1,15 @@
 package identity
 
 import (
-	"crypto"
 	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"github.com/coterie-fl/coterie/internal/durable"
 )
 
 // Options are an authority's settings that have defaults.
@@ -24,7 +17,7 @@ type Options struct {
 	// Server is the address that invitations carry, host:port; empty means
 	// localhost:7443.
 	Server string
-	// Lifetime is how long participants' certificates are valid; 0 means 24 hours.
+	// Lifetime is how long participants' certificates are valid; 0 means 90 days.
 	Lifetime time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -32,41 +25,34 @@ type Options struct {
 
 const (
 	defaultServer   = "localhost:7443"
-	defaultLifetime = 24 * time.Hour
+	defaultLifetime = 90 * 24 * time.Hour
 	minLifetime     = time.Minute
 	maxLifetime     = 366 * 24 * time.Hour
 )
 
-// The files of an authority.
+// The files of an authority. After a rotation, keys and certificates have a number in
+// their names.
 const (
 	caKeyFile      = "ca.key"
 	caFile         = "ca.crt"
 	serverKeyFile  = "server.key"
 	serverFile     = "server.crt"
 	receiptKeyFile = "receipts.key"
-	settingsFile   = "authority.json" // written last: with it, the folder is an authority
+	settingsFile   = "authority.json" // written last: with it, the folder is an authority, or has new keys
 )
-
-type settings struct {
-	Version  int    `json:"version"`
-	Server   string `json:"server"`
-	Lifetime string `json:"certificate_lifetime"`
-}
 
 // Authority is a federation's certificate authority, at the server. Several
 // processes may use one folder; what one of them changes, the others see at
 // their next check.
 type Authority struct {
-	dir        string
-	address    string
-	lifetime   time.Duration
-	now        func() time.Time
-	caKey      crypto.Signer
-	ca         *x509.Certificate
-	serverKey  crypto.Signer
-	server     atomic.Pointer[tls.Certificate]
-	receiptKey ed25519.PrivateKey
-	registry   *registryFile
+	dir      string
+	options  Options // of Open: what it says goes before the settings
+	now      func() time.Time
+	registry *registryFile
+
+	mu   sync.Mutex
+	seen fs.FileInfo // the settings that held comes from
+	held *keys
 }
 
 func (o Options) check() error {
@@ -120,41 +106,20 @@ func Init(dir string, o Options) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.serverCertificate(); err != nil {
+	if _, err := a.serverCertificate(a.last()); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
 func fill(dir string, o Options) error {
-	key, err := newKey()
+	k, err := newKeys(clock(o.Now)())
 	if err != nil {
 		return err
 	}
-	ca, err := selfSign(key, clock(o.Now)())
-	if err != nil {
-		return err
-	}
-	serverKey, err := newKey()
-	if err != nil {
-		return err
-	}
-	_, receiptKey, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(settings{Version: 1, Server: o.Server, Lifetime: o.Lifetime.String()}, "", "  ")
-	if err != nil {
-		return err
-	}
-	for _, step := range []func() error{
-		func() error { return writeKey(filepath.Join(dir, caKeyFile), key) },
-		func() error { return durable.WriteFile(filepath.Join(dir, caFile), certificatePEM(ca), 0o644) },
-		func() error { return writeKey(filepath.Join(dir, serverKeyFile), serverKey) },
-		func() error { return writeKey(filepath.Join(dir, receiptKeyFile), receiptKey) },
-		newRegistryFile(dir).create,
-		func() error { return durable.WriteFile(filepath.Join(dir, settingsFile), append(text, '\n'), 0o644) },
-	} {
+	s := settings{Version: settingsVersion, Server: o.Server, Lifetime: o.Lifetime.String(), Federation: authorityName(k.ca)}
+	steps := append(k.write(dir), newRegistryFile(dir).create, func() error { return writeSettings(dir, s) })
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -167,57 +132,24 @@ func Open(dir string, o Options) (*Authority, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Authority{dir: dir, now: clock(o.Now), registry: newRegistryFile(dir)}
-	if err := a.load(o); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s holds no authority (%w): make one with `coterie ca init %s`", dir, err, dir)
+	a := &Authority{dir: dir, options: o, now: clock(o.Now), registry: newRegistryFile(dir)}
+	_, err := a.current()
+	if err == nil {
+		err = a.registry.view(func(*registry) error { return nil })
+	}
+	if err == nil {
+		err = a.tidy()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(filepath.Join(dir, settingsFile)); missing == nil {
+			return nil, fmt.Errorf("open the authority: a file is missing; put it back from a backup of %s: %w", dir, err)
 		}
+		return nil, fmt.Errorf("%s holds no authority (%w): make one with `coterie ca init %s`", dir, err, dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open the authority: %w", err)
 	}
 	return a, nil
-}
-
-func (a *Authority) load(o Options) error {
-	text, err := os.ReadFile(filepath.Join(a.dir, settingsFile))
-	if err != nil {
-		return err
-	}
-	var s settings
-	err = json.Unmarshal(text, &s)
-	if err == nil && s.Version != 1 {
-		err = fmt.Errorf("version %d is not known", s.Version)
-	}
-	if err == nil {
-		a.lifetime, err = time.ParseDuration(s.Lifetime)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(a.dir, settingsFile), err)
-	}
-	a.address = s.Server
-	if o.Server != "" {
-		a.address = o.Server
-	}
-	if o.Lifetime != 0 {
-		a.lifetime = o.Lifetime
-	}
-	if a.caKey, err = readKey(filepath.Join(a.dir, caKeyFile)); err != nil {
-		return err
-	}
-	if a.ca, err = readCertificate(filepath.Join(a.dir, caFile)); err != nil {
-		return err
-	}
-	if a.serverKey, err = readKey(filepath.Join(a.dir, serverKeyFile)); err != nil {
-		return err
-	}
-	receiptKey, err := readKey(filepath.Join(a.dir, receiptKeyFile))
-	if err != nil {
-		return err
-	}
-	var ok bool
-	if a.receiptKey, ok = receiptKey.(ed25519.PrivateKey); !ok {
-		return fmt.Errorf("%s is not an Ed25519 key", filepath.Join(a.dir, receiptKeyFile))
-	}
-	return a.registry.view(func(*registry) error { return nil })
 }
 
 func clock(now func() time.Time) func() time.Time {
@@ -227,17 +159,56 @@ func clock(now func() time.Time) func() time.Time {
 	return now
 }
 
-// Federation is the federation's name: it follows from the authority's key.
-func (a *Authority) Federation() string { return federationOf(a.ca) }
+// last is the keys as they were last seen. Open has seen some.
+func (a *Authority) last() *keys {
+	if k, err := a.current(); err == nil {
+		return k
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.held
+}
+
+// Federation is the federation's name: it follows from the first authority's key.
+func (a *Authority) Federation() string { return a.last().federation }
 
 // Server is the address that invitations carry.
-func (a *Authority) Server() string { return a.address }
+func (a *Authority) Server() string {
+	if a.options.Server != "" {
+		return a.options.Server
+	}
+	return a.last().settings.Server
+}
 
 // Lifetime is how long a new certificate is valid.
-func (a *Authority) Lifetime() time.Duration { return a.lifetime }
+func (a *Authority) Lifetime() time.Duration {
+	if a.options.Lifetime != 0 {
+		return a.options.Lifetime
+	}
+	return a.last().lifetime
+}
 
 // Certificate is the authority's own, in PEM.
-func (a *Authority) Certificate() []byte { return certificatePEM(a.ca.Raw) }
+func (a *Authority) Certificate() []byte { return certificatePEM(a.last().ca.Raw) }
 
 // ReceiptKey signs receipts. Invitations carry its public half.
-func (a *Authority) ReceiptKey() ed25519.PrivateKey { return a.receiptKey }
+func (a *Authority) ReceiptKey() ed25519.PrivateKey { return a.last().receiptKey }
+
+// Signer is the key that signs receipts now. It is to be asked for every receipt: keys
+// may be rotated while a server runs.
+func (a *Authority) Signer() (ed25519.PrivateKey, error) {
+	k, err := a.current()
+	if err != nil {
+		return nil, fmt.Errorf("find the key for receipts: %w", err)
+	}
+	return k.receiptKey, nil
+}
+
+// Successions are how the federation came to the authority that it has, from its first.
+func (a *Authority) Successions() ([]Succession, error) {
+	k, err := a.current()
+	if err != nil {
+		return nil, fmt.Errorf("find the federation's authorities: %w", err)
+	}
+	return k.settings.Successions, nil
+}

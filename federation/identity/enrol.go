@@ -31,10 +31,7 @@ func (a *Authority) invite(name string, role Role, lifetime time.Duration) (Invi
 		return Invite{}, fmt.Errorf("%w: an invitation for %v: it must last more than 0 and at most %v", ErrSetting, lifetime, maxInviteLifetime)
 	}
 	now := a.now()
-	i := Invite{
-		Name: name, Role: role, Server: a.address, CA: sha256.Sum256(a.ca.Raw),
-		Signer: a.receiptKey.Public().(ed25519.PublicKey), Expires: now.Add(lifetime).UTC().Truncate(time.Second),
-	}
+	i := Invite{Name: name, Role: role, Server: a.Server(), Expires: now.Add(lifetime).UTC().Truncate(time.Second)}
 	if _, err := rand.Read(i.secret[:]); err != nil {
 		return Invite{}, fmt.Errorf("draw an invitation: %w", err)
 	}
@@ -42,6 +39,11 @@ func (a *Authority) invite(name string, role Role, lifetime time.Duration) (Invi
 		if _, blocked := r.Blocked[name]; blocked {
 			return fmt.Errorf("%s is %w: readmit it first (--readmit)", name, ErrRevoked)
 		}
+		k, err := a.current()
+		if err != nil {
+			return err
+		}
+		i.CA, i.Signer = sha256.Sum256(k.ca.Raw), k.receiptKey.Public().(ed25519.PublicKey)
 		r.forget(now)
 		if err := r.oneRole(name, role); err != nil {
 			return err
@@ -70,8 +72,12 @@ func (a *Authority) Redeem(text string, request []byte) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	if i.CA != sha256.Sum256(a.ca.Raw) {
-		return Grant{}, fmt.Errorf("%w: it is for another federation", ErrInvite)
+	k, err := a.current()
+	if err != nil {
+		return Grant{}, err
+	}
+	if i.CA != sha256.Sum256(k.ca.Raw) {
+		return Grant{}, fmt.Errorf("%w: it is for another federation, or from before this one's keys were rotated", ErrInvite)
 	}
 	public, err := checkRequest(request, i.Name)
 	if err != nil {
@@ -141,6 +147,7 @@ func (a *Authority) Renew(state *tls.ConnectionState, request []byte) (Grant, er
 // gets it.
 func (a *Authority) grant(name string, role Role, public any, key string, allowed func(*registry) error) (Grant, error) {
 	var leaf *x509.Certificate
+	var k *keys
 	err := a.registry.change(func(r *registry) error {
 		if _, blocked := r.Blocked[name]; blocked {
 			return fmt.Errorf("%s is %w", name, ErrRevoked)
@@ -149,7 +156,10 @@ func (a *Authority) grant(name string, role Role, public any, key string, allowe
 			return err
 		}
 		var err error
-		if leaf, err = a.sign(public, a.memberTemplate(name, role), a.lifetime); err != nil {
+		if k, err = a.current(); err != nil { // nobody rotates while the registry is changed
+			return err
+		}
+		if leaf, err = a.sign(k, public, memberTemplate(k, name, role), a.Lifetime()); err != nil {
 			return err
 		}
 		r.forget(a.now())
@@ -160,7 +170,7 @@ func (a *Authority) grant(name string, role Role, public any, key string, allowe
 		return Grant{}, err
 	}
 	return Grant{
-		Chain: certificatePEM(leaf.Raw, a.ca.Raw), Expires: leaf.NotAfter,
+		Chain: certificatePEM(leaf.Raw, k.ca.Raw), Expires: leaf.NotAfter,
 		Peer: Peer{Name: name, Role: role, Serial: serialText(leaf.SerialNumber)},
 	}, nil
 }
@@ -168,15 +178,20 @@ func (a *Authority) grant(name string, role Role, public any, key string, allowe
 // Admit says who is at the other end of a connection. It is to be asked for every
 // request: a certificate may expire or be revoked while a connection lives.
 func (a *Authority) Admit(state *tls.ConnectionState) (Peer, error) {
-	peer, err := PeerOf(state)
+	k, err := a.current()
 	if err != nil {
 		return Peer{}, err
 	}
-	leaf := state.VerifiedChains[0][0]
-	if chain := state.VerifiedChains[0]; !chain[len(chain)-1].Equal(a.ca) {
-		return Peer{}, fmt.Errorf("%w: another authority signed it", ErrWrongCertificate)
+	peer, err := PeerOf(state, k.federation)
+	if err != nil {
+		return Peer{}, err
 	}
 	now := a.now()
+	chain := state.VerifiedChains[0]
+	leaf := chain[0]
+	if err := k.knows(chain[len(chain)-1], now); err != nil {
+		return Peer{}, err
+	}
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 		return Peer{}, fmt.Errorf("%w: %s has one from %s to %s", ErrOutdated, leaf.Subject.CommonName,
 			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -84,8 +85,39 @@ func FuzzChain(f *testing.F) {
 	f.Add(certificatePEM(der, der))
 	m := &Member{key: key, settings: memberSettings{Name: "north"}}
 	f.Fuzz(func(t *testing.T, chain []byte) {
-		if _, err := m.check(chain); err == nil {
+		if _, err := m.check(m.key, chain); err == nil {
 			t.Error("a chain of nobody's is taken")
+		}
+	})
+}
+
+// FuzzSuccessions: what a server shows is verified, or an error.
+func FuzzSuccessions(f *testing.F) {
+	key, err := newKey()
+	if err != nil {
+		f.Fatal(err)
+	}
+	der, err := selfSign(key, time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := json.Marshal([]Succession{{Old: der, New: der, Ends: time.Now(), Signature: der[:70]}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range [][]byte{text, []byte("[]"), []byte("null"), []byte("[{}]"), []byte(`[{"overlap_ends":"99999-01-01T00:00:00Z"}]`), []byte("[[")} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := ParseSuccessions(text)
+		if err == nil {
+			_, err = newLineage(all)
+		}
+		if err == nil && len(all) > 0 {
+			t.Error("successions of nobody's are taken")
+		}
+		if err != nil && !errors.Is(err, ErrSuccession) {
+			t.Error(err)
 		}
 	})
 }

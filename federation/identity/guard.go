@@ -35,6 +35,7 @@ func (p Paths) allow(peer Peer, path string) error {
 // paths of its role, and tells next who they are.
 func Guard(a *Authority, next http.Handler, paths Paths) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.announce(w.Header())
 		peer, err := a.Admit(r.TLS)
 		switch {
 		case err == nil:

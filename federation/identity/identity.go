@@ -1,4 +1,4 @@
-// Package identity is who is who in a federation: its own certificate authority, invitations, short-lived certificates and their revocation.
+// Package identity is who is who in a federation: its own certificate authority, invitations, certificates, their revocation, and new keys.
 package identity
 
 import (
@@ -73,9 +73,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// federationOf is a federation's name: it follows from the authority's key, so
-// two authorities never share one.
-func federationOf(ca *x509.Certificate) string {
+// authorityName follows from an authority's key, so two authorities never share one. The
+// first one's is the federation's name.
+func authorityName(ca *x509.Certificate) string {
 	sum := sha256.Sum256(ca.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:16])
 }
@@ -84,16 +84,16 @@ func serverURI(federation string) *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: federation, Path: "/server"}
 }
 
-// serverName is what clients ask for in place of a host name: it names the one
-// server of the federation wherever that runs.
-func serverName(federation string) string { return federation + ".coterie.internal" }
+// serverName is what clients ask for in place of a host name: it names the one server of
+// the federation wherever that runs, and tells it which authority they know.
+func serverName(ca *x509.Certificate) string { return authorityName(ca) + ".coterie.internal" }
 
 func serialText(serial *big.Int) string { return fmt.Sprintf("%032x", serial) }
 
-// PeerOf is who the certificate of a verified connection names. It does not ask whether
-// it is revoked: Authority.Admit does.
-func PeerOf(state *tls.ConnectionState) (Peer, error) {
-	leaf, err := memberLeaf(state)
+// PeerOf is who the certificate of a verified connection in a federation names. It does
+// not ask whether it is revoked: Authority.Admit does.
+func PeerOf(state *tls.ConnectionState, federation string) (Peer, error) {
+	leaf, err := memberLeaf(state, federation)
 	if err != nil {
 		return Peer{}, err
 	}
@@ -101,8 +101,8 @@ func PeerOf(state *tls.ConnectionState) (Peer, error) {
 }
 
 // memberLeaf is the peer's certificate if it is of the kind that participants and
-// operators have.
-func memberLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
+// operators of a federation have.
+func memberLeaf(state *tls.ConnectionState, federation string) (*x509.Certificate, error) {
 	switch {
 	case state == nil || state.Version < tls.VersionTLS13:
 		return nil, fmt.Errorf("%w: the connection does not use TLS 1.3", ErrNoCertificate)
@@ -110,7 +110,7 @@ func memberLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
 		return nil, ErrNoCertificate
 	}
 	chain := state.VerifiedChains[0]
-	leaf, ca := chain[0], chain[len(chain)-1]
+	leaf := chain[0]
 	switch {
 	case len(chain) != 2 || leaf.IsCA:
 		return nil, fmt.Errorf("%w: it was not signed by the authority itself", ErrWrongCertificate)
@@ -123,7 +123,7 @@ func memberLeaf(state *tls.ConnectionState) (*x509.Certificate, error) {
 	if err := CheckName(name); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrongCertificate, err)
 	}
-	if got, want := leaf.URIs[0].String(), memberURI(federationOf(ca), roleIn(leaf.URIs[0]), name).String(); got != want {
+	if got, want := leaf.URIs[0].String(), memberURI(federation, roleIn(leaf.URIs[0]), name).String(); got != want {
 		return nil, fmt.Errorf("%w: it names %s, want %s", ErrWrongCertificate, got, want)
 	}
 	return leaf, nil

@@ -56,8 +56,8 @@ func selfSign(key crypto.Signer, now time.Time) ([]byte, error) {
 	return der, nil
 }
 
-// sign makes a leaf for a public key.
-func (a *Authority) sign(public any, t *x509.Certificate, lifetime time.Duration) (*x509.Certificate, error) {
+// sign makes a leaf for a public key, with the keys that are current or some others.
+func (a *Authority) sign(k *keys, public any, t *x509.Certificate, lifetime time.Duration) (*x509.Certificate, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
@@ -65,54 +65,61 @@ func (a *Authority) sign(public any, t *x509.Certificate, lifetime time.Duration
 	now := a.now()
 	t.SerialNumber, t.NotBefore, t.NotAfter = serial, now.Add(-skew), now.Add(lifetime)
 	t.KeyUsage, t.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
-	if t.NotAfter.After(a.ca.NotAfter) {
-		t.NotAfter = a.ca.NotAfter
+	if t.NotAfter.After(k.ca.NotAfter) {
+		t.NotAfter = k.ca.NotAfter
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, a.ca, public, a.caKey)
+	der, err := x509.CreateCertificate(rand.Reader, t, k.ca, public, k.caKey)
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
 	return x509.ParseCertificate(der)
 }
 
-// serverCertificate is the one for the listener. It is replaced in time without a
-// restart; the key stays.
-func (a *Authority) serverCertificate() (*tls.Certificate, error) {
+// serverCertificate is the one for the listener, by the authority that the keys are of. It
+// is replaced in time without a restart; the key stays.
+func (a *Authority) serverCertificate(k *keys) (*tls.Certificate, error) {
 	// One that is not valid yet was made while the clock was wrong.
 	fresh := func(c *x509.Certificate) bool {
 		return a.now().Before(c.NotAfter.Add(-serverLifetime/3)) && !a.now().Before(c.NotBefore)
 	}
-	if c := a.server.Load(); c != nil && fresh(c.Leaf) {
+	if c := k.server.Load(); c != nil && fresh(c.Leaf) {
 		return c, nil
 	}
-	path := filepath.Join(a.dir, serverFile)
+	path := filepath.Join(a.dir, numbered(serverFile, k.number))
 	leaf, err := readCertificate(path)
-	host, _, _ := net.SplitHostPort(a.address)
+	host, _, _ := net.SplitHostPort(a.Server())
 	if err != nil || !fresh(leaf) || leaf.VerifyHostname(host) != nil {
-		t := &x509.Certificate{
-			Subject:     pkix.Name{CommonName: "Coterie federation server"},
-			URIs:        []*url.URL{serverURI(a.Federation())},
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-			DNSNames:    []string{serverName(a.Federation()), "localhost"},
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		}
-		if ip := net.ParseIP(host); ip != nil {
-			t.IPAddresses = append(t.IPAddresses, ip)
-		} else if host != "localhost" {
-			t.DNSNames = append(t.DNSNames, host)
-		}
-		if leaf, err = a.sign(a.serverKey.Public(), t, serverLifetime); err != nil {
+		if leaf, err = a.signServer(k, k.serverKey.Public(), serverLifetime); err != nil {
 			return nil, err
 		}
-		if err := durable.WriteFile(path, certificatePEM(leaf.Raw, a.ca.Raw), 0o644); err != nil {
+		if err := durable.WriteFile(path, certificatePEM(leaf.Raw, k.ca.Raw), 0o644); err != nil {
 			return nil, err
 		}
 	}
 	// The authority's certificate is sent too: who redeems an invitation knows only
 	// its hash.
-	c := &tls.Certificate{Certificate: [][]byte{leaf.Raw, a.ca.Raw}, PrivateKey: a.serverKey, Leaf: leaf}
-	a.server.Store(c)
+	c := &tls.Certificate{Certificate: [][]byte{leaf.Raw, k.ca.Raw}, PrivateKey: k.serverKey, Leaf: leaf}
+	k.server.Store(c)
 	return c, nil
+}
+
+// signServer makes a certificate by which the server is recognised, under the name that
+// follows from the authority's key, and under its host's.
+func (a *Authority) signServer(k *keys, public any, lifetime time.Duration) (*x509.Certificate, error) {
+	t := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "Coterie federation server"},
+		URIs:        []*url.URL{serverURI(k.federation)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{serverName(k.ca), "localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	host, _, _ := net.SplitHostPort(a.Server())
+	if ip := net.ParseIP(host); ip != nil {
+		t.IPAddresses = append(t.IPAddresses, ip)
+	} else if host != "localhost" {
+		t.DNSNames = append(t.DNSNames, host)
+	}
+	return a.sign(k, public, t, lifetime)
 }
 
 // checkRequest returns the key that a request is for. Whatever else it asks for is

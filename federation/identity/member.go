@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/ledger"
 )
 
 // The files of a participant's identity. The key file holds the key and, after
@@ -46,16 +46,22 @@ type memberSettings struct {
 type Member struct {
 	dir      string
 	settings memberSettings
-	ca       [32]byte
-	signer   ed25519.PublicKey
-	key      crypto.Signer
+	ca       [32]byte                        // as the invitation pinned it
+	signer   ed25519.PublicKey               // likewise
+	line     atomic.Pointer[lineage]         // nil: there was no succession
+	key      crypto.Signer                   // until enrolment; then it is with the certificate
 	current  atomic.Pointer[tls.Certificate] // nil before enrolment
 }
 
 // NewMember makes a key for the invited in dir. With the same invitation again it
 // uses the key that is there, so that enrolment can be retried; with another one of
-// the same federation and name it starts afresh.
-func NewMember(dir string, i Invite) (*Member, error) {
+// the same federation and name it starts afresh. successions are the federation's, which
+// must lead to the authority that the invitation names, from the one that dir knows.
+func NewMember(dir string, i Invite, successions ...Succession) (*Member, error) {
+	line, err := i.lineage(successions)
+	if err != nil {
+		return nil, err
+	}
 	s := memberSettings{
 		Version: 1, Name: i.Name, Role: i.Role, Server: i.Server, CA: hex.EncodeToString(i.CA[:]),
 		Signer: hex.EncodeToString(i.Signer), Invite: i.id(),
@@ -67,7 +73,7 @@ func NewMember(dir string, i Invite) (*Member, error) {
 		return nil, err
 	case m.settings == s:
 		return m, nil
-	case m.settings.CA != s.CA || m.settings.Name != s.Name:
+	case m.settings.Name != s.Name || m.settings.CA != s.CA && line.place(m.ca, ledger.Key(m.signer)) < 0 || !line.extends(m.known()):
 		return nil, fmt.Errorf("%s is the identity of %s in federation authority %.16s: choose another folder for %s", dir, m.settings.Name, m.settings.CA, s.Name)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -75,6 +81,10 @@ func NewMember(dir string, i Invite) (*Member, error) {
 	}
 	key, err := newKey()
 	if err != nil {
+		return nil, err
+	}
+	// What the folder had pinned is on the line too, so that it is whole at every step.
+	if err := line.write(dir); err != nil {
 		return nil, err
 	}
 	if err := writeKey(filepath.Join(dir, memberKeyFile), key); err != nil {
@@ -122,6 +132,9 @@ func (m *Member) load() error {
 		return fmt.Errorf("%s is damaged, or of another version than 1", path)
 	}
 	m.ca, m.signer = [32]byte(ca), signer
+	if err := m.loadLineage(); err != nil {
+		return err
+	}
 	return m.loadKey(filepath.Join(m.dir, memberKeyFile))
 }
 
@@ -140,7 +153,7 @@ func (m *Member) loadKey(path string) error {
 	if len(bytes.TrimSpace(chain)) == 0 {
 		return nil
 	}
-	c, err := m.check(chain)
+	c, err := m.check(m.key, chain)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -148,18 +161,18 @@ func (m *Member) loadKey(path string) error {
 	return nil
 }
 
-// check takes a chain only if it is this member's. Whether it has expired is for
+// check takes a chain only if it is this member's, for a key. Whether it has expired is for
 // the server to say: a lapsed identity can still be opened and enrolled anew.
-func (m *Member) check(chain []byte) (*tls.Certificate, error) {
+func (m *Member) check(key crypto.Signer, chain []byte) (*tls.Certificate, error) {
 	all, err := parseCertificates(chain)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) != 2 || sha256.Sum256(all[1].Raw) != m.ca {
+	if len(all) != 2 || !m.trusts(all[1]) {
 		return nil, errors.New("the certificate does not come with the federation's authority")
 	}
 	leaf, ca := all[0], all[1]
-	want, err := keyHash(m.key.Public())
+	want, err := keyHash(key.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +185,14 @@ func (m *Member) check(chain []byte) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	peer, err := PeerOf(&tls.ConnectionState{Version: tls.VersionTLS13, VerifiedChains: verified})
+	peer, err := PeerOf(&tls.ConnectionState{Version: tls.VersionTLS13, VerifiedChains: verified}, m.known().federation(ca))
 	if err != nil {
 		return nil, err
 	}
 	if peer.Name != m.settings.Name || peer.Role != m.settings.Role {
 		return nil, fmt.Errorf("the certificate is for %s %q, want %s %q", peer.Role, peer.Name, m.settings.Role, m.settings.Name)
 	}
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: m.key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
 // Name is the participant's.
@@ -188,7 +201,7 @@ func (m *Member) Name() string { return m.settings.Name }
 // Server is the address to dial, host:port.
 func (m *Member) Server() string { return m.settings.Server }
 
-// Federation is the federation's name, from the authority's key; empty before
+// Federation is the federation's name, from its first authority's key; empty before
 // enrolment.
 func (m *Member) Federation() string {
 	c := m.current.Load()
@@ -198,8 +211,8 @@ func (m *Member) Federation() string {
 	return c.Leaf.URIs[0].Host
 }
 
-// Signer verifies the server's receipts.
-func (m *Member) Signer() ed25519.PublicKey { return m.signer }
+// EnrolledBy says whether the member's key was made for this invitation.
+func (m *Member) EnrolledBy(i Invite) bool { return m.settings.Invite == i.id() }
 
 // Enrolled says whether there is a certificate, valid or not.
 func (m *Member) Enrolled() bool { return m.current.Load() != nil }
@@ -219,14 +232,25 @@ func (m *Member) RenewAt() time.Time {
 	if c == nil {
 		return time.Time{}
 	}
-	return c.Leaf.NotAfter.Add(-c.Leaf.NotAfter.Sub(c.Leaf.NotBefore) / 3)
+	return c.Leaf.NotAfter.Add(-m.Lifetime() / 3)
 }
 
-// Request is a certificate request for the member's key, in DER.
-func (m *Member) Request() ([]byte, error) {
+// Lifetime is how long the certificate was given for; 0 before enrolment.
+func (m *Member) Lifetime() time.Duration {
+	c := m.current.Load()
+	if c == nil {
+		return 0
+	}
+	return c.Leaf.NotAfter.Sub(c.Leaf.NotBefore) - skew
+}
+
+// Request is a certificate request for the key that the member was made with, in DER.
+func (m *Member) Request() ([]byte, error) { return m.request(m.key) }
+
+func (m *Member) request(key crypto.Signer) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: m.settings.Name},
-	}, m.key)
+	}, key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
 	}
@@ -235,16 +259,31 @@ func (m *Member) Request() ([]byte, error) {
 
 // Accept checks that chain, in PEM, is for this member and from the federation's
 // authority, and keeps it.
-func (m *Member) Accept(chain []byte) error {
-	c, err := m.check(chain)
+func (m *Member) Accept(chain []byte) error { return m.accept(m.key, chain) }
+
+// Renewal makes a new key, in memory, and a certificate request for it. accept is Accept
+// for that key: key and certificate are kept together, in one step, so that a member
+// that is killed has a key with its certificate at every instant.
+func (m *Member) Renewal() (request []byte, accept func(chain []byte) error, err error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	request, err = m.request(key)
+	return request, func(chain []byte) error { return m.accept(key, chain) }, err
+}
+
+func (m *Member) accept(key crypto.Signer, chain []byte) error {
+	c, err := m.check(key, chain)
 	if err != nil {
 		return fmt.Errorf("the server's answer is refused: %w", err)
 	}
-	text, err := keyPEM(m.key)
+	text, err := keyPEM(key)
 	if err != nil {
 		return err
 	}
 	text = append(text, certificatePEM(c.Certificate...)...)
+	m.clear()
 	if err := durable.WriteFile(filepath.Join(m.dir, memberKeyFile), text, 0o600); err != nil {
 		return err
 	}
@@ -252,22 +291,32 @@ func (m *Member) Accept(chain []byte) error {
 	return nil
 }
 
+// clear removes what a member that was killed while it wrote has left. What cannot be
+// removed does no harm.
+func (m *Member) clear() {
+	left, _ := filepath.Glob(filepath.Join(m.dir, "."+memberKeyFile+".new-*"))
+	for _, path := range left {
+		_ = os.Remove(path)
+	}
+}
+
 // ClientTLS is for connections to the server, mutual and TLS 1.3. It uses the
-// certificate that is current at each handshake. It fails before enrolment.
+// certificate that is current at each handshake, and trusts the newest authority that is
+// known now: after Learn, ask for it again. It fails before enrolment.
 func (m *Member) ClientTLS() (*tls.Config, error) {
 	c := m.current.Load()
 	if c == nil {
 		return nil, fmt.Errorf("%s is not enrolled: join with --invite first", m.settings.Name)
 	}
-	ca, err := x509.ParseCertificate(c.Certificate[1])
+	ca, err := m.authority()
 	if err != nil {
-		return nil, fmt.Errorf("the authority's certificate: %w", err)
+		return nil, err
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		NextProtos: protocols,
 		RootCAs:    pool(ca),
-		ServerName: serverName(federationOf(ca)),
+		ServerName: serverName(ca),
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return m.current.Load(), nil
 		},

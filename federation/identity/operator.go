@@ -30,13 +30,16 @@ func (a *Authority) OperatorTLS() (config *tls.Config, until time.Time, err erro
 		return nil, until, err
 	}
 	var leaf *x509.Certificate
+	var k *keys
 	err = a.registry.change(func(r *registry) error {
 		if err := r.oneRole(LocalOperator, Operator); err != nil {
 			return err
 		}
 		var err error
-		leaf, err = a.sign(key.Public(), a.memberTemplate(LocalOperator, Operator), localLifetime)
-		if err != nil {
+		if k, err = a.current(); err != nil {
+			return err
+		}
+		if leaf, err = a.sign(k, key.Public(), memberTemplate(k, LocalOperator, Operator), localLifetime); err != nil {
 			return err
 		}
 		r.forget(a.now())
@@ -46,12 +49,12 @@ func (a *Authority) OperatorTLS() (config *tls.Config, until time.Time, err erro
 	if err != nil {
 		return nil, until, fmt.Errorf("make an operator's certificate: %w", err)
 	}
-	shown := &tls.Certificate{Certificate: [][]byte{leaf.Raw, a.ca.Raw}, PrivateKey: key, Leaf: leaf}
+	shown := &tls.Certificate{Certificate: [][]byte{leaf.Raw, k.ca.Raw}, PrivateKey: key, Leaf: leaf}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		NextProtos: protocols,
-		RootCAs:    pool(a.ca),
-		ServerName: serverName(federationOf(a.ca)),
+		RootCAs:    pool(k.ca),
+		ServerName: serverName(k.ca),
 		Time:       a.now,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return shown, nil
@@ -60,10 +63,10 @@ func (a *Authority) OperatorTLS() (config *tls.Config, until time.Time, err erro
 }
 
 // memberTemplate is what a member's certificate says, whoever signs it.
-func (a *Authority) memberTemplate(name string, role Role) *x509.Certificate {
+func memberTemplate(k *keys, name string, role Role) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
-		URIs:        []*url.URL{memberURI(a.Federation(), role, name)},
+		URIs:        []*url.URL{memberURI(k.federation, role, name)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 }
@@ -84,17 +87,26 @@ type Held struct {
 func (a *Authority) Holders() (map[string]Held, error) {
 	held := map[string]Held{}
 	err := a.registry.view(func(r *registry) error {
-		now := a.now()
-		for _, c := range r.Issued {
-			_, blocked := r.Blocked[c.Name]
-			if blocked || c.status(now) != "valid" || c.Name == LocalOperator {
-				continue
-			}
-			if h, ok := held[c.Name]; !ok || c.Expires.After(h.Expires) {
-				held[c.Name] = Held{Role: c.Role, Expires: c.Expires}
-			}
+		for name, c := range r.held(a.now()) {
+			held[name] = Held{Role: c.Role, Expires: c.Expires}
 		}
 		return nil
 	})
 	return held, err
+}
+
+// held are the members' valid certificates that end last, by name, without those of the
+// server's own operator, which are made for one look and let go.
+func (r *registry) held(now time.Time) map[string]*issue {
+	last := map[string]*issue{}
+	for _, c := range r.Issued {
+		_, blocked := r.Blocked[c.Name]
+		if blocked || c.status(now) != "valid" || c.Name == LocalOperator {
+			continue
+		}
+		if before := last[c.Name]; before == nil || c.Expires.After(before.Expires) {
+			last[c.Name] = c
+		}
+	}
+	return last
 }

@@ -33,6 +33,14 @@ func TestMain(m *testing.M) {
 		fmt.Println("failed:", revokeUntilKilled(dir))
 		return
 	}
+	if dir := os.Getenv("COTERIE_TEST_ROTATE"); dir != "" {
+		fmt.Println("failed:", rotateUntilKilled(dir))
+		return
+	}
+	if dir := os.Getenv("COTERIE_TEST_RENEW"); dir != "" {
+		fmt.Println("failed:", renewUntilKilled(dir, os.Getenv("COTERIE_TEST_MEMBER")))
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -222,7 +230,7 @@ func TestChangesWithinOneTick(t *testing.T) {
 func TestListForgetsAfterAWeek(t *testing.T) {
 	var clock fakeClock
 	clock.set(time.Now())
-	f := identitytest.New(t, identity.Options{Now: clock.now})
+	f := identitytest.New(t, identity.Options{Now: clock.now, Lifetime: 24 * time.Hour})
 	f.Enrol(t, "north")
 	newInvite(t, f, "south")
 	statuses := func() (all []string) {

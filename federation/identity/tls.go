@@ -16,13 +16,12 @@ var protocols = []string{"h2", "http/1.1"}
 // without a certificate gets through the handshake, since enrolment needs one:
 // Guard or Admit keeps it out of everything else.
 func (a *Authority) ServerTLS() *tls.Config {
-	return &tls.Config{
+	config := &tls.Config{
 		MinVersion:     tls.VersionTLS13,
 		NextProtos:     protocols,
 		ClientAuth:     tls.VerifyClientCertIfGiven,
-		ClientCAs:      pool(a.ca),
 		Time:           a.now,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.serverCertificate() },
+		GetCertificate: a.certificateFor,
 		// Every connection shows its certificate; none goes on with an older one's word.
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
@@ -35,6 +34,32 @@ func (a *Authority) ServerTLS() *tls.Config {
 			return nil // or the registry cannot be read: every request asks again
 		},
 	}
+	// Authorities change with a rotation, so every handshake asks for them.
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		k, err := a.current()
+		if err != nil {
+			return nil, err
+		}
+		now := config.Clone()
+		now.ClientCAs, now.GetConfigForClient = k.clientCAs(), nil
+		return now, nil
+	}
+	return config
+}
+
+// certificateFor is the server's certificate by the authority that a client asks for, if
+// that is still accepted, and by the current one otherwise.
+func (a *Authority) certificateFor(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k, err := a.current()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range k.bridges {
+		if hello.ServerName == serverName(b.ca) && a.now().Before(b.ends) {
+			return b.certificate, nil
+		}
+	}
+	return a.serverCertificate(k)
 }
 
 // TLS is for the connection that redeems the invitation: it trusts the authority
@@ -65,7 +90,7 @@ func (i Invite) verify(chain []*x509.Certificate) error {
 
 func verifyServer(leaf, ca *x509.Certificate, now time.Time) error {
 	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: pool(ca), DNSName: serverName(federationOf(ca)), CurrentTime: now,
+		Roots: pool(ca), DNSName: serverName(ca), CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package operator
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,32 +85,17 @@ func Enrolled(dir, address string, log *slog.Logger) (*Operator, error) {
 	if address == "" {
 		address = m.Server()
 	}
+	way, under, renew, err := participant.Connect(m, address, log)
+	if err != nil {
+		return nil, err
+	}
 	return &Operator{address: address, connect: func(ctx context.Context) (http.RoundTripper, *http.Transport, time.Time, error) {
-		config, err := renewed(ctx, m, address, log)
-		if err != nil {
-			return nil, nil, time.Time{}, err
-		}
-		way, under := participant.NewPassage(config, nil)
-		return way, under, time.Now().Add(renewEvery), nil
+		return way, under, time.Now().Add(renewEvery), renew(ctx)
 	}}, nil
 }
 
 // renewEvery is how often somebody who watches makes sure to stay enrolled.
 const renewEvery = time.Minute
-
-// renewed keeps an operator enrolled: its certificate is renewed if it is time to.
-func renewed(ctx context.Context, m *identity.Member, address string, log *slog.Logger) (*tls.Config, error) {
-	config, err := m.ClientTLS()
-	if err != nil || time.Now().Before(m.RenewAt()) {
-		return config, err
-	}
-	client, transport := participant.NewClient(address, config, nil)
-	defer transport.CloseIdleConnections()
-	if err := participant.Renew(ctx, m, client, transport, log); err != nil {
-		return nil, err
-	}
-	return m.ClientTLS()
-}
 
 // Address is that of the server.
 func (o *Operator) Address() string { return o.address }

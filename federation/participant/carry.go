@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/ledger"
@@ -56,7 +57,7 @@ func Retry[T any](ctx context.Context, log *slog.Logger, what string, call func(
 
 // passing says whether it is worth trying again.
 func passing(err error) bool {
-	if errors.Is(err, ErrTurnedAway) || errors.Is(err, ErrStranger) {
+	if errors.Is(err, ErrTurnedAway) || errors.Is(err, ErrStranger) || errors.Is(err, identity.ErrSuccession) {
 		return false
 	}
 	switch transfer.ReasonOf(err) {
@@ -206,6 +207,9 @@ func (p *Participant) send(ctx context.Context, s *session, slot ledger.Slot) er
 	}
 	signed, err := ledger.ParseSignedReceipt(receipt)
 	if err != nil {
+		return err
+	}
+	if err := p.succeed(ctx); err != nil {
 		return err
 	}
 	if err := p.o.Ledger.Commit(slot, signed); err != nil {

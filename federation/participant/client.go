@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -20,15 +21,26 @@ import (
 
 // NewClient speaks to a server, over connections that dial makes: nil dials TCP.
 func NewClient(server string, config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (wire.FederationClient, *http.Transport) {
-	way, transport := NewPassage(config, dial)
+	client, way := newClient(server, func() (*tls.Config, error) { return config, nil }, dial)
+	return client, way.next
+}
+
+// newClient is NewClient with settings that are asked for at every connection.
+func newClient(server string, config func() (*tls.Config, error), dial func(context.Context, string, string) (net.Conn, error)) (wire.FederationClient, *passage) {
+	way := newPassage(config, dial)
 	client := wire.NewFederationClient(&http.Client{Transport: way}, "https://"+server,
 		connect.WithReadMaxBytes(plan.MaxBytes+transfer.Overhead), connect.WithAcceptCompression("gzip", nil, nil))
-	return client, transport
+	return client, way
 }
 
 // NewPassage is the way to a server. A connection stays open for as long as the server
 // answers: by it the server knows that this member is there, also while it trains.
 func NewPassage(config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) (http.RoundTripper, *http.Transport) {
+	way := newPassage(func() (*tls.Config, error) { return config, nil }, dial)
+	return way, way.next
+}
+
+func newPassage(config func() (*tls.Config, error), dial func(context.Context, string, string) (net.Conn, error)) *passage {
 	var only http.Protocols
 	only.SetHTTP2(true)
 	if dial == nil {
@@ -43,7 +55,7 @@ func NewPassage(config *tls.Config, dial func(context.Context, string, string) (
 		},
 	}
 	way.next = transport
-	return way, transport
+	return way
 }
 
 // ErrTurnedAway means that the server does not accept the participant's certificate,
@@ -62,7 +74,9 @@ const greetTime = 10 * time.Second
 // either side, and that passes.
 type passage struct {
 	next   *http.Transport
-	config *tls.Config
+	config func() (*tls.Config, error)
+	// announced is how many successions of its authority the server tells of.
+	announced atomic.Int64
 }
 
 // unfinished marks an error from before the server had made itself known: whoever is on
@@ -73,9 +87,13 @@ func (u unfinished) Unwrap() error { return u.error }
 
 // dialTLS connects, and marks what fails before the handshake is over.
 func (d *passage) dialTLS(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
-	config := d.config.Clone()
-	config.NextProtos = []string{"h2"}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		config, err := d.config()
+		if err != nil {
+			return nil, err
+		}
+		config = config.Clone()
+		config.NextProtos = []string{"h2"}
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -97,6 +115,9 @@ func (d *passage) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, d.judge(err)
 	}
+	if n := int64(identity.Announced(reply.Header)); n > d.announced.Load() {
+		d.announced.Store(n)
+	}
 	if reply.StatusCode != http.StatusForbidden {
 		return reply, nil
 	}
@@ -109,6 +130,7 @@ func (d *passage) RoundTrip(q *http.Request) (*http.Response, error) {
 		return reply, nil
 	}
 	reply.Body.Close()
+	d.next.CloseIdleConnections() // the connection may be older than the certificate
 	return nil, err
 }
 
@@ -155,10 +177,11 @@ func (d *passage) judge(err error) error {
 // outdated is what it means that the certificate has no validity by the server's clock:
 // only if it has none by the clock here either, it is over.
 func (d *passage) outdated(err error) error {
-	if d.config.GetClientCertificate == nil {
-		return err
+	config, failure := d.config()
+	if failure != nil || config.GetClientCertificate == nil {
+		return errors.Join(err, failure)
 	}
-	own, failure := d.config.GetClientCertificate(&tls.CertificateRequestInfo{})
+	own, failure := config.GetClientCertificate(&tls.CertificateRequestInfo{})
 	if failure != nil || own == nil || own.Leaf == nil {
 		return errors.Join(err, failure)
 	}

@@ -2,9 +2,9 @@ package participant
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
@@ -23,21 +23,33 @@ func Enrol(ctx context.Context, invite, dir string, log *slog.Logger) (*identity
 	if err != nil {
 		return nil, err
 	}
-	m, err := identity.NewMember(dir, i)
+	if m, err := identity.OpenMember(dir); err == nil {
+		switch {
+		case m.Enrolled() && m.EnrolledBy(i):
+			return m, nil
+		case m.Name() != i.Name:
+			return nil, fmt.Errorf("%s is the identity of %s: choose another folder for %s", dir, m.Name(), i.Name)
+		}
+	}
+	client, way := newClient(i.Server, func() (*tls.Config, error) { return i.TLS(), nil }, nil)
+	defer way.next.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, enrolTime)
+	defer cancel()
+	// Before a key is made: whether the invitation is for the federation of this folder.
+	all, err := Retry(ctx, log, "ask how the federation came to its authority", func(ctx context.Context) ([]identity.Succession, error) {
+		return way.successions(ctx, i.Server)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("enrol at %s: %w", i.Server, err)
+	}
+	m, err := identity.NewMember(dir, i, all...)
 	if err != nil {
 		return nil, err
-	}
-	if m.Enrolled() {
-		return m, nil
 	}
 	request, err := m.Request()
 	if err != nil {
 		return nil, err
 	}
-	client, transport := NewClient(i.Server, i.TLS(), nil)
-	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, enrolTime)
-	defer cancel()
 	reply, err := Retry(ctx, log, "enrol", func(ctx context.Context) (*wire.EnrolReply, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
@@ -47,39 +59,4 @@ func Enrol(ctx context.Context, invite, dir string, log *slog.Logger) (*identity
 		return nil, fmt.Errorf("enrol at %s: %w", i.Server, err)
 	}
 	return m, m.Accept(reply.GetCertificates())
-}
-
-// renewal renews the certificate when two thirds of its life are over. A server that
-// cannot be reached is no reason to stop: the old one still holds.
-func renewal(m *identity.Member, client wire.FederationClient, transport *http.Transport, log *slog.Logger) func(context.Context) error {
-	var tried time.Time
-	return func(ctx context.Context) error {
-		now := time.Now()
-		if now.Before(m.RenewAt()) || now.Sub(tried) < time.Minute {
-			return nil
-		}
-		tried = now
-		request, err := m.Request()
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
-		reply, err := client.Renew(ctx, &wire.RenewRequest{SigningRequest: request})
-		if err != nil {
-			log.Warn("the certificate could not be renewed yet", "expires", m.Expires(), "error", err)
-			return nil
-		}
-		if err := m.Accept(reply.GetCertificates()); err != nil {
-			return err
-		}
-		transport.CloseIdleConnections() // the next request shows the new one
-		log.Info("the certificate was renewed", "expires", m.Expires())
-		return nil
-	}
-}
-
-// Renew renews a member's certificate if it is time to.
-func Renew(ctx context.Context, m *identity.Member, client wire.FederationClient, transport *http.Transport, log *slog.Logger) error {
-	return renewal(m, client, transport, log)(ctx)
 }

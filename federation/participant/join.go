@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/coterie-fl/coterie/data"
@@ -40,17 +41,12 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if m.Role() != identity.Participant {
 		return res, fmt.Errorf("%s is the identity of an %s, who takes part in nothing: ask for an invitation as a participant", o.File.Identity, m.Role())
 	}
-	config, err := m.ClientTLS()
-	if err != nil {
+	if _, err := m.ClientTLS(); err != nil {
 		return res, err
 	}
 	own, err := ReadOwn(o.File.Data, m.Name(), o.Log) // faults of the data are found before a server is asked anything
 	if err != nil {
 		return res, err
-	}
-	server := o.File.Server
-	if server == "" {
-		server = m.Server()
 	}
 	book, err := ledger.Open(o.File.Ledger, o.Policy.Budget(), ledger.WithWitness(o.File.Witness))
 	if err != nil {
@@ -58,14 +54,19 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
 
-	client, transport := NewClient(server, config, nil)
-	defer transport.CloseIdleConnections()
+	r := newRenewer(m, o.File.Server, o.Log)
+	defer r.way.next.CloseIdleConnections()
+	renewing, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { r.keep(renewing) })
+	defer background.Wait()
+	defer stop()
 	p := New(Options{
-		Client: client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
+		Client: r.client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
 		Ledger: book, Policy: o.Policy, Seeded: o.Seeded, Log: o.Log,
 		Half: HalfOf(o.File, own, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
 		Memory: func(run string) (Memory, error) { return OpenMemory(o.File.Out, run) },
-		Renew:  renewal(m, client, transport, o.Log),
+		Renew:  r.renew, Successions: r.successions,
 	})
 	report, failure := p.Run(ctx)
 	res.Report = report

@@ -65,7 +65,7 @@ func TestMomentsSurviveACrash(t *testing.T) {
 				return &stumbling{m, c.fails}, err
 			},
 		})
-		if err := p.reconcile(nil); err != nil {
+		if err := p.reconcile(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		life := func() *session {

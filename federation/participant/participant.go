@@ -51,7 +51,10 @@ type Options struct {
 	Seeded bool
 	// Renew is called between rounds; it may replace the certificate. Nil: never.
 	Renew func(context.Context) error
-	Log   *slog.Logger
+	// Successions are those of the server's key for receipts, by which Signer came to be or
+	// will be succeeded. They are asked for before a receipt is looked at. Nil: none.
+	Successions func(context.Context) ([]ledger.SignedSuccession, error)
+	Log         *slog.Logger
 }
 
 // Report is what became of a participant's part in a run.
@@ -151,7 +154,7 @@ func (p *Participant) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.reconcile(reply.GetReceipt()); err != nil {
+	if err := p.reconcile(ctx, reply.GetReceipt()); err != nil {
 		return err
 	}
 	asked, run, err := plan.Parse(reply.GetPlan())
@@ -210,7 +213,7 @@ func (s *session) notCovered() []string {
 
 // reconcile holds the ledger against the last receipt that the server has: an old
 // copy of the ledger must not spend again what was spent.
-func (p *Participant) reconcile(receipt []byte) error {
+func (p *Participant) reconcile(ctx context.Context, receipt []byte) error {
 	var last *ledger.SignedReceipt
 	if len(receipt) > 0 {
 		r, err := ledger.ParseSignedReceipt(receipt)
@@ -219,8 +222,28 @@ func (p *Participant) reconcile(receipt []byte) error {
 		}
 		last = &r
 	}
+	if err := p.succeed(ctx); err != nil {
+		return err
+	}
 	m := ledger.Membership{Federation: p.o.Federation, Participant: p.o.Name, Key: ledger.Key(p.o.Signer)}
 	return p.o.Ledger.Reconcile(m, last)
+}
+
+// succeed has the ledger record the server's new keys for receipts, if there are some.
+func (p *Participant) succeed(ctx context.Context) error {
+	if p.o.Successions == nil {
+		return nil
+	}
+	all, err := p.o.Successions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Old == ledger.Key(p.o.Signer) {
+			p.o.Signer = s.New[:]
+		}
+	}
+	return p.o.Ledger.Succeed(all...)
 }
 
 // agree holds the plan against the policy.
@@ -310,6 +333,7 @@ func (p *Participant) owes(s *session) bool {
 // Ledger is what a participant needs of its privacy ledger; *ledger.Ledger is one.
 type Ledger interface {
 	Reconcile(ledger.Membership, *ledger.SignedReceipt) error
+	Succeed(...ledger.SignedSuccession) error
 	Entry(ledger.Slot) (ledger.Entry, bool)
 	Check(...event.Release) error
 	Reserve(ledger.Charge) error

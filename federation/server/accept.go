@@ -337,7 +337,11 @@ func (r *receiving) Accept(ctx context.Context) (receipt []byte, err error) {
 	if c.round != r.round {
 		return nil, transfer.Refuse(transfer.ReasonLate, "round %d ended while the release was on its way", r.round.number+1)
 	}
-	signed, err := ledger.Sign(r.offer.draft, c.signer)
+	key, err := c.signer()
+	if err != nil {
+		return nil, err
+	}
+	signed, err := ledger.Sign(r.offer.draft, key)
 	if err != nil {
 		return nil, transfer.Refuse(transfer.ReasonMalformed, "the statement cannot be signed: %w", err)
 	}

@@ -137,7 +137,7 @@ func TestPoisonedStoreIsExplained(t *testing.T) {
 	if err := b.store.CloseRound(t.Context(), b.plan.Run, 0, state, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewCoordinator(t.Context(), Terms{Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: b.signer, Log: federationtest.Quiet()})
+	_, err = NewCoordinator(t.Context(), Terms{Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: federationtest.Quiet()})
 	if !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), "--new") || !strings.Contains(err.Error(), "1e+300") {
 		t.Errorf("the store's state is 1e300, and the server says %v; want why it cannot go on, and what to do", err)
 	}
@@ -150,7 +150,7 @@ func TestRunThatCannotEndIsNotBegun(t *testing.T) {
 	falling := b.plan
 	falling.Run = "falling"
 	falling.RunFile = strings.Replace(federationtest.Run, "radius: 0.3", "radius: 0.3, radius_decay: 1e-9", 1)
-	_, err := NewCoordinator(t.Context(), Terms{Plan: falling, Names: federationtest.Names, Store: b.store, Signer: b.signer, Log: federationtest.Quiet()})
+	_, err := NewCoordinator(t.Context(), Terms{Plan: falling, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: federationtest.Quiet()})
 	if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "radius_decay") {
 		t.Errorf("a radius of 0.3*1e-45 in the end: %v; want a word on radius_decay", err)
 	}

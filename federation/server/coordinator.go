@@ -41,7 +41,7 @@ type Coordinator struct {
 	evaluation *evaluate.Evaluation
 	store      patient     // for the loop
 	direct     store.Store // for what participants ask: they try again themselves
-	signer     ed25519.PrivateKey
+	signer     func() (ed25519.PrivateKey, error)
 	scratch    string
 	log        *slog.Logger
 	seldom     *seldom // for lines that others can cause at will
@@ -71,11 +71,12 @@ type Coordinator struct {
 
 // Terms are what a coordinator needs besides the run.
 type Terms struct {
-	Plan   plan.Plan
-	Names  []string // of the participants, by index
-	Start  int      // participants that must be present before the first round
-	Store  store.Store
-	Signer ed25519.PrivateKey
+	Plan  plan.Plan
+	Names []string // of the participants, by index
+	Start int      // participants that must be present before the first round
+	Store store.Store
+	// Signer is the key for receipts. It is asked for each time: keys may be rotated.
+	Signer func() (ed25519.PrivateKey, error)
 	// Patience is how long a store may fail to answer; 0 means 10 minutes.
 	Patience time.Duration
 	// Scratch is a folder for releases that are too many for memory; empty: none.

@@ -23,7 +23,13 @@ type Handlers struct {
 	uploads   tokens // for releases of which something has come
 	firsts    tokens // for those whose first part is awaited or in hand
 	shares    *shares
+	// renewals are few at once, so that those whose askers have gone are not made: after a
+	// rotation everybody comes.
+	renewals tokens
 }
+
+// renewalsAtOnce is how many certificates are renewed at once; the registry takes one.
+const renewalsAtOnce = 2
 
 // firstsPerUpload is how many first parts the server may hold for every release that
 // it takes at once. They cost memory, and those who send none cost their time.
@@ -33,6 +39,7 @@ const firstsPerUpload = 8
 func NewHandlers(c *Coordinator, a *identity.Authority, uploads int) *Handlers {
 	return &Handlers{
 		c: c, authority: a, uploads: make(tokens, uploads), firsts: make(tokens, firstsPerUpload*uploads), shares: newShares(),
+		renewals: make(tokens, renewalsAtOnce),
 	}
 }
 
@@ -95,6 +102,10 @@ func (h *Handlers) Renew(ctx context.Context, q *wire.RenewRequest) (*wire.Renew
 	if err := h.shares.renewal(p.Name); err != nil {
 		return nil, h.refused(ctx, err)
 	}
+	if err := h.renewals.take(ctx); err != nil {
+		return nil, h.refused(ctx, transfer.Refuse(transfer.ReasonBusy, "too many renew their certificates now: %w", err))
+	}
+	defer h.renewals.give()
 	state, _ := ctx.Value(connectionKey{}).(*tls.ConnectionState)
 	grant, err := h.authority.Renew(state, q.GetSigningRequest())
 	if err != nil {

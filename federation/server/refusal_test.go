@@ -54,7 +54,7 @@ func (b *bench) begin() {
 	b.t.Helper()
 	var err error
 	if b.c, err = NewCoordinator(b.t.Context(), Terms{
-		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: b.signer, Log: b.log,
+		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log,
 	}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func Serve(ctx context.Context, o Options) (Result, error) {
 	}
 	defer flush()
 	c, err := NewCoordinator(ctx, Terms{
-		Scratch: scratch, Tracer: tracer, Plan: asked, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.ReceiptKey(), Log: o.Log,
+		Scratch: scratch, Tracer: tracer, Plan: asked, Names: o.File.Participants, Start: o.File.Start, Store: kept, Signer: authority.Signer, Log: o.Log,
 	})
 	if err != nil {
 		return Result{}, err

@@ -39,7 +39,8 @@ func New(c *Coordinator, a *identity.Authority, l plan.Limits, log *slog.Logger)
 type connectionKey struct{}
 
 // Handler is everything that the server answers, over TLS. What no admitted
-// participant asks for is refused, unless it is enrolment or a health check.
+// participant asks for is refused, unless it is enrolment, a health check, or how the
+// federation came to its authority.
 func (s *Server) Handler() http.Handler {
 	h := NewHandlers(s.coordinator, s.authority, s.limits.Uploads)
 	path, service := wire.NewFederationHandler(h,
@@ -53,8 +54,9 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(path, s.timed(service))
 	mux.Handle("GET "+StatusPath, s.statusHandler(h.shares))
 	s.health(mux)
+	mux.HandleFunc(identity.SuccessionPath, s.authority.ServeSuccessions)
 	guarded := identity.Guard(s.authority, mux, identity.Paths{
-		Public:    []string{wire.FederationEnrolProcedure, "/healthz", "/readyz"},
+		Public:    []string{wire.FederationEnrolProcedure, identity.SuccessionPath, "/healthz", "/readyz"},
 		Operators: []string{StatusPath},
 		Members:   []string{wire.FederationRenewProcedure},
 	})
@@ -147,6 +149,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 	srv := s.HTTPServer()
 	failed := make(chan error, 1)
+	go s.watchEnding(ctx)
 	d := newDoor(l, srv.TLSConfig, s.authority.Admit, s.limits.Connections, s.coordinator.seldom)
 	go func() { failed <- srv.Serve(d) }()
 	watched := make(chan struct{})

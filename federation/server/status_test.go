@@ -202,7 +202,7 @@ func TestStatusOfAnEvaluation(t *testing.T) {
 func TestStatusBeforeAnybodyIsThere(t *testing.T) {
 	b, s, a := served(t, nil)
 	b.stop()
-	c, err := NewCoordinator(t.Context(), Terms{Plan: federationtest.Plan(t), Names: federationtest.Names, Start: 3, Store: b.store, Signer: b.signer, Log: b.log})
+	c, err := NewCoordinator(t.Context(), Terms{Plan: federationtest.Plan(t), Names: federationtest.Names, Start: 3, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestStatusBeforeAnybodyIsThere(t *testing.T) {
 	late.stop()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if late.c, err = NewCoordinator(ctx, Terms{Plan: late.plan, Names: []string{"x", "y", "z"}, Start: 3, Store: b.store, Signer: b.signer, Log: b.log}); err != nil {
+	if late.c, err = NewCoordinator(ctx, Terms{Plan: late.plan, Names: []string{"x", "y", "z"}, Start: 3, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log}); err != nil {
 		t.Fatal(err)
 	}
 	if st := late.status(a); st.State != StateBetween || st.Round != 0 {
@@ -313,7 +313,7 @@ func TestWhoDoesNotComeBackIsMissed(t *testing.T) {
 	words := new(federationtest.Log)
 	b.stop()
 	b.log = slog.New(slog.NewTextHandler(words, nil))
-	c, err := NewCoordinator(t.Context(), Terms{Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: b.signer, Log: b.log})
+	c, err := NewCoordinator(t.Context(), Terms{Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,11 @@ func (f *Federation) EnrolOperator(t testing.TB, name string) *identity.Member {
 
 func (f *Federation) redeem(t testing.TB, i identity.Invite) *identity.Member {
 	t.Helper()
-	m, err := identity.NewMember(filepath.Join(t.TempDir(), i.Name), i)
+	all, err := f.Authority.Successions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := identity.NewMember(filepath.Join(t.TempDir(), i.Name), i, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
