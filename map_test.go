@@ -18,7 +18,7 @@ var levels = map[string]int{
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
 	"data/source": 2, "model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"draft": 3, "fl": 3, "metrics": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
-	"artifact": 4, "artifact/onnx": 4, "federation/plan": 4, "federation/transfer": 4,
+	"artifact": 4, "artifact/onnx": 4, "federation/plan": 4, "federation/transfer": 4, "federation/backup": 5,
 	"fl/cluster": 4, "fl/fltest": 4, "fl/evaluate": 4, "fl/protect": 5, "fl/method": 5,
 	"sim": 6, "all": 6, "federation/server": 6, "federation/participant": 6, "federation/identity/identitytest": 6,
 	"audit": 7, "sweep": 7, "federation": 7, "federation/operator": 7, "report/federated": 7, "repro/lab": 7,

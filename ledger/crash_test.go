@@ -47,7 +47,7 @@ func fixedClock() time.Time { return time.Date(2026, 11, 15, 0, 0, 0, 0, time.UT
 func openOn(d disk, p Policy) (*Ledger, error) {
 	var options []Option
 	if m, ok := d.(*memDisk); ok {
-		options = append(options, WithWitness(m.witness))
+		options = append(options, WithWitness(m.witness), WithKept(m.keeps))
 	}
 	return open(d, "ledger", fixedClock, func(l *Ledger) ([]record, error) { return l.adopt(p) }, options...)
 }
@@ -116,6 +116,12 @@ func checkRecorded(d *memDisk, w *witness) error {
 		e, ok := l.Entry(slot)
 		if !ok || (e.Status != Stored && e.Status != Committed) || e.Content != hashOf(seen) {
 			return fmt.Errorf("unrecorded release in %s: %+v", slot, e)
+		}
+		if d.keeps == 0 || e.Status != Committed {
+			continue
+		}
+		if again, err := l.Load(slot); err != nil || string(again) != seen {
+			return fmt.Errorf("%s was sent as %q, and is kept as %q, %w", slot, seen, again, err)
 		}
 	}
 	sum, err := l.Summary()
@@ -224,6 +230,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	for name, sound := range map[string]func(*memDisk){
 		"alone":          func(*memDisk) {},
 		"with a witness": func(d *memDisk) { d.witness = "elsewhere/witness" },
+		"bytes are kept": func(d *memDisk) { d.keeps = 1 << 20 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			trace := operations(t, sound)

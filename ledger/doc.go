@@ -17,8 +17,9 @@
 // A [Ledger] is opened ([Open]) with a policy, and locked against other processes. The way
 // of one release: [Ledger.Reserve] makes the charge durable, then noise is drawn;
 // [Ledger.Store] makes the noised bytes durable, then they are sent; [Ledger.Commit] keeps
-// the server's signed [Receipt]. A retry loads and sends the same bytes. [Ledger.Abandon]
-// gives a slot up; it stays spent. Package-level errors say why an operation failed;
+// the server's signed [Receipt]. A retry loads and sends the same bytes, and so does a
+// repetition for a server that was restored from a backup, while [WithKept] has them.
+// [Ledger.Abandon] gives a slot up; it stays spent. Package-level errors say why an operation failed;
 // [ErrRefused] is the one that means "above the ceiling".
 //
 // A [Slot] is a release's identity: at most one in every round of a run. A [Charge] is what

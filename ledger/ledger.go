@@ -55,6 +55,7 @@ type Ledger struct {
 	allowed map[Terms]bool  // by the policy of this Open
 	known   map[string]bool // federations reconciled since Open
 	torn    int64           // bytes behind the last whole record, as they were read
+	kept    kept            // bytes of committed releases
 
 	witness   string     // path of the file that sees every record; empty: none
 	testified *testimony // what it had seen before the log was read

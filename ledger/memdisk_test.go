@@ -27,6 +27,7 @@ type memDisk struct {
 	crashed bool
 
 	witness string // of ledgers on this disk; empty: none
+	keeps   int64  // of committed releases' bytes, by ledgers on this disk
 
 	ignoreSync, ignoreSyncDir bool // planted bugs: what a missing sync would do
 }
@@ -223,7 +224,7 @@ func (d *memDisk) survivors() map[string]*memDisk {
 // restart is a disk that holds these names and contents, all of them durable.
 func (d *memDisk) restart(names map[string]*inode, content func(*inode) []byte) *memDisk {
 	next := newMemDisk()
-	next.witness, next.ignoreSync, next.ignoreSyncDir = d.witness, d.ignoreSync, d.ignoreSyncDir
+	next.witness, next.keeps, next.ignoreSync, next.ignoreSyncDir = d.witness, d.keeps, d.ignoreSync, d.ignoreSyncDir
 	copies := map[*inode]*inode{}
 	for name, n := range names {
 		if copies[n] == nil {

@@ -179,7 +179,8 @@ func (m *machine) commit(t *rapid.T) {
 	slot := m.slot(t)
 	s := m.slots[slot]
 	draft, err := m.l.Draft(slot)
-	if s.status != Stored || m.broken {
+	kept := s.status == Committed && m.l.Keeps(slot)
+	if s.status != Stored && !kept || m.broken {
 		if err == nil {
 			t.Fatalf("a draft for a slot that is %q", s.status)
 		}
@@ -194,6 +195,14 @@ func (m *machine) commit(t *rapid.T) {
 	must(t, err)
 	if m.last == nil || m.last.Receipt.Counter < draft.Counter {
 		m.last = &signed
+	}
+	if kept { // a server that was put back to an earlier state signs again: nothing is recorded
+		before, records := m.l.Head()
+		must(t, m.l.Commit(slot, signed))
+		if after, more := m.l.Head(); after != before || more != records {
+			t.Fatal("a second receipt for the same bytes changed the ledger")
+		}
+		return
 	}
 	if rapid.Bool().Draw(t, "lost") {
 		return
@@ -269,6 +278,9 @@ func (m *machine) agree(t *rapid.T) {
 			t.Fatalf("%s: %+v, the model has %+v", slot, e, s)
 		}
 	}
+	if m.l.kept.bytes > m.l.kept.most || m.l.kept.bytes != block*int64(len(m.l.kept.holds)) {
+		t.Fatalf("%d bytes in %d files are kept, of %d", m.l.kept.bytes, len(m.l.kept.holds), m.l.kept.most)
+	}
 	spent, _ := m.spent().Float64()
 	b := m.l.state.budgets[metricCeiling.Terms()]
 	if got := b.filter.(*metricFilter).spent.Epsilon(); got != spent || m.spent().Cmp(simpleCeiling) > 0 || b.over {
@@ -281,6 +293,7 @@ func (m *machine) agree(t *rapid.T) {
 func TestRandomSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{disk: newMemDisk(), slots: map[Slot]simpleSlot{}}
+		m.disk.keeps = block * rapid.Int64Range(0, 2).Draw(t, "kept files")
 		m.start(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"":        m.agree,

@@ -15,7 +15,7 @@ import (
 const (
 	lockFile   = "lock"
 	logFile    = "ledger.log"
-	contentDir = "releases" // noised bytes that are not acknowledged yet, by their SHA-256
+	contentDir = "releases" // noised bytes that are not acknowledged yet, or kept, by their SHA-256
 )
 
 // errReadOnly: Read was used to open the ledger.
@@ -231,7 +231,7 @@ func (l *Ledger) adopt(p Policy) ([]record, error) {
 }
 
 // prepareContent makes the folder for noised bytes, and clears it of those that no
-// record names: they were never sent.
+// record names, which were never sent, and of those that are not to be kept.
 func (l *Ledger) prepareContent() error {
 	if err := l.disk.makeDir(l.path(contentDir)); err != nil {
 		return err
@@ -240,15 +240,20 @@ func (l *Ledger) prepareContent() error {
 	if err != nil {
 		return err
 	}
-	waiting := map[string]bool{}
+	l.findKept(names)
+	wanted := map[string]bool{}
 	for sum := range l.state.waiting {
-		waiting[sum.String()] = true
+		wanted[sum.String()] = true
+	}
+	for sum := range l.kept.holds {
+		wanted[sum.String()] = true
 	}
 	for _, name := range names {
-		if !waiting[name] {
-			if err := l.disk.remove(l.path(contentDir, name)); err != nil {
-				return fmt.Errorf("remove bytes that were never sent: %w", err)
-			}
+		if wanted[name] {
+			continue
+		}
+		if err := l.disk.remove(l.path(contentDir, name)); err != nil {
+			return fmt.Errorf("remove bytes that nobody waits for: %w", err)
 		}
 	}
 	return nil

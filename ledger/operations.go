@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -131,26 +132,30 @@ func (l *Ledger) Store(s Slot, noised []byte) error {
 }
 
 // Load returns the stored bytes, for sending and for every retry, until the slot is
-// committed or abandoned.
+// abandoned, or committed and no longer kept: ErrGone.
 func (l *Ledger) Load(s Slot) ([]byte, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	e, err := l.waiting(s)
+	e, err := l.sendable(s)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	noised, err := l.disk.read(l.path(contentDir, e.Content.String()), e.Size)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w: the stored bytes cannot be read, give the slot up with Abandon: %w", s, ErrCorrupt, err)
+	if err == nil && Hash(sha256.Sum256(noised)) != e.Content {
+		err = errors.New("the stored bytes are not those that were stored")
 	}
-	if Hash(sha256.Sum256(noised)) != e.Content {
-		return nil, fmt.Errorf("load %s: %w: the stored bytes are not those that were stored; give the slot up with Abandon", s, ErrCorrupt)
+	switch {
+	case err != nil && e.Status == Committed:
+		l.dropAll(l.kept.release(func(other *Entry) bool { return other == e }))
+		return nil, fmt.Errorf("load: %w", gone(s, err))
+	case err != nil:
+		return nil, fmt.Errorf("load %s: %w: the stored bytes cannot be read, give the slot up with Abandon: %w", s, ErrCorrupt, err)
 	}
 	return noised, nil
 }
 
-// waiting is the entry of a slot that may be sent.
-func (l *Ledger) waiting(s Slot) (*Entry, error) {
+// sendable is the entry of a slot that may be sent, or sent again.
+func (l *Ledger) sendable(s Slot) (*Entry, error) {
 	if l.broken != nil {
 		return nil, l.broken
 	}
@@ -160,17 +165,22 @@ func (l *Ledger) waiting(s Slot) (*Entry, error) {
 		return nil, err
 	case e.Status == Abandoned:
 		return nil, fmt.Errorf("%w: %s: %s", ErrAbandoned, s, e.Reason)
+	case e.Status == Committed && e.kept:
+		return e, nil
+	case e.Status == Committed:
+		return nil, gone(s, nil)
 	case e.Status != Stored:
 		return nil, fmt.Errorf("%w: %s is %s, not %s", ErrConflict, s, e.Status, Stored)
 	}
 	return e, nil
 }
 
-// Draft is the receipt that the server is asked to sign, once the slot is stored.
+// Draft is the receipt that the server is asked to sign, once the slot is stored: always
+// the same one.
 func (l *Ledger) Draft(s Slot) (Receipt, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	e, err := l.waiting(s)
+	e, err := l.sendable(s)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("draft a receipt: %w", err)
 	}
@@ -178,7 +188,8 @@ func (l *Ledger) Draft(s Slot) (Receipt, error) {
 }
 
 // Commit records the server's receipt, which must be the slot's draft signed with
-// the federation's key; the stored bytes are dropped.
+// the federation's key; the stored bytes are dropped, unless WithKept has room. Of a slot
+// that is committed the receipt is checked, and nothing is recorded.
 func (l *Ledger) Commit(s Slot, r SignedReceipt) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -196,10 +207,13 @@ func (l *Ledger) commit(s Slot, r SignedReceipt) error {
 	if e.Status == Committed {
 		return l.state.checkReceipt(e, r)
 	}
+	stored := e.Status == Stored // the bytes of an abandoned one are gone
 	if err := l.write(record{Kind: kindCommit, Slot: &s, Receipt: &r}); err != nil {
 		return err
 	}
-	l.drop(e.Content)
+	if stored {
+		l.retain(e)
+	}
 	return nil
 }
 
@@ -223,7 +237,7 @@ func (l *Ledger) Abandon(s Slot, reason string) error {
 // drop removes bytes that nobody waits for. What cannot be removed now is removed by
 // the next Open.
 func (l *Ledger) drop(sum Hash) {
-	if sum != (Hash{}) && l.state.waiting[sum] == 0 {
+	if sum != (Hash{}) && l.state.waiting[sum] == 0 && l.kept.holds[sum] == 0 {
 		_ = l.disk.remove(l.path(contentDir, sum.String()))
 	}
 }

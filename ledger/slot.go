@@ -108,6 +108,7 @@ type Entry struct {
 	Reason  string         `json:"reason,omitempty"`  // why it was abandoned
 
 	draft   *Receipt      // what the server is asked to sign
+	kept    bool          // the bytes are still there, though it is committed
 	counted event.Release // the release, as its budget counts it: see spreadUnrecorded
 	// generation is how many keys the federation had given up when the bytes were stored.
 	generation int

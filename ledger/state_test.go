@@ -52,7 +52,7 @@ func TestSlotsGoTheirWay(t *testing.T) {
 	mustFail(t, l.Abandon(s, "too late"), ErrConflict)
 	mustFail(t, l.Reserve(c), ErrStored)
 	_, err = l.Load(s)
-	mustFail(t, err, ErrConflict)
+	mustFail(t, err, ErrGone)
 	if _, err := os.Stat(l.path(contentDir, hashOf(string(noised(0))).String())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("acknowledged bytes are kept: %v", err)
 	}

@@ -27,8 +27,8 @@ func memberWith(key ed25519.PrivateKey) Membership {
 	return m
 }
 
-// released reserves and stores a round, and signs for it.
-func released(t *testing.T, l *Ledger, round int, key ed25519.PrivateKey) SignedReceipt {
+// signedFor reserves and stores a round, and signs for it.
+func signedFor(t *testing.T, l *Ledger, round int, key ed25519.PrivateKey) SignedReceipt {
 	t.Helper()
 	must(t, l.Reserve(charge(round, metricRelease(5))))
 	must(t, l.Store(slotAt(round), noised(round)))
@@ -44,14 +44,14 @@ func released(t *testing.T, l *Ledger, round int, key ed25519.PrivateKey) Signed
 func TestKeysSucceedOneAnother(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir)
-	first := released(t, l, 0, testKey)
+	first := signedFor(t, l, 0, testKey)
 	must(t, l.Commit(slotAt(0), first))
-	lost := released(t, l, 1, testKey) // signed, but the acknowledgement is lost
+	lost := signedFor(t, l, 1, testKey) // signed, but the acknowledgement is lost
 	second, one := successor(t, testKey, 1)
 	mustFail(t, l.Reconcile(memberWith(second), nil), ErrStranger) // before it is shown where the key comes from
 	must(t, l.Succeed(one, one))
 	must(t, l.Commit(slotAt(1), lost))
-	r := released(t, l, 2, second)
+	r := signedFor(t, l, 2, second)
 	if r.Receipt.Counter != 3 {
 		t.Errorf("the counter is %d after two releases under the first key", r.Receipt.Counter)
 	}

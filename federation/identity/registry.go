@@ -109,7 +109,7 @@ func (f *registryFile) view(read func(*registry) error) error {
 func (f *registryFile) change(edit func(*registry) error) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), "lock"), patience)
+	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), lockFile), patience)
 	if err != nil {
 		return err
 	}

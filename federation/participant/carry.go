@@ -201,6 +201,9 @@ func (p *Participant) send(ctx context.Context, s *session, slot ledger.Slot) er
 		p.report.Late++
 		p.o.Log.Warn("the release came too late; what it cost stays spent", "round", slot.Round+1, "error", err)
 		return p.o.Ledger.Abandon(slot, err.Error())
+	case transfer.ReasonEarly:
+		p.o.Log.Warn("the server has not come to this round, as one that was restored from a backup: the release is kept until it asks for it", "round", slot.Round+1, "error", err)
+		return nil
 	}
 	if err != nil {
 		return err
@@ -290,7 +293,7 @@ func upload(ctx context.Context, client wire.FederationClient, slot *wire.Slot, 
 // settleEarlier finds out what became of a release whose acknowledgement was lost.
 func (p *Participant) settleEarlier(ctx context.Context, s *session, round int) error {
 	for r := s.settled; r < round; r++ {
-		slot := ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}
+		slot := s.slot(r)
 		if e, ok := p.o.Ledger.Entry(slot); ok && e.Status == ledger.Stored {
 			if err := p.send(ctx, s, slot); err != nil {
 				return err

@@ -27,19 +27,7 @@ func (s *session) allRounds() int {
 }
 
 func (s *session) evaluationSlot() ledger.Slot {
-	return ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: s.run.Algorithm.Rounds}
-}
-
-// inOrder refuses training after the evaluation, which is of the models that the run ends
-// with.
-func (p *Participant) inOrder(s *session, round int) error {
-	if s.evaluation == nil || s.isEvaluation(round) {
-		return nil
-	}
-	if _, known := p.o.Ledger.Entry(s.evaluationSlot()); known {
-		return fmt.Errorf("%w: the server asks for round %d after the evaluation, which comes after the last one", fl.ErrRefused, round+1)
-	}
-	return nil
+	return s.slot(s.run.Algorithm.Rounds)
 }
 
 // willEvaluate says why this participant declines the evaluation, if it does. Every reason

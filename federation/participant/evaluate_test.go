@@ -139,8 +139,8 @@ func TestServerCannotEvaluateAsItLikes(t *testing.T) {
 	}{
 		"as planned":              {evaluatedRun, []int{0, 1}, nil, 2, "", ""},
 		"not in the plan":         {strings.Replace(evaluatedRun, "judge: {evaluate: {epsilon: 1}}", "", 1), []int{0, 1}, nil, 1, "the plan has 1 rounds", ""},
-		"twice":                   {evaluatedRun, []int{0, 1, 1, 1}, nil, 2, "", "decline of round 1, of the run false: failure"},
-		"before the last round":   {evaluatedRun, []int{1, 0}, nil, 1, "after the evaluation", ""},
+		"twice":                   {evaluatedRun, []int{0, 1, 1, 1}, nil, 2, "", "decline of round 1, of the run false: past"},
+		"before the last round":   {evaluatedRun, []int{1, 0}, nil, 1, "", "decline of round 0, of the run false: past"},
 		"with a further round":    {evaluatedRun, []int{0, 1, 2}, nil, 2, "the plan has 2 rounds", ""},
 		"a broadcast of training": {evaluatedRun, []int{0, 1}, func(h *hostileServer) { h.broadcasts[1] = h.broadcasts[0] }, 1, "round 2 with", ""},
 		"other models": {evaluatedRun, []int{0, 1}, func(h *hostileServer) {

@@ -43,6 +43,7 @@ func (p *Participant) takeHome(ctx context.Context, s *session, f *wire.Finished
 		return err
 	}
 	p.report.Local = p.judge(s)
+	p.o.Ledger.Forget(s.plan.Federation, s.plan.Run)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -34,9 +36,12 @@ type hostileServer struct {
 	plan                   plan.Plan
 	text                   []byte
 	sum                    [32]byte
-	broadcasts             [][]byte // one a round; nil: the round is not asked for
-	order                  []int    // of the rounds that are asked for; nil: one after another
-	end                    [][]byte // broadcast and models that the run ends with; nil: it does not
+	broadcasts             [][]byte                        // one a round; nil: the round is not asked for
+	order                  []int                           // of the rounds that are asked for; nil: one after another
+	instead                [][]byte                        // by place in order: what such a round begins with; nil: as ever
+	uploads                [][]byte                        // releases that came in
+	refuses                func(round int) transfer.Reason // offers; nil or empty: takes them
+	end                    [][]byte                        // broadcast and models that the run ends with; nil: it does not
 	next                   int
 	offered                []byte
 	key                    ed25519.PrivateKey
@@ -70,6 +75,9 @@ func (h *hostileServer) Next(context.Context, *wire.NextRequest) (*wire.NextRepl
 	}
 	round := order[h.next]
 	b := h.broadcasts[round]
+	if h.next < len(h.instead) && h.instead[h.next] != nil {
+		b = h.instead[h.next]
+	}
 	h.next++
 	return &wire.NextReply{What: &wire.NextReply_Work{Work: &wire.Work{
 		Slot: &wire.Slot{Run: h.plan.Run, PlanSha256: h.sum[:], Round: int64(round)}, Broadcast: contentOf(b), MillisecondsLeft: 60_000, Cohort: 1,
@@ -84,7 +92,7 @@ func contentOf(b []byte) *wire.Content {
 func (h *hostileServer) Broadcast(_ context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) error {
 	h.note("broadcast from %d", q.GetOffset())
 	b := h.broadcasts[0]
-	for _, one := range append(h.end, h.broadcasts...) {
+	for _, one := range slices.Concat(h.end, h.broadcasts, h.instead) {
 		if string(contentOf(one).GetSha256()) == string(q.GetSha256()) {
 			b = one
 		}
@@ -95,6 +103,12 @@ func (h *hostileServer) Broadcast(_ context.Context, q *wire.BroadcastRequest, o
 // Offer writes down the statement but for its hashes, which say nothing but that the
 // noised bytes differ.
 func (h *hostileServer) Offer(_ context.Context, q *wire.OfferRequest) (*wire.OfferReply, error) {
+	if h.refuses != nil {
+		if reason := h.refuses(int(q.GetSlot().GetRound())); reason != "" {
+			h.note("refused round %d as %s", q.GetSlot().GetRound(), reason)
+			return nil, transfer.ToWire(transfer.Refuse(reason, "so it is"))
+		}
+	}
 	h.offered = q.GetStatement()
 	r, err := ledger.ParseReceipt(h.offered)
 	if err != nil {
@@ -110,9 +124,12 @@ func (h *hostileServer) Offer(_ context.Context, q *wire.OfferRequest) (*wire.Of
 }
 
 func (h *hostileServer) Upload(_ context.Context, in *connect.ClientStream[wire.UploadPart]) (*wire.UploadReply, error) {
+	var all []byte
 	for in.Receive() {
 		h.note("part of %d bytes", len(in.Msg().GetPart().GetData()))
+		all = append(all, in.Msg().GetPart().GetData()...)
 	}
+	h.uploads = append(h.uploads, all)
 	r, err := ledger.ParseReceipt(h.offered)
 	if err != nil {
 		return nil, err
@@ -137,9 +154,12 @@ type hostileWorld struct {
 	client  wire.FederationClient
 	dir     string
 	trial   int
-	blank   int // releases of the last participant that say nothing of its data
+	stays   bool // the next participant has the folders of the last one
+	blank   int  // releases of the last participant that say nothing of its data
 	policy  string
+	keep    int64  // bytes of committed releases that participants keep
 	report  Report // of the last participant
+	spent   ledger.Summary
 	err     error
 }
 
@@ -173,15 +193,18 @@ func newHostileWorld(t *testing.T) *hostileWorld {
 // server saw.
 func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	w.t.Helper()
-	w.trial++
+	if !w.stays {
+		os.RemoveAll(filepath.Join(w.dir, fmt.Sprint(w.trial)))
+		w.trial++
+	}
 	w.handler = h
-	h.next, h.seen, h.offered = 0, nil, nil
+	h.next, h.seen, h.offered, h.uploads = 0, nil, nil, nil
 	policy, err := plan.LoadPolicy([]byte(w.policy))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	dir := filepath.Join(w.dir, fmt.Sprint(w.trial))
-	book, err := ledger.Open(filepath.Join(dir, "ledger"), policy.Budget())
+	book, err := ledger.Open(filepath.Join(dir, "ledger"), policy.Budget(), ledger.WithKept(w.keep))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -204,10 +227,12 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	if ctx.Err() != nil {
 		w.t.Fatalf("the participant does not come to an end: %v; the server saw %v", err, h.seen)
 	}
+	if w.spent, err = book.Summary(); err != nil {
+		w.t.Fatal(err)
+	}
 	if err := book.Close(); err != nil {
 		w.t.Fatal(err)
 	}
-	os.RemoveAll(dir)
 	return h.seen
 }
 

@@ -184,7 +184,7 @@ func (p *Participant) join(ctx context.Context) error {
 		return err
 	}
 	p.session = s
-	if s.over != nil {
+	if s.over != nil && !p.repeatsAny(s) { // a server that was restored may want what it had
 		p.decline(ctx, s, 0, true, "budget")
 	}
 	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.notCovered()
@@ -322,7 +322,7 @@ func (p *Participant) retire(s *session, err error) bool {
 // budget for a further release is no reason to stay away.
 func (p *Participant) owes(s *session) bool {
 	for r := range s.allRounds() {
-		e, ok := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r})
+		e, ok := p.o.Ledger.Entry(s.slot(r))
 		if ok && (e.Status == ledger.Stored || e.Status == ledger.Reserved) {
 			return true
 		}
@@ -342,4 +342,6 @@ type Ledger interface {
 	Draft(ledger.Slot) (ledger.Receipt, error)
 	Commit(ledger.Slot, ledger.SignedReceipt) error
 	Abandon(ledger.Slot, string) error
+	Keeps(ledger.Slot) bool
+	Forget(federation, run string)
 }

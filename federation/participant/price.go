@@ -106,7 +106,7 @@ func first(all event.Release) event.Release {
 func (p *Participant) nextRound(s *session) int {
 	next := 0
 	for r := range s.run.Algorithm.Rounds {
-		if _, known := p.o.Ledger.Entry(ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: r}); known {
+		if _, known := p.o.Ledger.Entry(s.slot(r)); known {
 			next = r + 1
 		}
 	}

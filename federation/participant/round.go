@@ -37,7 +37,7 @@ func (p *Participant) work(ctx context.Context) error {
 			return err
 		}
 		switch work := reply.GetWork(); {
-		case work != nil && s.over != nil:
+		case work != nil && s.over != nil && !p.repeats(s, int(work.GetSlot().GetRound())):
 			p.decline(ctx, s, work.GetSlot().GetRound(), true, "budget")
 		case work != nil:
 			err = p.answer(ctx, s, work)
@@ -61,22 +61,22 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 		return fmt.Errorf("the server asks for round %d of run %q; the plan has %d rounds of run %q",
 			round+1, w.GetSlot().GetRun(), s.allRounds(), s.plan.Run)
 	}
-	if err := p.inOrder(s, int(round)); err != nil {
-		return err
-	}
 	asked := time.Now()
 	p.o.Log.Info("asked", "round", round+1, "cohort", w.GetCohort(), "seconds_left", w.GetMillisecondsLeft()/1000)
 	if err := p.settleEarlier(ctx, s, int(round)); err != nil {
 		return err
 	}
-	slot := ledger.Slot{Federation: s.plan.Federation, Run: s.plan.Run, Round: int(round)}
+	slot := s.slot(int(round))
 	entry, known := p.o.Ledger.Entry(slot)
 	switch {
 	case known && entry.Status == ledger.Stored:
 		return p.sendAfter(ctx, s, slot, asked)
-	case known && (entry.Status == ledger.Committed || entry.Status == ledger.Abandoned):
-		p.o.Log.Warn("the server asks again for a round that is settled here", "round", round+1, "status", entry.Status)
-		p.decline(ctx, s, round, false, "failure")
+	case known && entry.Status == ledger.Committed:
+		return p.sendAgain(ctx, s, entry)
+	case known && entry.Status == ledger.Abandoned, int(round) < p.latest(s):
+		// Rounds go forward: after a later one, or after the evaluation, nothing is trained.
+		p.o.Log.Warn("the server asks for a round that lies behind this participant; nothing is sent", "round", round+1, "status", entry.Status)
+		p.declinePast(ctx, s, round)
 		return nil
 	}
 	if s.isEvaluation(int(round)) {

@@ -11,9 +11,11 @@ type JoinFile struct {
 	Identity string `yaml:"identity" jsonschema_description:"folder of the participant's key and certificate"`
 	Ledger   string `yaml:"ledger" jsonschema_description:"folder of the dataset's privacy ledger"`
 	Witness  string `yaml:"ledger_witness" jsonschema_description:"file on another disk that sees every record of the ledger: an old copy of the ledger is then found out without a server; empty: none"`
-	Policy   string `yaml:"policy" jsonschema_description:"policy file: what may be released at all"`
-	Out      string `yaml:"out" jsonschema_description:"folder for the models, and for what the participant must remember"`
-	Data     Source `yaml:"data" jsonschema_description:"what this participant trains on"`
+	// KeepMegabytes is public: it says nothing of the data.
+	KeepMegabytes int    `yaml:"keep_megabytes" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"disk for the noised bytes of releases that the server has signed for, until their run has ended: a server that is restored from a backup gets the same bytes again; the oldest go first; 0: none are kept"`
+	Policy        string `yaml:"policy" jsonschema_description:"policy file: what may be released at all"`
+	Out           string `yaml:"out" jsonschema_description:"folder for the models, and for what the participant must remember"`
+	Data          Source `yaml:"data" jsonschema_description:"what this participant trains on"`
 	// AnswerSeconds is public: it says nothing of the data.
 	AnswerSeconds float64      `yaml:"answer_seconds" jsonschema:"minimum=0" jsonschema_description:"how long after being asked an answer is sent, at the earliest: longer than training ever takes hides how long it took; 0: at once"`
 	Trainer       trainer.Spec `yaml:"trainer" jsonschema_description:"a program that trains in this one's place"`
@@ -31,7 +33,7 @@ type Source struct {
 
 // LoadJoinFile reads a join file that stands in dir.
 func LoadJoinFile(text []byte, dir string) (JoinFile, error) {
-	f := JoinFile{Identity: "identity", Ledger: "ledger", Policy: "policy.yaml", Out: "out", Data: Source{Kind: "run", Client: -1}}
+	f := JoinFile{Identity: "identity", Ledger: "ledger", KeepMegabytes: 1024, Policy: "policy.yaml", Out: "out", Data: Source{Kind: "run", Client: -1}}
 	if err := config.Decode(text, &f, func() config.Faults { return f.check() }); err != nil {
 		return f, err
 	}

@@ -109,8 +109,10 @@ func (c *Coordinator) isOpen(round int64) error {
 	switch r := c.round; {
 	case r != nil && int64(r.number) == round:
 		return nil
-	case r != nil && round > int64(r.number), round < 0, round >= int64(c.allRounds()):
-		return transfer.Refuse(transfer.ReasonMalformed, "round %d was not asked for", round+1)
+	case round < 0, round >= int64(c.allRounds()):
+		return transfer.Refuse(transfer.ReasonMalformed, "the run has no round %d", round+1)
+	case round > int64(c.reached): // the server was restored from a backup, and the caller knows more
+		return transfer.Refuse(transfer.ReasonEarly, "round %d was not opened yet; round %d was the last one", round+1, c.reached+1)
 	}
 	return transfer.Refuse(transfer.ReasonLate, "round %d is over", round+1)
 }

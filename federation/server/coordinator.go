@@ -56,6 +56,7 @@ type Coordinator struct {
 	state    *fl.State
 	before   *fl.State // when the round was opened
 	round    *openRound
+	reached  int // the last round that was opened; -1: none
 	finished *Finished
 
 	learnt    bool       // a round of training was closed
@@ -134,6 +135,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: patient{t.Store, t.Log, t.Patience}, direct: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
 		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), plan.Asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
+		reached:  -1,
 		metrics:  newMetrics(), chronicle: newChronicle(len(t.Names)),
 	}
 	if c.store.most == 0 {

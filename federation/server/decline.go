@@ -33,9 +33,9 @@ func (c *Coordinator) decline(ctx context.Context, name string, s slotKey, whole
 		return err
 	}
 	switch code {
-	case "budget", "policy", "failure":
+	case "budget", "policy", "failure", "past":
 	default:
-		return transfer.Refuse(transfer.ReasonMalformed, "a code that is none of budget, policy, failure")
+		return transfer.Refuse(transfer.ReasonMalformed, "a code that is none of budget, policy, failure, past")
 	}
 	if whole {
 		c.presence.leaves(i)

@@ -77,7 +77,7 @@ func TestEvaluationRound(t *testing.T) {
 	b := newBench(t, evaluatedPlan(t, evaluateJudge))
 	b.work("north")
 	_, err := b.send("west", 1, 1, 2, 3, 4, 5)
-	b.wantReason(err, transfer.ReasonMalformed) // before the last round
+	b.wantReason(err, transfer.ReasonEarly) // before the last round
 	b.train()
 	w := b.asked("north")
 	if w.Round != 1 || w.Cohort != 3 {

@@ -65,6 +65,7 @@ func (c *Coordinator) restore(ctx context.Context) error {
 	if err := transfer.DecodeGob(last.Sampler, &c.sampler.State); err != nil {
 		return fmt.Errorf("the sampler's state: %w", err)
 	}
+	c.reached = last.Number
 	c.state.Round = last.Number // abandoned rounds leave no state behind, but they count
 	switch {
 	case last.Status == store.RoundOpen:

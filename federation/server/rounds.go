@@ -200,7 +200,7 @@ func (c *Coordinator) open(ctx context.Context) error {
 
 func (c *Coordinator) ask(r *openRound) {
 	c.gate.Lock()
-	c.round = r
+	c.round, c.reached = r, r.number
 	c.gate.Unlock()
 	c.metrics.opened(r)
 	_, c.span = c.tracer.Start(context.Background(), "round", trace.WithAttributes(

@@ -72,7 +72,7 @@ func (s *sqlStore) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	if s.options.Spool == "" {
-		s.options.Spool = path + ".spool"
+		s.options.Spool = spoolOf(path)
 	}
 	for _, dir := range []string{filepath.Dir(path), s.options.Spool} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -105,6 +105,9 @@ func (s *sqlStore) openSQLite(ctx context.Context, path string) error {
 	s.blobs = fileBlobs{s.options.Spool}
 	return migrate(ctx, s.db, goose.DialectSQLite3, "migrations/sqlite")
 }
+
+// spoolOf is the folder of bytes beside an SQLite file.
+func spoolOf(path string) string { return path + ".spool" }
 
 // holderLock is the PostgreSQL advisory lock of the server that holds a store.
 const holderLock = 0x636f7465726965 // "coterie"
@@ -198,6 +201,13 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, dir string)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("bring the tables up to date: %w", err)
+	}
+	there, known, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the tables' version: %w", err)
+	}
+	if there > known {
+		return fmt.Errorf("its tables are of version %d, and this release of coterie knows %d: a newer one has used it; serve it with that one, or restore the backup from before", there, known)
 	}
 	return nil
 }

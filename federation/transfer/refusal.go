@@ -17,6 +17,7 @@ const (
 	ReasonForeign      Reason = "foreign"      // the caller has no part in this run
 	ReasonStale        Reason = "stale"        // another run or plan: join again
 	ReasonLate         Reason = "late"         // the round is over
+	ReasonEarly        Reason = "early"        // the round was not opened yet: keep the release
 	ReasonNotAsked     Reason = "not-asked"    // the round does not ask the caller
 	ReasonAnswered     Reason = "answered"     // the caller declined this round
 	ReasonMalformed    Reason = "malformed"    // wrong size, hash, number or statement
@@ -50,7 +51,7 @@ func Refuse(reason Reason, format string, args ...any) error {
 
 var codes = map[Reason]connect.Code{
 	ReasonForeign: connect.CodePermissionDenied, ReasonStale: connect.CodeFailedPrecondition,
-	ReasonLate: connect.CodeFailedPrecondition, ReasonNotAsked: connect.CodeFailedPrecondition,
+	ReasonLate: connect.CodeFailedPrecondition, ReasonEarly: connect.CodeFailedPrecondition, ReasonNotAsked: connect.CodeFailedPrecondition,
 	ReasonAnswered: connect.CodeFailedPrecondition, ReasonMalformed: connect.CodeInvalidArgument,
 	ReasonEquivocation: connect.CodeAlreadyExists, ReasonNotOffered: connect.CodeFailedPrecondition,
 	ReasonBusy: connect.CodeUnavailable, ReasonDraining: connect.CodeUnavailable, ReasonInternal: connect.CodeInternal,

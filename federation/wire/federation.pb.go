@@ -1089,7 +1089,7 @@ type DeclineRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slot          *Slot                  `protobuf:"bytes,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	WholeRun      bool                   `protobuf:"varint,2,opt,name=whole_run,json=wholeRun,proto3" json:"whole_run,omitempty"` // and every later round
-	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`                          // budget, policy or failure: no reason says anything about data
+	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`                          // budget, policy, failure or past: no reason says anything about data
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
