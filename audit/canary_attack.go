@@ -75,7 +75,7 @@ func (r *canaryRound) read(e event.Event, times int64) error {
 	case event.Sampled:
 		g, ok := e.Of.(event.Gaussian)
 		if !ok || e.Sampling != event.Poisson && e.Sampling != event.FullBatch {
-			return fmt.Errorf("%T drawn by %q was charged; the audit knows Gaussian noise on Poisson batches", e.Of, e.Sampling)
+			return notKnown(e)
 		}
 		rate := 1.0
 		if e.Sampling == event.Poisson {
@@ -85,7 +85,12 @@ func (r *canaryRound) read(e event.Event, times int64) error {
 	case event.Gaussian:
 		return r.add(1, e.Noise, times)
 	}
-	return fmt.Errorf("%T was charged; the audit knows Gaussian noise on Poisson batches", e)
+	return notKnown(e)
+}
+
+// notKnown is a charge that the attack cannot be held against.
+func notKnown(e event.Event) error {
+	return fmt.Errorf("%s: that was charged; the audit knows Gaussian noise on Poisson batches", event.Describe(e))
 }
 
 func (r *canaryRound) add(rate, noise float64, times int64) error {

@@ -103,6 +103,9 @@ func Inspect(ctx context.Context, run config.Run, folder *data.Folder, o Inspect
 	if err != nil {
 		return Inspection{}, err
 	}
+	if err := fl.Affordable(run, m.Parameters()); err != nil {
+		return Inspection{}, fmt.Errorf("audit: %w", err)
+	}
 	g, err := fl.New(run, m, max(1, len(f.Train)))
 	if err != nil {
 		return Inspection{}, err

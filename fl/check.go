@@ -6,6 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 )
 
 // ErrRefused means that a budget would be exceeded.
@@ -73,6 +74,6 @@ func Affordable(run config.Run, parameters int) error {
 	if c == nil || run.Privacy.Protects != "update" || float64(parameters)/nu <= *c*(1+1e-12) {
 		return nil
 	}
-	return fmt.Errorf("%w: one release costs %d/%v = %.4g, above privacy.ceiling %v: no client could ever take part; raise the ceiling or privacy.noise_multiplier",
-		ErrRefused, parameters, nu, float64(parameters)/nu, *c)
+	return fmt.Errorf("%w: one release costs %d/%v = %s, above privacy.ceiling %v: no client could ever take part; a ceiling of %s would do, or privacy.noise_multiplier %s",
+		ErrRefused, parameters, nu, account.Upward(float64(parameters)/nu), *c, account.Upward(float64(parameters)/nu), account.Upward(float64(parameters)/(*c)))
 }

@@ -1,6 +1,7 @@
 package fl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -152,11 +153,31 @@ func (p *Plan) Release(choosing, moments bool) (event.Release, error) {
 func (p *Plan) Calibrate(rounds, choices int) error {
 	epsilon, delta := p.Target.PerRecord()
 	t, _, err := p.Training(rounds, choices, true).WithNoiseFor(account.MethodRDP, epsilon, delta)
+	if errors.Is(err, account.ErrUnreachable) && choices > 0 {
+		err = fmt.Errorf("%w%s", err, p.cheaperChoices(choices))
+	}
 	if err != nil {
 		return fmt.Errorf("noise for epsilon %v at delta %v: %w", epsilon, delta, err)
 	}
 	p.Noise = t.Noise
 	return nil
+}
+
+// cheaperChoices says at which share of epsilon choices would leave something for the
+// steps, if there is one.
+func (p *Plan) cheaperChoices(choices int) string {
+	epsilon, delta := p.Target.PerRecord()
+	without := *p
+	without.Noise = 1 // of no steps
+	most, err := account.LeastNoise(epsilon, func(parts float64) (float64, error) {
+		without.Choice = p.Target.Epsilon / parts
+		g, err := without.Training(0, choices, true).Guarantee(account.MethodRDP, delta)
+		return g.Epsilon, err
+	})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; %d choices do at an algorithm.selection.epsilon_share below %.4g", choices, 1/most)
 }
 
 // recordDelta is the delta at which a record's epsilon is told: where the noise is

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -54,14 +56,49 @@ func newBudget(c Ceiling) (*budget, error) {
 // check says whether a release fits; it changes nothing.
 func (b *budget) check(r event.Release) error {
 	if b.over {
-		return fmt.Errorf("%w: what was released already does not fit the ceiling of %v for %s", ErrRefused, b.ceiling, describe(b.ceiling.Terms()))
+		return fmt.Errorf("%w: what was released already does not fit the ceiling of %v for %s; coterie ledger show tells what it comes to, coterie ledger amend changes the ceiling", ErrRefused, b.ceiling, describe(b.ceiling.Terms()))
 	}
 	err := b.filter.Check(r)
+	var short *account.BudgetError
+	if errors.As(err, &short) {
+		short.Needed = cmp.Or(b.ceilingFor(r), short.Needed)
+	}
 	if errors.Is(err, account.ErrBudget) {
 		return fmt.Errorf("%w: %s: %w", ErrRefused, describe(b.ceiling.Terms()), err)
 	}
 	return err
 }
+
+// ceilingFor is a ceiling under which all that was released and r would fit, close to
+// the least: a changed one fixes orders of its own. 0: the filter's own word stands.
+func (b *budget) ceilingFor(r event.Release) float64 {
+	f, ok := b.filter.(*account.RenyiFilter)
+	now, err := defaultOrders(float64(b.ceiling.Epsilon), float64(b.ceiling.Delta))
+	if !ok || err != nil || len(b.ceiling.Orders) > 0 && !slices.Equal(b.ceiling.Orders, now) {
+		return 0
+	}
+	fits := func(epsilon float64) bool {
+		orders, err := defaultOrders(epsilon, float64(b.ceiling.Delta))
+		return err == nil && f.FitsUnder(epsilon, orders, r)
+	}
+	low, high := float64(b.ceiling.Epsilon), float64(b.ceiling.Epsilon)
+	for !fits(high) {
+		if low, high = high, high*1.2; high > mostCeiling {
+			return 0 // nothing bounds it
+		}
+	}
+	for high > low*(1+1e-5) {
+		if middle := (low + high) / 2; fits(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+// mostCeiling is beyond what is worth naming: it promises nothing.
+const mostCeiling = 1e5
 
 // spend records a release that was made or will be. It cannot be refused any more.
 func (b *budget) spend(r event.Release) error {

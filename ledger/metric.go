@@ -82,33 +82,74 @@ func (f *metricFilter) Check(r event.Release) error {
 	if err != nil {
 		return err
 	}
-	var wrong []string
-	hold := func(loss float64, most event.Number, format string, args ...any) {
+	wrong := f.above(next)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return &account.BudgetError{Over: strings.Join(wrong, "; "), Remedy: account.FindRemedy(r, firstReleases(r), func(other event.Release) bool {
+		next, err := f.after(other)
+		return err == nil && len(f.above(next)) == 0
+	})}
+}
+
+// above lists the numbers that would be above their ceilings.
+func (f *metricFilter) above(next metricSpend) (wrong []string) {
+	hold := func(loss, spent float64, most event.Number, format string, args ...any) {
 		if !(loss <= float64(most)*(1+1e-12)) {
-			wrong = append(wrong, fmt.Sprintf(format, args...)+fmt.Sprintf(" would be %v, above the ceiling of %v", loss, most))
+			wrong = append(wrong, fmt.Sprintf(format, args...)+fmt.Sprintf(" would be %s, above the ceiling of %v; %s are spent", account.Upward(loss), most, account.Upward(spent)))
 		}
 	}
-	hold(next.Epsilon(), f.ceiling.Epsilon, "epsilon, the loss at the radii,")
+	hold(next.Epsilon(), f.spent.Epsilon(), f.ceiling.Epsilon, "epsilon, the loss at the radii,")
 	if d := float64(f.ceiling.Distance); d > 0 {
-		hold(next.At(d), f.ceiling.Epsilon, "epsilon at distance %v", d)
+		hold(next.At(d), f.spent.At(d), f.ceiling.Epsilon, "epsilon at distance %v", d)
 	}
 	if f.ceiling.EpsilonSwitch > 0 {
-		hold(next.switchLoss(f.ceiling.AssumedSpread), f.ceiling.EpsilonSwitch, "epsilon_switch, the loss between any two data sets,")
+		assumed := f.ceiling.AssumedSpread
+		hold(next.switchLoss(assumed), f.spent.switchLoss(assumed), f.ceiling.EpsilonSwitch, "epsilon_switch, the loss between any two data sets,")
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%w: %s", account.ErrBudget, strings.Join(wrong, "; "))
+	return wrong
+}
+
+// firstReleases is how to cut what a plan asks for: to its first rounds, whose prices
+// may differ.
+func firstReleases(r event.Release) account.Cut {
+	blocks := []event.Event{r.What}
+	if all, ok := r.What.(event.Composed); ok {
+		blocks = all.Parts
 	}
-	return nil
+	cut := account.Cut{Each: "releases"}
+	for _, block := range blocks {
+		one, ok := block.(event.Repeated)
+		if !ok || cut.Of > maxTimes-one.Times {
+			return account.Cut{} // layers of one release
+		}
+		cut.Of += one.Times
+	}
+	cut.To = func(times int64) event.Release {
+		less, parts := r, []event.Event(nil)
+		for _, block := range blocks {
+			one := block.(event.Repeated)
+			one.Times = min(one.Times, times)
+			times -= one.Times
+			parts = append(parts, one)
+		}
+		less.What = event.Composed{Parts: parts}
+		return less
+	}
+	return cut
 }
 
 // Spend records a release, or refuses it and changes nothing.
 func (f *metricFilter) Spend(r event.Release) error {
-	if err := f.Check(r); err != nil {
+	next, err := f.after(r)
+	if err != nil {
 		return err
 	}
-	next, err := f.after(r)
+	if wrong := f.above(next); len(wrong) > 0 {
+		return &account.BudgetError{Over: strings.Join(wrong, "; ")}
+	}
 	f.spent = next
-	return err
+	return nil
 }
 
 // Used is the spent share of the ceiling: of its most used number.
@@ -166,5 +207,5 @@ func (m *metricSpend) add(e event.Event, times int64) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: %T is not d-private", account.ErrUnsupported, e)
+	return fmt.Errorf("%w: %s, which has no radius", account.ErrUnsupported, event.Describe(e))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
@@ -62,9 +63,20 @@ type BudgetSpend struct {
 	Ceiling event.Number `json:"ceiling"`
 	// CeilingSwitch bounds epsilon_switch; 0 where the claim is not metric.
 	CeilingSwitch event.Number `json:"ceiling_switch"`
-	Used          float64      `json:"used"` // share of the ceiling, by the filter that keeps it
-	Filter        string       `json:"filter"`
-	Amended       bool         `json:"amended"`
+	// Used is the share of the ceiling that the filter has spent: when it is 1, nothing
+	// more is released. FilterSpent of FilterBudget is the same in the filter's own
+	// measure, a Rényi divergence at FilterOrder, or with order 0 rho; it is not a share
+	// of Epsilon, which does not grow in proportion to what was released. Both are 0
+	// under the relation metric, where Used is the largest share of Epsilon,
+	// EpsilonAtDistance and EpsilonSwitch.
+	Used         float64      `json:"used"`
+	FilterSpent  event.Number `json:"filter_spent"`
+	FilterBudget event.Number `json:"filter_budget"`
+	FilterOrder  event.Number `json:"filter_order"`
+	Filter       string       `json:"filter"`
+	// Over: what was released does not fit the ceiling, and nothing more is.
+	Over    bool `json:"over"`
+	Amended bool `json:"amended"`
 	// Distance and what two points that far apart lose; 0 if no distance is bounded.
 	Distance          event.Number `json:"distance"`
 	EpsilonAtDistance event.Number `json:"epsilon_at_distance"`
@@ -144,7 +156,11 @@ func compareTerms(a, b event.Statement) int {
 // summary says what is spent of a ceiling; t is nil if nothing is.
 func (b *budget) summary(t *tally) (BudgetSpend, error) {
 	c := b.ceiling
-	one := BudgetSpend{Ceiling: c.Epsilon, CeilingSwitch: c.EpsilonSwitch, Used: b.used(), Filter: c.Filter, Amended: b.amended, Distance: c.Distance}
+	one := BudgetSpend{Ceiling: c.Epsilon, CeilingSwitch: c.EpsilonSwitch, Used: b.used(), Filter: c.Filter, Amended: b.amended, Over: b.over, Distance: c.Distance}
+	if f, ok := b.filter.(interface{ Meter() account.Meter }); ok && !b.over { // what did not fit is not on its meter
+		m := f.Meter()
+		one.FilterSpent, one.FilterBudget, one.FilterOrder = event.Number(m.Spent), event.Number(m.Budget), event.Number(m.Order)
+	}
 	if t == nil {
 		var err error
 		if t, err = newTally(c.Terms()); err != nil {

@@ -49,7 +49,7 @@ func describe(t Terms) string {
 
 // uncovered refuses terms that no ceiling names.
 func uncovered(t Terms) error {
-	hint := ""
+	hint := "; only a ceiling in the policy that names these terms allows it"
 	if t.Trust == event.TrustServer {
 		hint = "; the update itself would leave this participant, and only a ceiling with trust: server allows that"
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -196,5 +197,23 @@ func TestResultsOfEarlierVersionsAreRefused(t *testing.T) {
 		if err := Rewrite(path, []string{dir}); err == nil {
 			t.Errorf("%s: a report was written", name)
 		}
+	}
+}
+
+// TestManyParticipantsAreCut on a terminal, and it says how many are left out.
+func TestManyParticipantsAreCut(t *testing.T) {
+	r := schools().Summary
+	one := r.Participants[1]
+	for i := range 200 {
+		one.Name = fmt.Sprintf("school %d", i)
+		r.Participants = append(r.Participants, one)
+	}
+	var out bytes.Buffer
+	if err := Lines(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 1+mostLines+1 || !strings.HasPrefix(lines[mostLines+1], "and 172 more") {
+		t.Errorf("%d lines, the last one is %q", len(lines), lines[len(lines)-1])
 	}
 }

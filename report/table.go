@@ -132,10 +132,17 @@ func remarks(runs []sim.Summary) (text string) {
 	return text
 }
 
-// Lines prints what every participant asked for, did and spent.
+// mostLines keeps a terminal readable.
+const mostLines = 30
+
+// Lines prints what every participant asked for, did and spent; of many, the first.
 func Lines(w io.Writer, r sim.Summary) error {
 	var t layout.Table
-	lines := named(r.Participants)
+	shown := r.Participants
+	if len(shown) > mostLines {
+		shown = shown[:mostLines]
+	}
+	lines := named(shown)
 	column := func(name string, figures bool, cell func(l sim.Line) string) {
 		layout.AddColumn(&t, name, figures, lines, func(l sim.Line) layout.Cell { return layout.Words(cell(l)) })
 	}
@@ -158,7 +165,11 @@ func Lines(w io.Writer, r sim.Summary) error {
 	column("unit", false, func(l sim.Line) string { return string(l.Unit) })
 	column("relation", false, func(l sim.Line) string { return l.Relation })
 	column("sampling", false, func(l sim.Line) string { return l.Sampling })
-	_, err := io.WriteString(w, lined(t))
+	text := lined(t)
+	if more := len(r.Participants) - len(shown); more > 0 {
+		text += fmt.Sprintf("and %s more, who are in the report and in result.json\n", prose.Count(more))
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 

@@ -80,6 +80,25 @@ func (p price) cost(r event.Release) (account.Guarantee, error) {
 	return account.Spend(r, account.MethodRDP, delta, p.orders()...)
 }
 
+// cheaperScore says from which noise on scores leave something for the training, if from
+// any.
+func (p price) cheaperScore() string {
+	const endless = 1e12 // training that costs nothing
+	least, err := account.LeastNoise(p.silo.Plan.Target.Epsilon, func(noise float64) (float64, error) {
+		p.score = event.Gaussian{Noise: noise}
+		r, err := p.bill(endless)
+		if err != nil {
+			return 0, err
+		}
+		g, err := p.cost(r)
+		return g.Epsilon, err
+	})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; scores do with tuning.score.noise above %.4g", least)
+}
+
 // settle finds the least noise that keeps the silo's target, and what it costs; and,
 // where that number is heuristic for its batches alone, what is proved for the same
 // releases.
@@ -94,7 +113,7 @@ func (p price) settle() (noise float64, cost account.Guarantee, proved *account.
 		return g.Epsilon, err
 	})
 	if err != nil {
-		return 0, cost, nil, fmt.Errorf("silo %s: with a score of %+v: %w", p.silo.Name, p.score, err)
+		return 0, cost, nil, fmt.Errorf("silo %s: with a score of %s: %w%s", p.silo.Name, event.Describe(p.score), err, p.cheaperScore())
 	}
 	r, err := p.bill(noise)
 	if err != nil {

@@ -140,7 +140,16 @@ func (t *tuner) price() error {
 		}
 		silo.Plan.Noise, t.costs[i], t.proved[i], errs[i] = bill.settle()
 	})
-	return errors.Join(errs...)
+	var faults []error
+	for _, err := range errs {
+		if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) > 1 { // the same is wrong with all of them, more often than not
+		return fmt.Errorf("%d of %d silos find no noise; the first: %w", len(faults), len(errs), faults[0])
+	}
+	return errors.Join(faults...)
 }
 
 // tune has a silo make a random number of trials and keep the best.

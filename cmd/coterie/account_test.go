@@ -208,7 +208,7 @@ func TestAccountWrongUsage(t *testing.T) {
 // The sentence names what is protected, how much, on which terms, and what is not.
 func TestAccountSentence(t *testing.T) {
 	out, _, code := accounted(t, "dpsgd", "--noise", "1", "--rate", "0.01", "--steps", "100", "--delta", "1e-5", "--explain")
-	for _, want := range []string{"example", "epsilon =", "delta = 1e-05", "add-remove", "server is not trusted", "poisson", "Not covered", "tuning", "released: {", "pld"} {
+	for _, want := range []string{"example", "epsilon =", "delta = 1e-05", "add-remove", "server is not trusted", "poisson", "Not covered", "tuning", "released: 100 times Gaussian noise of 1 times the clip on batches that each example is in with chance 0.01", "pld"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, no %q in:\n%s", code, want, out)
 		}

@@ -177,6 +177,20 @@ func (a *app) newAccountDPSGDCommand() *cobra.Command {
 	return cmd
 }
 
+// notOneStep says what a first step would need that is too much for the target.
+func notOneStep(f trainingFlags, t account.Training, epsilon float64) (string, error) {
+	t.Steps = 1
+	one, err := t.Guarantee(f.method(), f.delta, f.orders...)
+	if err != nil {
+		return "", err
+	}
+	enough, _, err := t.WithNoiseFor(f.method(), epsilon, f.delta, f.orders...)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("steps 0: one step with noise %.8g at rate %.8g costs %s, above the target of %v; noise %.8g would do for one", t.Noise, t.Rate, told(one), epsilon, enough.Noise), nil
+}
+
 func (a *app) newAccountCalibrateCommand() *cobra.Command {
 	var f trainingFlags
 	var epsilon float64
@@ -212,7 +226,13 @@ func (a *app) newAccountCalibrateCommand() *cobra.Command {
 		if err != nil {
 			return accountError(err)
 		}
-		return a.answerTraining(f, t, g, fmt.Sprintf("noise %.8g, rate %.8g, steps %d", t.Noise, t.Rate, t.Steps))
+		line := fmt.Sprintf("noise %.8g, rate %.8g, steps %d", t.Noise, t.Rate, t.Steps)
+		if solveSteps && t.Steps == 0 {
+			if line, err = notOneStep(f, t, epsilon); err != nil {
+				return accountError(err)
+			}
+		}
+		return a.answerTraining(f, t, g, line)
 	})
 	f.register(cmd)
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "the target")

@@ -64,8 +64,17 @@ func TestAuditShowsARow(t *testing.T) {
 	if closed["attack"] != "closed-form" || !(closed["relative_error"].(float64) < 1e-6) {
 		t.Errorf("%v", closed)
 	}
-	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("closed-form")) {
+	text, err := os.ReadFile(page)
+	if err != nil || !bytes.Contains(text, []byte("closed-form")) {
 		t.Errorf("the page: %v", err)
+	}
+	// One's own run is compared with no paper, on the page and on the terminal.
+	_, body, _ := strings.Cut(string(text), "<body")
+	shown, _, code := coterie(t, "audit", "inversion", file, "--one-example", "--client", "3")
+	for where, said := range map[string]string{"page": body, "terminal": shown} {
+		if code != 0 || !strings.Contains(said, "closed-form") || strings.Contains(strings.ToLower(said), "paper") || strings.Contains(said, "thesis") {
+			t.Errorf("exit %d; the %s speaks of a paper: %s", code, where, said)
+		}
 	}
 	for _, key := range []string{"hypothesis", "noise_multiplier", "privacy", "stronger", "kernel", "report"} {
 		if _, ok := out[key]; !ok {

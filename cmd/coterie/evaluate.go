@@ -20,7 +20,7 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 			"What trained a model flatters it: take others.",
 		Example: "  coterie evaluate runs/wards --data later.csv --client-column hospital\n" +
 			"  coterie evaluate runs/scans --data later   # a folder a client, as in training",
-		Args: cobra.ExactArgs(1),
+		Args: oneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.table()
 			if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,15 @@ func (a *app) newLedgerCommand() *cobra.Command {
 	}, a.newLedgerShowCommand(), a.newLedgerVerifyCommand(), a.newLedgerReceiptsCommand(), a.newLedgerAmendCommand(), a.newLedgerWitnessCommand())
 }
 
+// readLedger reads a ledger without locking it.
+func readLedger(dir string, options ...ledger.Option) (*ledger.Ledger, error) {
+	l, err := ledger.Read(dir, options...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s holds no ledger: give the folder that a join file names under ledger (%w)", errUsage, dir, err)
+	}
+	return l, err
+}
+
 func (a *app) newLedgerShowCommand() *cobra.Command {
 	var slots bool
 	cmd := &cobra.Command{
@@ -29,7 +39,7 @@ func (a *app) newLedgerShowCommand() *cobra.Command {
 		Example: "  coterie ledger show my-ledger --slots",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			l, err := ledger.Read(args[0])
+			l, err := readLedger(args[0])
 			if err != nil {
 				return err
 			}
@@ -92,7 +102,7 @@ type ledgerVerdict struct {
 }
 
 func (a *app) verifyLedger(dir, witness string) error {
-	l, err := ledger.Read(dir, ledger.WithWitness(witness))
+	l, err := readLedger(dir, ledger.WithWitness(witness))
 	if err != nil {
 		return err
 	}
@@ -171,7 +181,7 @@ func (a *app) verifyReceipt(path, key, inLedger string) error {
 		v.KeyIsKnown = true
 	}
 	if inLedger != "" {
-		l, err := ledger.Read(inLedger)
+		l, err := readLedger(inLedger)
 		if err != nil {
 			return err
 		}

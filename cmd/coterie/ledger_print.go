@@ -26,14 +26,9 @@ func printLedger(w io.Writer, s ledgerShown) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "ledger %.16s, founded %s, %d records, head %s\n", s.Identity, s.Founded.Format("2006-01-02"), s.Records, s.Head)
 	for _, b := range s.Budgets {
-		fmt.Fprintf(out, "\n%s, %s, %s: ", b.Unit, b.Relation, b.Claim)
-		if b.EpsilonSwitch != nil {
-			fmt.Fprintf(out, "epsilon_switch %v of %v between any two data sets, ", *b.EpsilonSwitch, b.CeilingSwitch)
-		}
-		fmt.Fprintf(out, "epsilon %v of %v%s at delta %v are spent", b.Epsilon, b.Ceiling, atRadii(b.Statement), b.Delta)
-		fmt.Fprintf(out, " (%.1f %% of the ceiling, by the %s filter)\n", 100*b.Used, b.Filter)
-		if b.Distance > 0 {
-			fmt.Fprintf(out, "  two points %v apart lose %v\n", b.Distance, b.EpsilonAtDistance)
+		fmt.Fprintf(out, "\n%s, %s, %s\n", b.Unit, b.Relation, b.Claim)
+		for _, line := range describeBudget(b) {
+			fmt.Fprintf(out, "  %s\n", line)
 		}
 		if b.Amended {
 			fmt.Fprintln(out, "  the ceiling was changed after releases were made under it")
@@ -51,7 +46,7 @@ func printLedger(w io.Writer, s ledgerShown) error {
 		fmt.Fprint(out, "\nfederation\trun\tunit, relation, claim, noise by\tepsilon_switch\tepsilon\tdelta\treleases\tlast\n")
 	}
 	for _, r := range s.Runs {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), switchOf(r.Statement), r.Epsilon, r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%v\t%v\t%d\t%s\n", r.Federation, r.Run, describeTerms(r.Statement), switchOf(r.Statement), upTo(r.Epsilon, 6), r.Delta, r.Releases, r.Last.Format("2006-01-02 15:04"))
 	}
 	for i, n := range s.Successions {
 		if i == 0 {
@@ -81,6 +76,48 @@ func printLedger(w io.Writer, s ledgerShown) error {
 	return out.Flush()
 }
 
+// describeBudget says what is spent of a ceiling. Every percentage is that of the two
+// figures before it: what an accountant finds in the releases that were made, and what
+// the filter has counted that keeps the ceiling whatever is released when.
+func describeBudget(b ledger.BudgetSpend) []string {
+	if b.Claim == event.ClaimNone {
+		return []string{"releases without noise are allowed: nothing bounds what they lose"}
+	}
+	var lines []string
+	of := func(what string, spent, most event.Number, where string) {
+		lines = append(lines, fmt.Sprintf("%s %s of %v%s (%s)", what, upTo(spent, 6), most, where, share(float64(spent), float64(most))))
+	}
+	if b.EpsilonSwitch != nil {
+		of("epsilon_switch", *b.EpsilonSwitch, b.CeilingSwitch, " between any two data sets")
+	}
+	if b.Relation == event.Metric {
+		of("epsilon", b.Epsilon, b.Ceiling, " at the radii")
+		if b.Distance > 0 {
+			of("epsilon", b.EpsilonAtDistance, b.Ceiling, fmt.Sprintf(" between two points %v apart", b.Distance))
+		}
+	} else {
+		of("epsilon", b.Epsilon, b.Ceiling, fmt.Sprintf(" at delta %v, by the accountant", b.Delta))
+	}
+	switch {
+	case b.Over:
+		lines = append(lines, "what was released does not fit the ceiling: nothing more is released")
+	case b.FilterBudget > 0:
+		lines = append(lines, fmt.Sprintf("the %s filter, which decides, has spent %s of %s%s (%s)", b.Filter,
+			upTo(b.FilterSpent, 6), upTo(b.FilterBudget, 6), measureOf(b), share(float64(b.FilterSpent), float64(b.FilterBudget))))
+	}
+	return lines
+}
+
+// measureOf names what a filter adds up.
+func measureOf(b ledger.BudgetSpend) string {
+	if b.FilterOrder == 0 {
+		return " rho"
+	}
+	return fmt.Sprintf(" at the Rényi order %v", b.FilterOrder)
+}
+
+func share(spent, most float64) string { return fmt.Sprintf("%.1f %%", 100*spent/most) }
+
 func describeTerms(s event.Statement) string {
 	who, _, _ := strings.Cut(string(s.Trust), " ") // participant, server or nobody
 	return fmt.Sprintf("%s, %s, %s, %s", s.Unit, s.Relation, s.Claim, who)
@@ -108,7 +145,7 @@ func switchOf(s event.Statement) string {
 	if s.EpsilonSwitch == nil {
 		return "-"
 	}
-	return fmt.Sprint(*s.EpsilonSwitch)
+	return upTo(*s.EpsilonSwitch, 6)
 }
 
 // describeCounts tells how far releases have come.
@@ -125,10 +162,7 @@ func describeCounts(c ledger.Counts) string {
 
 func printReceipt(w io.Writer, v ledgerVerdict) error {
 	r := v.Receipt
-	what, err := json.Marshal(r.Release.What)
-	if err != nil {
-		return err
-	}
+	what := event.Describe(r.Release.What)
 	var s strings.Builder
 	fmt.Fprintf(&s, "The receipt is as it was signed.\n")
 	fmt.Fprintf(&s, "  participant  %s\n  slot         %s\n", r.Participant, r.Slot)
@@ -146,7 +180,7 @@ func printReceipt(w io.Writer, v ledgerVerdict) error {
 	default:
 		fmt.Fprintf(&s, "Signed with key %s; compare it with the server's, for anyone can make a key.\n", v.Key)
 	}
-	_, err = io.WriteString(w, s.String())
+	_, err := io.WriteString(w, s.String())
 	return err
 }
 
@@ -158,7 +192,7 @@ func (a *app) newLedgerReceiptsCommand() *cobra.Command {
 		Example: "  coterie ledger receipts my-ledger --out receipts",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			l, err := ledger.Read(args[0])
+			l, err := readLedger(args[0])
 			if err != nil {
 				return err
 			}
@@ -167,6 +201,7 @@ func (a *app) newLedgerReceiptsCommand() *cobra.Command {
 					return err
 				}
 			}
+			found := 0
 			for _, e := range l.Entries() {
 				if e.Receipt == nil {
 					continue
@@ -174,6 +209,10 @@ func (a *app) newLedgerReceiptsCommand() *cobra.Command {
 				if err := a.putReceipt(out, *e.Receipt); err != nil {
 					return err
 				}
+				found++
+			}
+			if found == 0 {
+				a.remark("no receipts: no server has acknowledged a release of this ledger yet")
 			}
 			return nil
 		},

@@ -4,8 +4,11 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,11 +62,11 @@ func TestLedgerShow(t *testing.T) {
 	dir, _ := makeLedger(t)
 	text, _, code := coterie(t, "ledger", "show", dir, "--slots")
 	for _, want := range []string{
-		"neighbourhood, metric, metric: epsilon_switch 12 of 50 between any two data sets, epsilon 1.2 of 4 at the radii at delta 0 are spent",
+		"neighbourhood, metric, metric\n  epsilon_switch 12 of 50 between any two data sets (24.0 %)\n  epsilon 1.2 of 4 at the radii (30.0 %)\n  epsilon 2.4 of 4 between two points 1 apart (60.0 %)\n",
 		"trust: server adds the noise; the server is trusted", "trust: participant adds the noise; the server is not trusted",
 		"neighbourhood, metric, metric, participant",
 		"3 releases, all of them spent: 2 committed, 1 stored, 0 reserved, 0 abandoned",
-		"two points 1 apart lose 2.4", "example, add-remove, proved: epsilon 0 of 3", "no releases", "spring",
+		"example, add-remove, proved\n  epsilon 0 of 3 at delta 1e-05, by the accountant (0.0 %)\n  the renyi filter, which decides, has spent 0 of ", "no releases", "spring",
 		"group membership",
 	} {
 		if code != 0 || !strings.Contains(text, want) {
@@ -73,11 +76,97 @@ func TestLedgerShow(t *testing.T) {
 	shown := runJSON(t, "ledger", "show", dir, "--output", "json")
 	budget := shown["budgets"].([]any)[2].(map[string]any)
 	for _, key := range []string{"claim", "unit", "relation", "trust", "epsilon", "delta", "sampling", "radius", "not_covered",
-		"ceiling", "used", "filter", "releases", "reserved", "stored", "committed", "abandoned", "attested", "amended", "distance", "epsilon_at_distance", "epsilon_switch", "ceiling_switch"} {
+		"ceiling", "used", "filter", "filter_spent", "filter_budget", "filter_order", "over", "releases", "reserved", "stored", "committed", "abandoned", "attested", "amended", "distance", "epsilon_at_distance", "epsilon_switch", "ceiling_switch"} {
 		if _, ok := budget[key]; !ok {
 			t.Errorf("no key %q in %v", key, budget)
 		}
 	}
+}
+
+// TestLedgerSaysWhatIsNotThere: a folder without a ledger, and a ledger without receipts.
+func TestLedgerSaysWhatIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	for _, command := range []string{"show", "receipts", "verify"} {
+		if _, stderr, code := coterie(t, "ledger", command, dir); code != exitUsage || !strings.Contains(stderr, "holds no ledger: give the folder that a join file names under ledger") {
+			t.Errorf("%s: exit %d, %s", command, code, stderr)
+		}
+	}
+	dir = filepath.Join(dir, "new")
+	l, err := ledger.Open(dir, ledger.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if stdout, stderr, code := coterie(t, "ledger", "receipts", dir); code != 0 || !strings.Contains(stdout, "no receipts: no server has acknowledged") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+// shownShare is a line of `ledger show` that ends with a percentage.
+var shownShare = regexp.MustCompile(`([0-9.e+-]+) of ([0-9.e+-]+)\b[^(\n]*\(([0-9.]+) %\)`)
+
+// TestLedgerShowCanBeRecomputed: every percentage is that of the two figures before it, in
+// the text and in JSON, for both filters and for metric releases, and grows with the
+// releases.
+func TestLedgerShowCanBeRecomputed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my-ledger")
+	l, err := ledger.Open(dir, ledger.Policy{Ceilings: []ledger.Ceiling{
+		{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 4, Distance: 1, EpsilonSwitch: 90},
+		{Unit: event.UnitClient, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 6, Delta: 1e-6, Filter: ledger.FilterZCDP},
+		{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 3, Delta: 1e-5},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Reconcile(ledger.Membership{Federation: "schools", Participant: "school 1", Key: ledger.Key{1}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := make([]float64, 3)
+	for round := range 4 {
+		for i, r := range []event.Release{
+			{Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, What: event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.5, Spread: 4}},
+			{Unit: event.UnitClient, Relation: event.AddRemove, Claim: event.ClaimProved, What: event.Gaussian{Noise: 4}},
+			{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, What: event.Repeated{Times: 30, Of: event.Sampled{Sampling: event.Poisson, Rate: 0.1, Of: event.Gaussian{Noise: 2}}}},
+		} {
+			r.Trust = event.TrustLocal
+			if err := l.Reserve(ledger.Charge{Slot: ledger.Slot{Federation: "schools", Run: fmt.Sprint(i), Round: round}, Plan: ledger.Hash{1}, Enforcement: ledger.Enforced, Release: r}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, _, _ := coterie(t, "ledger", "show", dir)
+		lines := shownShare.FindAllStringSubmatch(text, -1)
+		if len(lines) != 3+2+2 {
+			t.Fatalf("%d percentages in\n%s", len(lines), text)
+		}
+		for _, m := range lines {
+			spent, most, percent := figureIn(t, m[1]), figureIn(t, m[2]), figureIn(t, m[3])
+			if math.Abs(100*spent/most-percent) > 0.051 || !(percent > 0 && percent <= 100) {
+				t.Errorf("%s: that is %.2f %%", m[0], 100*spent/most)
+			}
+		}
+		for i, b := range runJSON(t, "ledger", "show", dir, "--output", "json")["budgets"].([]any) {
+			b := b.(map[string]any)
+			at := func(key string) float64 { return b[key].(float64) }
+			want := at("filter_spent") / at("filter_budget")
+			if b["relation"] == "metric" {
+				want = max(at("epsilon")/at("ceiling"), at("epsilon_at_distance")/at("ceiling"), at("epsilon_switch")/at("ceiling_switch"))
+			}
+			if math.Abs(at("used")-want) > 1e-12 || !(want > before[i]) || b["over"] != false {
+				t.Errorf("%v: used %v, the figures beside it say %v, before it was %v", b["unit"], at("used"), want, before[i])
+			}
+			before[i] = want
+		}
+	}
+}
+
+func figureIn(t *testing.T, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }
 
 func TestLedgerReceiptsVerifyOffline(t *testing.T) {
@@ -200,7 +289,7 @@ func TestLedgerAmend(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	text, _, _ := coterie(t, "ledger", "show", dir)
-	if !strings.Contains(text, "the board") || !strings.Contains(text, "of 8 at the radii at delta 0") || !strings.Contains(text, "of 70 between any two data sets") {
+	if !strings.Contains(text, "the board") || !strings.Contains(text, "of 8 at the radii (15.0 %)") || !strings.Contains(text, "of 70 between any two data sets") {
 		t.Error(text)
 	}
 	for _, more := range [][]string{{"--epsilon-switch", "0"}, {"--trust", "everybody"}, {"--assumed-spread", "-1"}} {

@@ -386,7 +386,7 @@ func TestReproduce(t *testing.T) {
 		}
 	}
 	row := study["rows"].([]any)[0].(map[string]any)
-	for _, key := range []string{"label", "metric", "settings", "paper", "measured", "low", "high", "unit", "verdict", "note"} {
+	for _, key := range []string{"label", "metric", "settings", "paper", "sentence", "measured", "low", "high", "unit", "verdict", "note"} {
 		if _, ok := row[key]; !ok {
 			t.Errorf("a row has no %s", key)
 		}

@@ -80,6 +80,17 @@ func openModel(dir string) (*artifact.Model, error) {
 	return m, err
 }
 
+// oneModel wants a folder of models. Whoever names the rows beside it learns where they go.
+func oneModel(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return errors.New("name a folder of models: a run directory, or the out folder that coterie serve and join leave")
+	}
+	return fmt.Errorf("one folder of models is wanted, and %d arguments are given; new rows or pictures are named by --data, here --data %s", len(args), args[1])
+}
+
 func (a *app) newPredictCommand() *cobra.Command {
 	var f rowFlags
 	var out string
@@ -91,7 +102,7 @@ func (a *app) newPredictCommand() *cobra.Command {
 		Example: "  coterie predict runs/wards --data new.csv --client north --keep patient --out predictions.csv\n" +
 			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv\n" +
 			"  coterie predict runs/scans --data new --client north --out predictions.csv",
-		Args: cobra.ExactArgs(1),
+		Args: oneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.table()
 			if err != nil {

@@ -65,6 +65,13 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	return cmd
 }
 
+// papers are what the numbers in the list stand for.
+const papers = `paper 000   Galli, Biswas, Jung, Cucinotta, Palamidessi: Group privacy for personalized federated learning (workshop version)
+thesis 001  Galli: Sense and Sensitivity (PhD thesis, 2024)
+paper 002   Liu: On privacy and personalization in machine learning (MSc thesis, CMU 2023)
+paper 003   Galli, Jung, Biswas, Palamidessi, Cucinotta: Advancing personalized federated learning: group privacy, fairness, and beyond (2023)
+paper 004   the same as paper 000, conference version (ICISSP 2023)`
+
 func (a *app) listExperiments() error {
 	list := repro.List()
 	if a.output == "json" {
@@ -77,5 +84,6 @@ func (a *app) listExperiments() error {
 		}
 		fmt.Fprintf(a.stdout, "%-20s %s\n%20s %s; needs %s; quick %s, full %s\n", e.ID, e.Title, "", e.Paper, needs, e.Quick, e.Full)
 	}
+	a.remark("\n%s", papers)
 	return nil
 }

@@ -14,7 +14,7 @@ var (
 	ErrRelation    = errors.New("release under another neighbour relation")
 	ErrClaim       = errors.New("release of another claim")
 	ErrSampling    = errors.New("sampling that does not fit the neighbour relation")
-	ErrUnsupported = errors.New("event that this accountant cannot bound")
+	ErrUnsupported = errors.New("what this accountant cannot bound")
 	ErrParameter   = errors.New("parameter out of range")
 	ErrBudget      = errors.New("budget would be exceeded")
 	ErrUnreachable = errors.New("target cannot be reached")
@@ -65,7 +65,7 @@ func (t Terms) validate() error {
 // admit checks a release against the terms.
 func (t Terms) admit(r event.Release) error {
 	if err := r.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", ErrParameter, err)
+		return misfit{err}
 	}
 	switch {
 	case r.Unit != t.Unit:
@@ -161,6 +161,12 @@ func noteSampling(e event.Event, a *account) {
 		add(event.FullBatch)
 	}
 }
+
+// misfit is an event whose values are out of range, as a caller's parameter: an
+// ErrParameter that says so once.
+type misfit struct{ error }
+
+func (m misfit) Unwrap() []error { return []error{ErrParameter, m.error} }
 
 // parameter is the error for a value that a caller must change.
 func parameter(name string, value any, want string) error {

@@ -377,7 +377,7 @@ func TestSentenceRoundsUp(t *testing.T) {
 		1.5697112: "1.56972", 3: "3", 2.9999999999999: "3", 0.0123456789: "0.0123457", 0.01234561: "0.0123457",
 		999999.1: "1e+06", 12.00000001: "12.0001", 0: "0",
 	} {
-		if got := upward(x); got != want {
+		if got := Upward(x); got != want {
 			t.Errorf("%v is written %s, want %s", x, got, want)
 		}
 	}

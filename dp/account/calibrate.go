@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -20,10 +21,22 @@ func LeastNoise(target float64, at func(noise float64) (float64, error)) (float6
 func leastNoise(target float64, s search, at func(noise float64) (float64, error)) (float64, error) {
 	s.least, s.most = 1e-9, 1e15
 	x, err := s.crossing(target, at)
+	if errors.Is(err, ErrUnreachable) {
+		// What is left at endless noise are choices, scores and moments, which have none.
+		if least, fault := at(s.most); fault == nil {
+			return 0, tooDear(target, least)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("noise for epsilon %v: %w", target, err)
 	}
 	return x, nil
+}
+
+// tooDear is a target that what has no noise of its own exceeds alone.
+func tooDear(target, least float64) error {
+	return fmt.Errorf("%w: epsilon %v cannot be had by any noise: what is released beside the noised steps (choices, moments, scores) costs %s by itself, and must cost less than epsilon",
+		ErrUnreachable, target, Upward(least))
 }
 
 // MostRate is the largest sampling rate at which epsilon is at most target; at
@@ -38,6 +51,11 @@ func MostRate(target float64, at func(rate float64) (float64, error)) (float64, 
 	// 1/rate plays the part of the noise.
 	s := search{start: 100, least: 1, most: 1e15, factor: 3, close: 1e-9}
 	x, err := s.crossing(target, func(x float64) (float64, error) { return at(1 / x) })
+	if errors.Is(err, ErrUnreachable) {
+		if least, fault := at(1 / s.most); fault == nil {
+			return 0, fmt.Errorf("%w: epsilon %v cannot be had by any rate: at rate %g it is still %s; add noise", ErrUnreachable, target, 1/s.most, Upward(least))
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("rate for epsilon %v: %w", target, err)
 	}
@@ -107,7 +125,7 @@ func (s search) crossing(target float64, at func(float64) (float64, error)) (flo
 	yHigh := yLow
 	for yHigh > 0 {
 		if high >= s.most {
-			return 0, fmt.Errorf("%w: epsilon is still above it at %g", ErrUnreachable, high)
+			return 0, fmt.Errorf("%w: epsilon is still above %v at %g", ErrUnreachable, target, high)
 		}
 		low, yLow = high, yHigh
 		high = math.Min(s.most, high*s.factor)

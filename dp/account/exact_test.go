@@ -188,7 +188,7 @@ func TestExactNoiseIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prices, _, err := f.price(releaseOn(exampleTerms, event.Sampled{Sampling: event.Poisson, Rate: 0.01, Of: event.Gaussian{Noise: 0.5}}))
+	prices, _, err := f.price(releaseOn(exampleTerms, event.Sampled{Sampling: event.Poisson, Rate: 0.01, Of: event.Gaussian{Noise: 0.5}}), f.cached)
 	if err != nil {
 		t.Fatal(err)
 	}

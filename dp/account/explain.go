@@ -11,8 +11,7 @@ import (
 // Explain tells in lines how a release's epsilon came about, and what the accountants
 // and conversions say; l is where exact noise is drawn, nil for continuous noise.
 func Explain(r event.Release, delta float64, l *Lattice, orders ...float64) ([]string, error) {
-	written, err := event.Marshal(r.What)
-	if err != nil {
+	if err := event.Validate(r.What); err != nil {
 		return nil, err
 	}
 	options := []Option{WithOrders(orders...)}
@@ -34,7 +33,7 @@ func Explain(r event.Release, delta float64, l *Lattice, orders ...float64) ([]s
 	}
 	terms := fmt.Sprintf("%s, delta %.6g", TermsOf(r), delta)
 	lines := []string{
-		"released: " + string(written),
+		"released: " + event.Describe(r.What),
 		"noise: " + noise,
 		fmt.Sprintf("relation: %s, so the sensitivity is %v times the clip bound", r.Relation, rdp.terms.factor()),
 		fmt.Sprintf("rdp: Rényi divergence %.6g at order %.6g, which gives epsilon %.6g (%s; Canonne, Kamath and Steinke 2020, proposition 12)",

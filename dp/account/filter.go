@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -94,19 +95,28 @@ func checkBudget(epsilon, delta float64) error {
 	return nil
 }
 
+// cached are the curves of releases, which come again and again.
+func (f *RenyiFilter) cached(m mechanism) Curve {
+	curve, ok := f.curves[m]
+	if !ok {
+		curve = m.curve(nil)
+		f.curves[m] = curve
+	}
+	return curve
+}
+
+// uncached are those of releases that nobody will make.
+func (f *RenyiFilter) uncached(m mechanism) Curve { return m.curve(nil) }
+
 // price is what a release costs at every order.
-func (f *RenyiFilter) price(r event.Release) ([]float64, []counted, error) {
+func (f *RenyiFilter) price(r event.Release, of func(mechanism) Curve) ([]float64, []counted, error) {
 	costs, err := f.weigh(r)
 	if err != nil {
 		return nil, nil, err
 	}
 	prices := make([]float64, len(f.orders))
 	for _, c := range costs {
-		curve, ok := f.curves[c.of]
-		if !ok {
-			curve = c.of.curve(nil)
-			f.curves[c.of] = curve
-		}
+		curve := of(c.of)
 		for i, o := range f.orders {
 			prices[i] += c.times * curve.RDP(o.order)
 		}
@@ -114,32 +124,83 @@ func (f *RenyiFilter) price(r event.Release) ([]float64, []counted, error) {
 	return prices, costs, nil
 }
 
-func (f *RenyiFilter) fits(prices []float64) error {
+func (f *RenyiFilter) fits(prices []float64) bool {
 	for i, o := range f.orders {
 		if o.spent+prices[i] <= o.budget {
-			return nil
+			return true
 		}
 	}
-	return fmt.Errorf("%w: epsilon %v at delta %v, of which %.1f %% are used", ErrBudget, f.epsilon, f.delta, 100*f.Used())
+	return false
 }
 
-// Check says whether a release fits, without spending.
-func (f *RenyiFilter) Check(r event.Release) error {
-	prices, _, err := f.price(r)
-	if err != nil {
-		return err
+// needs is the least epsilon at which the filter would have let pass what it has, and
+// prices beside.
+func (f *RenyiFilter) needs(prices []float64) float64 {
+	least := math.Inf(1)
+	for i, o := range f.orders {
+		total := o.spent + prices[i]
+		if total == 0 {
+			return 0
+		}
+		least = math.Min(least, f.epsilon+total-o.budget) // budgets are epsilon and a constant
 	}
-	return f.fits(prices)
+	return math.Max(0, least)
+}
+
+// Epsilon is what was let pass so far, by the filter: never below what an accountant
+// finds that may choose its order afterwards.
+func (f *RenyiFilter) Epsilon() float64 { return f.needs(make([]float64, len(f.orders))) }
+
+// refusal says by how much prices are too much. With remedies it looks for what would
+// do, which takes a while.
+func (f *RenyiFilter) refusal(r event.Release, prices []float64, remedies bool) error {
+	var fits func(event.Release) bool
+	if remedies {
+		fits = func(other event.Release) bool {
+			prices, _, err := f.price(other, f.uncached)
+			return err == nil && f.fits(prices)
+		}
+	}
+	refused := &BudgetError{Epsilon: f.epsilon, Delta: f.delta, Needed: f.needs(prices), Spent: f.Epsilon(), Filter: "Rényi"}
+	return refused.withRemedy(r, fits)
+}
+
+// FitsUnder says whether a filter with another epsilon and other orders would have let
+// pass what this one has, and one release more.
+func (f *RenyiFilter) FitsUnder(epsilon float64, orders []float64, r event.Release) bool {
+	more, err := f.weigh(r)
+	if err != nil {
+		return false
+	}
+	for _, a := range orders {
+		var total float64
+		for _, c := range slices.Concat(f.costs, more) {
+			total += c.times * f.uncached(c.of).RDP(a)
+		}
+		if total*(1+1e-9) <= renyiBudget(a, epsilon, f.delta/float64(len(orders))) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check says whether a release fits, without spending, and if not, what would do.
+func (f *RenyiFilter) Check(r event.Release) error {
+	prices, _, err := f.price(r, f.cached)
+	if err == nil && !f.fits(prices) {
+		err = f.refusal(r, prices, true)
+	}
+	return err
 }
 
 // Spend records a release, or refuses it and changes nothing.
 func (f *RenyiFilter) Spend(r event.Release) error {
-	prices, costs, err := f.price(r)
+	prices, costs, err := f.price(r, f.cached)
 	if err != nil {
 		return err
 	}
-	if err := f.fits(prices); err != nil {
-		return err
+	if !f.fits(prices) {
+		return f.refusal(r, prices, false)
 	}
 	for i := range f.orders {
 		// Sums are rounded up, so that many small spends cannot slip under the budget.
@@ -156,11 +217,26 @@ func (f *RenyiFilter) Guarantee() Guarantee {
 
 // Used is the spent share of the budget at the order that has most left.
 func (f *RenyiFilter) Used() float64 {
-	least := math.Inf(1)
-	for _, o := range f.orders {
-		least = math.Min(least, o.spent/o.budget)
+	m := f.Meter()
+	return m.Spent / m.Budget
+}
+
+// Meter is what a filter adds up, and how far that has come. It grows by the same amount
+// with every equal release, which epsilon does not.
+type Meter struct {
+	Spent, Budget float64
+	Order         float64 // of the Rényi divergence that is added up; 0: it is rho
+}
+
+// Meter reads the order that has most left.
+func (f *RenyiFilter) Meter() Meter {
+	best := f.orders[0]
+	for _, o := range f.orders[1:] {
+		if o.spent/o.budget < best.spent/best.budget {
+			best = o
+		}
 	}
-	return least
+	return Meter{best.spent, best.budget, best.order}
 }
 
 // ZCDPFilter keeps (epsilon, delta) by keeping the sum of rho within a budget
@@ -193,28 +269,47 @@ func NewZCDPFilter(t Terms, epsilon, delta float64) (*ZCDPFilter, error) {
 	return &ZCDPFilter{*spent, epsilon, delta, math.Exp(low) * (1 - 1e-12)}, nil
 }
 
-// price lists a release's costs, if they fit.
-func (f *ZCDPFilter) price(r event.Release) ([]counted, error) {
-	costs, err := f.spent.weigh(r)
-	if err != nil {
-		return nil, err
+// price lists a release's costs, if they fit; with remedies a refusal says what would do.
+func (f *ZCDPFilter) price(r event.Release, remedies bool) ([]counted, error) {
+	costs, rho, err := f.total(r)
+	if err != nil || rho <= f.budget {
+		return costs, err
 	}
-	rho, err := totalRho(costs)
-	if err == nil && f.spent.Rho()+rho > f.budget {
-		err = fmt.Errorf("%w: rho %v of %v are spent, the release costs %v", ErrBudget, f.spent.Rho(), f.budget, rho)
+	var fits func(event.Release) bool
+	if remedies {
+		fits = func(other event.Release) bool {
+			_, rho, err := f.total(other)
+			return err == nil && rho <= f.budget
+		}
 	}
-	return costs, err
+	needed, _ := rhoEpsilon(rho, f.delta, Improved)
+	refused := &BudgetError{Epsilon: f.epsilon, Delta: f.delta, Needed: needed, Spent: f.Epsilon(), Filter: "zCDP"}
+	return nil, refused.withRemedy(r, fits)
 }
 
-// Check says whether a release fits, without spending.
+// total is rho with one release more, and what that costs.
+func (f *ZCDPFilter) total(r event.Release) (costs []counted, rho float64, err error) {
+	if costs, err = f.spent.weigh(r); err == nil {
+		rho, err = totalRho(costs)
+	}
+	return costs, f.spent.Rho() + rho, err
+}
+
+// Epsilon is what was let pass so far.
+func (f *ZCDPFilter) Epsilon() float64 {
+	epsilon, _ := rhoEpsilon(f.spent.Rho(), f.delta, Improved)
+	return epsilon
+}
+
+// Check says whether a release fits, without spending, and if not, what would do.
 func (f *ZCDPFilter) Check(r event.Release) error {
-	_, err := f.price(r)
+	_, err := f.price(r, true)
 	return err
 }
 
 // Spend records a release, or refuses it and changes nothing.
 func (f *ZCDPFilter) Spend(r event.Release) error {
-	costs, err := f.price(r)
+	costs, err := f.price(r, false)
 	if err != nil {
 		return err
 	}
@@ -229,3 +324,6 @@ func (f *ZCDPFilter) Guarantee() Guarantee {
 
 // Used is the spent share of the budget.
 func (f *ZCDPFilter) Used() float64 { return f.spent.Rho() / f.budget }
+
+// Meter reads rho.
+func (f *ZCDPFilter) Meter() Meter { return Meter{Spent: f.spent.Rho(), Budget: f.budget} }

@@ -25,7 +25,7 @@ func flatten(e event.Event, t Terms, times float64) ([]counted, error) {
 	case event.Unprotected:
 		return one(unprotected{}, times), nil
 	case event.MetricLaplace:
-		return nil, fmt.Errorf("%w: metric-laplace protects distances; use the metric account", ErrRelation)
+		return nil, fmt.Errorf("%w: noise at a radius protects distances; use the metric account", ErrRelation)
 	case event.NodeGaussian:
 		return flattenNode(e, t, times)
 	case event.Sampled:
@@ -47,7 +47,7 @@ func flatten(e event.Event, t Terms, times float64) ([]counted, error) {
 	case event.Tuning:
 		return flattenTuning(e, t, times)
 	}
-	return nil, fmt.Errorf("%w: %T", ErrUnsupported, e)
+	return nil, fmt.Errorf("%w: %s", ErrUnsupported, event.Describe(e))
 }
 
 func one(m mechanism, times float64) []counted {
@@ -132,7 +132,7 @@ func jointNoise(e event.Event, t Terms) (float64, error) {
 
 func flattenNode(e event.NodeGaussian, t Terms, times float64) ([]counted, error) {
 	if t.Unit != event.UnitNode {
-		return nil, fmt.Errorf("%w: node-gaussian protects %q, the account %q", ErrUnit, event.UnitNode, t.Unit)
+		return nil, fmt.Errorf("%w: noise for nodes protects %q, the account %q", ErrUnit, event.UnitNode, t.Unit)
 	}
 	if e.Formula == event.AuthorsCode && t.Claim != event.ClaimHeuristic {
 		return nil, fmt.Errorf("%w: the formula of the authors' code is %q only", ErrClaim, event.ClaimHeuristic)

@@ -80,10 +80,10 @@ func (g Guarantee) Sentence() string {
 			g.Delta, lowerFirst(unit), relation, g.Relation)
 	case g.Claim == event.ClaimHeuristic:
 		fmt.Fprintf(&s, "By a heuristic that no proof covers, epsilon = %s at delta = %.6g for: %s, %s.",
-			upward(g.Epsilon), g.Delta, lowerFirst(unit), relation)
+			Upward(g.Epsilon), g.Delta, lowerFirst(unit), relation)
 	default:
 		fmt.Fprintf(&s, "%s is protected with epsilon = %s and delta = %.6g, %s (%s).",
-			unit, upward(g.Epsilon), g.Delta, relation, g.Relation)
+			unit, Upward(g.Epsilon), g.Delta, relation, g.Relation)
 	}
 	fmt.Fprintf(&s, " Claim: %s. Unit: %s. Relation: %s.", g.Claim, g.Unit, g.Relation)
 	if g.Radius != 0 {
@@ -101,8 +101,11 @@ func (g Guarantee) Sentence() string {
 	return s.String()
 }
 
-// upward writes six digits, never fewer than the cost: what is published must hold.
-func upward(x float64) string {
+// Upward writes six digits, never fewer than the cost: what is published must hold.
+func Upward(x float64) string {
+	if math.IsInf(x, 1) {
+		return "inf"
+	}
 	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 5, 64), 64)
 	if err == nil && short < x*(1-1e-12) {
 		short += math.Pow(10, math.Floor(math.Log10(x))-5)

@@ -2,7 +2,6 @@
 package account
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -97,7 +96,7 @@ func (p MetricPlan) Cost() (MetricCost, error) {
 		one.Radius = 1 // epsilon at the radius does not depend on it
 	}
 	if err := event.Validate(one); err != nil {
-		return MetricCost{}, fmt.Errorf("%w: %w", ErrParameter, err)
+		return MetricCost{}, misfit{err}
 	}
 	if p.Releases < 0 {
 		return MetricCost{}, parameter("releases", p.Releases, "a count >= 0")

@@ -114,7 +114,7 @@ func (p Training) Release() (event.Release, error) {
 		r.What = event.Repeated{Times: p.Runs, Of: r.What}
 	}
 	if err := r.Validate(); err != nil {
-		return event.Release{}, fmt.Errorf("%w: %w", ErrParameter, err)
+		return event.Release{}, misfit{err}
 	}
 	return r, nil
 }
@@ -141,6 +141,9 @@ func (p Training) WithNoiseFor(m Method, epsilon, delta float64, orders ...float
 	if len(orders) > 0 && m == MethodBest {
 		m = MethodRDP
 	}
+	if err := p.leavesRoom(epsilon, delta, orders); err != nil {
+		return p, Guarantee{}, err
+	}
 	from := search{start: 1, factor: 3, close: 1e-9}
 	if m != MethodRDP {
 		// PLD is slower and a little below RDP, so RDP's answer is a good start.
@@ -159,6 +162,20 @@ func (p Training) WithNoiseFor(m Method, epsilon, delta float64, orders ...float
 	}
 	p.Noise = noise
 	return p.checked(m, epsilon, delta, orders)
+}
+
+// leavesRoom says whether what is charged beside the steps costs less than epsilon: no
+// noise in them makes up for it. Without it the search would go on to the very end.
+func (p Training) leavesRoom(epsilon, delta float64, orders []float64) error {
+	if len(p.Also) == 0 {
+		return nil
+	}
+	p.Steps, p.Noise = 0, 1
+	rest, err := p.Guarantee(MethodRDP, delta, orders...)
+	if err == nil && rest.Epsilon > epsilon {
+		err = tooDear(epsilon, rest.Epsilon)
+	}
+	return err
 }
 
 // WithStepsFor is the plan with the most steps that keep (epsilon, delta).
@@ -206,7 +223,7 @@ func (p Training) checked(m Method, epsilon, delta float64, orders []float64) (T
 		return p, g, err
 	}
 	if g.Epsilon > epsilon {
-		return p, g, fmt.Errorf("%w: the solved plan costs %v, above the target %v", ErrUnreachable, g.Epsilon, epsilon)
+		return p, g, fmt.Errorf("%w: the plan that was solved for costs epsilon %v, above the target of %v", ErrUnreachable, g.Epsilon, epsilon)
 	}
 	return p, g, nil
 }

@@ -87,11 +87,7 @@ func unmarshal(data []byte, depth int) (Event, error) {
 	if err := readField(fields, "kind", &kind); err != nil {
 		return nil, err
 	}
-	e, err := unmarshalKind(kind, data, fields, depth)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-	return e, nil
+	return unmarshalKind(kind, data, fields, depth)
 }
 
 func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, depth int) (Event, error) {
@@ -131,7 +127,7 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 	case Composed{}.kind():
 		return readComposed(fields, depth)
 	}
-	return nil, fmt.Errorf("%w: unknown kind", ErrFormat)
+	return nil, fmt.Errorf("%w: unknown kind %.40q", ErrFormat, kind)
 }
 
 func readComposed(fields map[string]json.RawMessage, depth int) (Event, error) {

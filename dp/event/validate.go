@@ -10,7 +10,7 @@ import (
 
 // ErrRange says that a release or an event holds a value that no mechanism can
 // have.
-var ErrRange = errors.New("privacy event out of range")
+var ErrRange = errors.New("value out of range")
 
 // The names that Selection.Mechanism, NodeGaussian.Formula and
 // Tuning.Distribution know.
@@ -49,14 +49,59 @@ func validate(e Event, depth int) error {
 	if depth >= maxDepth {
 		return fmt.Errorf("%w: events nested more than %d deep", ErrRange, maxDepth)
 	}
-	err := validateKind(e, depth)
-	if err != nil {
-		return fmt.Errorf("%s: %w", e.kind(), err)
+	var faults []error
+	add := func(err error) {
+		if err != nil {
+			faults = append(faults, err)
+		}
 	}
-	return nil
+	if err := validateOwn(e); err != nil {
+		add(fmt.Errorf("%s: %w", nameOf(e), err))
+	}
+	switch e := e.(type) {
+	case Sampled:
+		add(validate(e.Of, depth+1))
+	case Repeated:
+		add(validate(e.Of, depth+1))
+	case Tuning:
+		add(validate(e.Of, depth+1))
+	case Composed:
+		for _, part := range e.Parts {
+			add(validate(part, depth+1))
+		}
+	}
+	return errors.Join(faults...)
 }
 
-func validateKind(e Event, depth int) error {
+// nameOf is what people call an event whose values are wrong.
+func nameOf(e Event) string {
+	switch e.(type) {
+	case Gaussian:
+		return "Gaussian noise"
+	case Laplace:
+		return "Laplace noise"
+	case DiscreteGaussian:
+		return "whole-number Gaussian noise"
+	case MetricLaplace:
+		return "Laplace noise at a radius"
+	case Selection:
+		return "a private choice"
+	case Sampled:
+		return "batches"
+	case Repeated:
+		return "a repeated release"
+	case Composed:
+		return "releases together"
+	case NodeGaussian:
+		return "noise for nodes"
+	case Tuning:
+		return "tuning"
+	}
+	return "a release"
+}
+
+// validateOwn judges an event's own values, not those of the events in it.
+func validateOwn(e Event) error {
 	switch e := e.(type) {
 	case Gaussian:
 		return positive("noise", e.Noise)
@@ -78,15 +123,11 @@ func validateKind(e Event, depth int) error {
 			positive("epsilon", e.Epsilon),
 		)
 	case Sampled:
-		return errors.Join(validateSampling(e), validate(e.Of, depth+1))
+		return validateSampling(e)
 	case Repeated:
-		return errors.Join(atLeast("times", e.Times, 0), validate(e.Of, depth+1))
+		return atLeast("times", e.Times, 0)
 	case Composed:
-		faults := []error{atLeast("parts", int64(len(e.Parts)), 1)}
-		for _, part := range e.Parts {
-			faults = append(faults, validate(part, depth+1))
-		}
-		return errors.Join(faults...)
+		return atLeast("parts", int64(len(e.Parts)), 1)
 	case NodeGaussian:
 		return errors.Join(
 			atLeast("nodes", e.Nodes, 1),
@@ -96,7 +137,7 @@ func validateKind(e Event, depth int) error {
 			oneOf("formula", e.Formula, Theorem, AuthorsCode),
 		)
 	case Tuning:
-		return errors.Join(validateTuning(e), validate(e.Of, depth+1))
+		return validateTuning(e)
 	case Unprotected:
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -79,14 +80,28 @@ func (p *Paid) find(what event.Event) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %T%+v; left is %+v", ErrUnpaid, what, what, p.left)
+	return 0, fmt.Errorf("%w: %s; left is %s", ErrUnpaid, event.Describe(what), p.inWords())
+}
+
+// inWords lists what may still be drawn.
+func (p *Paid) inWords() string {
+	var list []string
+	for _, c := range p.left {
+		if c.times > 0 {
+			list = append(list, event.Describe(event.Repeated{Times: c.times, Of: c.what}))
+		}
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", and ")
 }
 
 // take counts one draw that is about to be made.
 func (p *Paid) take(at int) error {
 	c := &p.left[at]
 	if c.times < 1 {
-		return fmt.Errorf("%w: all draws of %T%+v were made", ErrUnpaid, c.what, c.what)
+		return fmt.Errorf("%w: all draws of %s were made", ErrUnpaid, event.Describe(c.what))
 	}
 	c.times--
 	return nil

@@ -56,6 +56,18 @@ func ReadOwn(s plan.Source, participant string, log *slog.Logger) (*Own, error) 
 	return &Own{examples: &f.Train[0], uncovered: f.NotCovered, described: plan.Shared(run.Data), seed: run.Seed, agreedUpon: s.Run}, nil
 }
 
+// shapeInWords says what an example looks like.
+func shapeInWords(s data.Shape) string {
+	text := fmt.Sprintf("rows of %d values", s.Features)
+	if s.Pictures() {
+		text = fmt.Sprintf("pictures of %d x %d with %d channels", s.Height, s.Width, s.Depth())
+	}
+	if s.Classes > 0 {
+		return fmt.Sprintf("%s in %d classes", text, s.Classes)
+	}
+	return text + " with a value as target"
+}
+
 // fill gives the half these examples, if the plan describes them as its owner does. The
 // ranges, lists and keys of a plan are statements that the owner has to agree to: another
 // range would scale the rows otherwise, another seed hold out others.
@@ -76,7 +88,7 @@ func (o *Own) fill(h *Half, run config.Run, shape data.Shape) error {
 			wrong = append(wrong, fmt.Sprintf("the examples have %d features here and %d in the plan", o.examples.Features, shape.Features))
 		}
 	} else if described, _ := data.ShapeOf(run.Data); described != shape {
-		wrong = append(wrong, fmt.Sprintf("the examples have the shape %+v by the plan's own run file, and the plan says %+v", described, shape))
+		wrong = append(wrong, fmt.Sprintf("the examples are %s by the plan's own run file, and %s by the plan", shapeInWords(described), shapeInWords(shape)))
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: the plan describes the data otherwise than %s: %s; use the same run file on both sides", fl.ErrRefused, o.agreedUpon, strings.Join(wrong, "; "))

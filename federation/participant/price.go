@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -33,9 +34,21 @@ func (p *Participant) fits(s *session) error {
 		return err
 	}
 	if err := p.o.Ledger.Check(price.all); err != nil {
-		return refusal(fmt.Errorf("the plan asks for %d more releases, and all of them must fit before the first is made: %w", price.rounds, err))
+		return refusal(fmt.Errorf("the plan asks for %s, and all of them must fit before the first is made: %w", price.asked(err), err))
 	}
 	return nil
+}
+
+// asked says how many releases were asked for and, of an error that tells it, how many of
+// them would fit.
+func (p prices) asked(err error) string {
+	text := fmt.Sprintf("%d more releases", p.rounds)
+	var short *account.BudgetError
+	if p.rounds < 2 || !errors.As(err, &short) || short.Remedy.Of == 0 {
+		return text
+	}
+	each := (short.Remedy.Of + int64(p.rounds) - 1) / int64(p.rounds) // steps of a release
+	return fmt.Sprintf("%s, of which %d would fit", text, short.Remedy.Fit/each)
 }
 
 // refusal is an error of the ledger, as the participant's half knows it.

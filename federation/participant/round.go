@@ -260,7 +260,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	case err != nil:
 		return false, err
 	case !released:
-		return false, fmt.Errorf("%w: the run's own ceiling is reached", fl.ErrRefused)
+		return false, fmt.Errorf("%w: the run's own privacy.ceiling is reached", fl.ErrRefused)
 	case !pay.paid && b.Round < s.half.Algorithm.Outline().Sends:
 		return false, errors.New("the method made a release that it did not pay for; it is not sent")
 	case !pay.paid:
@@ -339,7 +339,7 @@ func (p *purse) Reserve(round int, r event.Release) error {
 	}
 	if p.paid { // the round is made once more, without the data
 		if !reflect.DeepEqual(r, p.release) {
-			return fmt.Errorf("round %d was paid for %+v, not for %+v", round+1, p.release, r)
+			return fmt.Errorf("round %d was paid for %s, not for %s", round+1, event.Describe(p.release.What), event.Describe(r.What))
 		}
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
@@ -133,9 +134,17 @@ func (p Policy) AllowsRelease(r event.Release) error {
 	noise, leak := protection(r.What)
 	switch {
 	case noise < p.MinimumNoise:
-		return fmt.Errorf("%w: this participant's policy wants a noise multiplier of at least %v, the release has %v", fl.ErrRefused, p.MinimumNoise, noise)
+		return fmt.Errorf("%w: this participant's policy wants a noise multiplier of at least %v (minimum_noise), the release has %v", fl.ErrRefused, p.MinimumNoise, noise)
 	case p.MaximumLeak > 0 && leak > p.MaximumLeak:
-		return fmt.Errorf("%w: this participant's policy lets a release lose at most %v at its radius, this one loses %.4g", fl.ErrRefused, p.MaximumLeak, leak)
+		remedy := account.FindRemedy(r, account.Cut{}, func(other event.Release) bool {
+			_, leak := protection(other.What)
+			return leak <= p.MaximumLeak
+		})
+		text := fmt.Sprintf("this participant's policy lets a release lose at most %v at its radius (maximum_leak), this one loses %s", p.MaximumLeak, account.Upward(leak))
+		if do := remedy.String(); do != "" {
+			text += "; " + do
+		}
+		return fmt.Errorf("%w: %s", fl.ErrRefused, text)
 	}
 	return nil
 }

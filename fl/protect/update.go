@@ -264,7 +264,7 @@ func (g *updateGuard) release(b *fl.Broadcast, p *fl.Participant, out, centre []
 // asPaid holds what a mechanism says it drew against what was charged for it.
 func asPaid(drawn, paid *event.MetricLaplace) error {
 	if drawn.Dimension != paid.Dimension || drawn.NoiseMultiplier != paid.NoiseMultiplier || drawn.Radius != paid.Radius {
-		return fmt.Errorf("%w: noise of %+v for %+v", mech.ErrUnpaid, *drawn, *paid)
+		return fmt.Errorf("%w: %s was drawn, and %s charged", mech.ErrUnpaid, event.Describe(*drawn), event.Describe(*paid))
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ func check(s Study) error {
 			errs = append(errs, fmt.Errorf("row %d (%q): the spread runs from %v down to %v; exchange low and high",
 				i+1, r.Label, float64(*r.Low), float64(*r.High)))
 		}
+		if err := checkVerdict(r); err != nil {
+			errs = append(errs, fmt.Errorf("row %d (%q, %s): %w", i+1, r.Label, r.Metric, err))
+		}
 	}
 	for i, c := range s.Charts {
 		for j, series := range c.Series {
@@ -34,6 +37,19 @@ func check(s Study) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkVerdict holds a verdict against what there is to compare with.
+func checkVerdict(r Row) error {
+	switch judged := r.Verdict == Agrees || r.Verdict == Differs; {
+	case judged && r.Paper == nil && r.Sentence == "":
+		return fmt.Errorf("the verdict is %q, but the row has neither a number nor a sentence of the paper; give one of them, or the verdict %q", r.Verdict, NoNumber)
+	case r.Verdict == NoNumber && r.Paper != nil:
+		return fmt.Errorf("the verdict is %q beside the paper's %v; if it is of something else, say %q", r.Verdict, float64(*r.Paper), Incomparable)
+	case !judged && r.Sentence != "":
+		return fmt.Errorf("the verdict is %q beside a sentence of the paper; leave the sentence out", r.Verdict)
+	}
+	return nil
 }
 
 func checkPoint(c Chart, p Point) error {

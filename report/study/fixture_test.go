@@ -56,7 +56,7 @@ func hospitalStudy() Study {
 			settings := map[string]any{"k": k, "nu": nu}
 			label := fmt.Sprintf("k = %d, nu = %g", k, nu)
 			s.Rows = append(s.Rows, Row{Section: "Error", Label: label, Metric: "RMSE", Settings: settings,
-				Measured: number(mean), Low: number(mean - sd), High: number(mean + sd), Unit: "$", Verdict: NoFigure})
+				Measured: number(mean), Low: number(mean - sd), High: number(mean + sd), Unit: "$", Verdict: NoNumber})
 			curve.Points = append(curve.Points, Point{nu, mean, mean - sd, mean + sd})
 			if nu == 0 {
 				continue
@@ -76,8 +76,8 @@ func hospitalStudy() Study {
 		}
 	}
 	s.Rows = append(s.Rows,
-		Row{Section: "What the papers say in words", Label: "RMSE of k = 1 over k = 3", Metric: "ratio", Measured: number(1.611), Low: number(1.52), High: number(1.70), Verdict: Agrees, Note: "“The largest gain is from one group to three.” Holds in all 60 pairs of seed and nu."},
-		Row{Section: "What the papers say in words", Label: "Loss from nu = 0 to nu = 5, k = 5", Metric: "loss", Measured: number(0.8), Low: number(-1.9), High: number(3.4), Unit: "%", Verdict: Differs, Note: "The papers show a visible loss and a large spread; we see neither."},
+		Row{Section: "What the papers say in words", Label: "RMSE of k = 1 over k = 3", Metric: "ratio", Measured: number(1.611), Low: number(1.52), High: number(1.70), Verdict: Agrees, Sentence: "“The largest gain is from one group to three.”", Note: "Holds in all 60 pairs of seed and nu."},
+		Row{Section: "What the papers say in words", Label: "Loss from nu = 0 to nu = 5, k = 5", Metric: "loss", Measured: number(0.8), Low: number(-1.9), High: number(3.4), Unit: "%", Verdict: Differs, Sentence: "The papers show a visible loss and a large spread", Note: "we see neither."},
 		Row{Section: "What the papers say in words", Label: "Budget without noise", Metric: "epsilon", Paper: number(math.Inf(1)), Measured: number(math.Inf(1)), Unit: "epsilon", Verdict: Agrees})
 	s.Charts = []Chart{error, budget, budgetHistogram(), trainingCurve()}
 	s.Strips = []Strip{leakedDigits()}
@@ -172,7 +172,7 @@ func fairnessStudy() Study {
 				w := 0.09*v + 0.004
 				series.Points = append(series.Points, Point{nu, v, v - w, v + w})
 				s.Rows = append(s.Rows, Row{Section: "Differences", Label: fmt.Sprintf("%s, nu = %g", name, nu), Metric: metric,
-					Settings: map[string]any{"k": j + 1, "nu": nu}, Measured: number(v), Low: number(v - w), High: number(v + w), Verdict: NoFigure})
+					Settings: map[string]any{"k": j + 1, "nu": nu}, Measured: number(v), Low: number(v - w), High: number(v + w), Verdict: NoNumber})
 			}
 			chart.Series = append(chart.Series, series)
 		}

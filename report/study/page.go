@@ -66,8 +66,8 @@ func newPage(s Study) (page, error) {
 	p := page{
 		Title: cmp.Or(s.Title, "A study without a title"), Paper: s.Paper, Intro: s.Intro,
 		Caveats: s.Caveats, CaveatIcon: layout.Icon(layout.IconWarning),
-		Summary: summarySentence(s.Rows), Tallies: talliesOf(s.Rows),
-		Sections: sectionsOf(seeded(s)), Command: s.Command,
+		Summary: summarySentence(s), Tallies: talliesOf(s),
+		Sections: sectionsOf(seeded(s), s.Paper == ""), Command: s.Command,
 		Facts: []layout.Fact{
 			{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)},
 			{Name: "Took", Value: duration(s.Seconds)}, {Name: "Experiment", Value: s.ID, Code: true},

@@ -82,7 +82,7 @@ func TestStudyPage(t *testing.T) {
 			t.Errorf("%s: %v", s.ID, err)
 		}
 		want := []string{"prefers-color-scheme: dark", "@media print", "Before you read the figures",
-			s.Title, s.Paper, s.Command, s.Version, s.Kernel, summarySentence(s.Rows), duration(s.Seconds)}
+			s.Title, s.Paper, s.Command, s.Version, s.Kernel, summarySentence(s), duration(s.Seconds)}
 		want = append(append(want, s.Intro...), s.Caveats...)
 		for _, r := range s.Rows {
 			want = append(want, r.Label, r.Note)
@@ -117,14 +117,18 @@ func TestStudyPage(t *testing.T) {
 
 // Sums by hand: of the hospital study 14 rows agree and 9 differ.
 func TestStudySummary(t *testing.T) {
-	if got, want := summarySentence(hospitalStudy().Rows), "Of 47 figures, 14 agree with the paper, 9 differ and 24 cannot be compared."; got != want {
+	if got, want := summarySentence(hospitalStudy()), "Of 47 figures, 14 agree with the paper, 9 differ and 24 have no number in the paper."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	one := []Row{{Verdict: Agrees}, {Verdict: Differs}, {Verdict: "perhaps"}}
-	if got, want := summarySentence(one), "Of 3 figures, 1 agrees with the paper, 1 differs and 1 cannot be compared."; got != want {
+	one := Study{Paper: "P", Rows: []Row{{Verdict: Agrees}, {Verdict: Differs}, {Verdict: NoNumber}, {Verdict: Incomparable}, {Verdict: "perhaps"}}}
+	if got, want := summarySentence(one), "Of 5 figures, 1 agrees with the paper, 1 differs, 1 has no number in the paper and 2 cannot be compared."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := summarySentence(nil); got != "No figure was measured." {
+	one.Paper = ""
+	if got, want := summarySentence(one), "5 figures were measured."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := summarySentence(Study{}); got != "No figure was measured." {
 		t.Errorf("without rows: %q", got)
 	}
 }
@@ -132,13 +136,13 @@ func TestStudySummary(t *testing.T) {
 // Verdicts are told by word and by shape, not by colour alone.
 func TestVerdictsCannotBeMistaken(t *testing.T) {
 	shapes := map[string]Verdict{}
-	for _, v := range []Verdict{Agrees, Differs, NoFigure} {
+	for _, v := range []Verdict{Agrees, Differs, NoNumber, Incomparable} {
 		badge := verdictBadge(v)
 		if other, ok := shapes[string(badge.Icon)]; ok {
 			t.Errorf("%s has the shape of %s", v, other)
 		}
 		shapes[string(badge.Icon)] = v
-		page := render(t, Study{Rows: []Row{{Label: "x", Verdict: v}}})
+		page := render(t, Study{Paper: "P", Rows: []Row{judged(v)}})
 		if !strings.Contains(page, `class="badge `+badge.Class+`"`) || !strings.Contains(page, string(v)+"</span></td>") {
 			t.Errorf("the page does not show %q", v)
 		}

@@ -21,6 +21,7 @@ type section struct {
 	HasUnit, HasNote bool
 	HasSpread        bool
 	HasBars          bool
+	Own              bool // there is no paper to compare with
 	BarNote          string
 }
 
@@ -33,10 +34,11 @@ type shownRow struct {
 }
 
 // The shapes of the verdicts differ without colour: a check in a disc, a
-// crossed-out equals sign in a square, a dashed ring.
+// crossed-out equals sign in a square, a dashed ring, an empty page.
 const (
 	iconAgrees  = `<circle class="fill" cx="12" cy="12" r="10.4"/><path class="check" d="m7 12.3 3.5 3.5 6.6-7.2"/>`
 	iconDiffers = `<path class="stroke" d="M4.5 9h15M4.5 15.5h15M17 3.6 7 20.6"/>`
+	iconNone    = `<path class="stroke" d="M6 3.4h12v17.2H6z"/>`
 	iconApart   = `<circle class="stroke" cx="12" cy="12" r="9.2" stroke-dasharray="3.4 4.6"/><path class="stroke" d="M8.6 12h6.8"/>`
 )
 
@@ -47,6 +49,8 @@ func verdictBadge(v Verdict) layout.Badge {
 		return layout.Badge{Word: string(v), Class: "agrees", Icon: layout.Icon(iconAgrees)}
 	case Differs:
 		return layout.Badge{Word: string(v), Class: "differs", Icon: layout.Icon(iconDiffers)}
+	case NoNumber:
+		return layout.Badge{Word: string(v), Class: "apart", Icon: layout.Icon(iconNone)}
 	}
 	return layout.Badge{Word: cmp.Or(string(v), "no verdict"), Class: "apart", Icon: layout.Icon(iconApart)}
 }
@@ -57,51 +61,69 @@ type tally struct {
 	Verdict layout.Badge
 }
 
-// verdictCounts counts agreeing and differing rows, and all others.
-func verdictCounts(rows []Row) (agree, differ, apart int) {
+// counts are how many rows have which verdict.
+type counts struct{ agree, differ, none, apart int }
+
+func countVerdicts(rows []Row) (c counts) {
 	for _, r := range rows {
 		switch r.Verdict {
 		case Agrees:
-			agree++
+			c.agree++
 		case Differs:
-			differ++
+			c.differ++
+		case NoNumber:
+			c.none++
 		default:
-			apart++
+			c.apart++
 		}
 	}
-	return agree, differ, apart
+	return c
 }
 
-func talliesOf(rows []Row) []tally {
-	if len(rows) == 0 {
+func talliesOf(s Study) []tally {
+	if len(s.Rows) == 0 || s.Paper == "" {
 		return nil
 	}
-	agree, differ, apart := verdictCounts(rows)
-	return []tally{{prose.Count(agree), verdictBadge(Agrees)}, {prose.Count(differ), verdictBadge(Differs)}, {prose.Count(apart), verdictBadge(NoFigure)}}
+	c := countVerdicts(s.Rows)
+	return []tally{
+		{prose.Count(c.agree), verdictBadge(Agrees)}, {prose.Count(c.differ), verdictBadge(Differs)},
+		{prose.Count(c.none), verdictBadge(NoNumber)}, {prose.Count(c.apart), verdictBadge(Incomparable)},
+	}
 }
 
 // summarySentence is the study in a line.
-func summarySentence(rows []Row) string {
-	if len(rows) == 0 {
+func summarySentence(s Study) string {
+	switch {
+	case len(s.Rows) == 0:
 		return "No figure was measured."
+	case s.Paper == "":
+		return prose.Counted(len(s.Rows), "figure was", "figures were") + " measured."
 	}
-	agree, differ, apart := verdictCounts(rows)
-	return fmt.Sprintf("Of %s, %s with the paper, %s and %s be compared.", prose.Counted(len(rows), "figure", "figures"),
-		prose.Counted(agree, "agrees", "agree"), prose.Counted(differ, "differs", "differ"), prose.Counted(apart, "cannot", "cannot"))
+	return fmt.Sprintf("Of %s, %s.", prose.Counted(len(s.Rows), "figure", "figures"), countVerdicts(s.Rows).inWords(true))
 }
 
 // sectionTally leaves out the verdicts that a section does not have.
-func sectionTally(rows []Row) string {
-	agree, differ, apart := verdictCounts(rows)
+func sectionTally(rows []Row, own bool) string {
+	if own {
+		return prose.Counted(len(rows), "figure", "figures")
+	}
+	return countVerdicts(rows).inWords(false)
+}
+
+// inWords tells the counts; zeros are told of what agrees and differs alone, and if all is.
+func (c counts) inWords(all bool) string {
 	var parts []string
-	if agree > 0 {
-		parts = append(parts, prose.Counted(agree, "agrees", "agree")+" with the paper")
+	if c.agree > 0 || all {
+		parts = append(parts, prose.Counted(c.agree, "agrees", "agree")+" with the paper")
 	}
-	if differ > 0 {
-		parts = append(parts, prose.Counted(differ, "differs", "differ"))
+	if c.differ > 0 || all {
+		parts = append(parts, prose.Counted(c.differ, "differs", "differ"))
 	}
-	if apart > 0 {
-		parts = append(parts, prose.Count(apart)+" cannot be compared")
+	if c.none > 0 {
+		parts = append(parts, prose.Counted(c.none, "has", "have")+" no number in the paper")
+	}
+	if c.apart > 0 {
+		parts = append(parts, prose.Count(c.apart)+" cannot be compared")
 	}
 	return prose.Joined(parts)
 }
@@ -115,12 +137,12 @@ func commons(rows []Row) (unit, note string) {
 	if len(rows) < 2 {
 		return "", ""
 	}
-	unit, note = rows[0].Unit, rows[0].Note
+	unit, note = rows[0].Unit, rows[0].note()
 	for _, r := range rows {
 		if r.Unit != unit {
 			unit = ""
 		}
-		if r.Note != note {
+		if r.note() != note {
 			note = ""
 		}
 	}
@@ -128,6 +150,14 @@ func commons(rows []Row) (unit, note string) {
 		unit = ""
 	}
 	return unit, note
+}
+
+// note is what stands beside a row: first the sentence that the verdict is on.
+func (r Row) note() string {
+	if r.Sentence == "" || r.Note == "" {
+		return r.Sentence + r.Note
+	}
+	return r.Sentence + "; " + r.Note
 }
 
 // seeded drops spreads that say nothing: one seed has none.
@@ -160,22 +190,22 @@ func sectionTitle(name string) string {
 	return name
 }
 
-func sectionsOf(rows []Row) []section {
+func sectionsOf(rows []Row, own bool) []section {
 	names, gathered := bySection(rows)
 	var out []section
 	for i, name := range names {
 		rows := gathered[name]
-		s := section{ID: fmt.Sprintf("section-%d", i+1), Title: sectionTitle(name), Tally: sectionTally(rows)}
+		s := section{ID: fmt.Sprintf("section-%d", i+1), Title: sectionTitle(name), Tally: sectionTally(rows, own), Own: own}
 		s.Unit, s.Note = commons(rows)
 		details, scales := rowDetails(rows), barScales(rows)
 		for j, r := range rows {
 			f := figuresOf(r)
 			row := shownRow{
 				Label: r.Label, Detail: details[j], Paper: f.paper, Ours: f.ours, Spread: f.spread,
-				Unit: r.Unit, Note: r.Note, Verdict: verdictBadge(r.Verdict), Bar: rangeBar(r, scales[scaleOf(r)]),
+				Unit: r.Unit, Note: r.note(), Verdict: verdictBadge(r.Verdict), Bar: rangeBar(r, scales[scaleOf(r)]),
 			}
 			s.HasUnit = s.HasUnit || r.Unit != s.Unit
-			s.HasNote = s.HasNote || r.Note != s.Note
+			s.HasNote = s.HasNote || row.Note != s.Note
 			s.HasSpread = s.HasSpread || f.spread != ""
 			s.HasBars = s.HasBars || row.Bar != ""
 			s.Rows = append(s.Rows, row)

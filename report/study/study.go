@@ -4,11 +4,11 @@ package study
 import "github.com/coterie-fl/coterie/dp/event"
 
 // Study is an experiment of a paper, ours beside theirs: what `coterie reproduce`
-// shows.
+// shows. Without a paper it is one's own figures alone.
 type Study struct {
 	ID      string  `json:"id"`
 	Title   string  `json:"title"`
-	Paper   string  `json:"paper"` // paper and figure or table
+	Paper   string  `json:"paper"` // paper and figure or table; empty: there is none to compare with
 	Scale   string  `json:"scale"`
 	Seeds   int     `json:"seeds"`
 	Seconds float64 `json:"seconds"`
@@ -31,7 +31,8 @@ type Row struct {
 	Label    string         `json:"label"`
 	Metric   string         `json:"metric"`
 	Settings map[string]any `json:"settings"`
-	Paper    *event.Number  `json:"paper"` // null: the paper has no figure
+	Paper    *event.Number  `json:"paper"`    // null: the paper has no number
+	Sentence string         `json:"sentence"` // of the paper, that a verdict without a number is on
 	Measured *event.Number  `json:"measured"`
 	Low      *event.Number  `json:"low"`
 	High     *event.Number  `json:"high"`
@@ -43,11 +44,12 @@ type Row struct {
 // Verdict is a plain word on a row.
 type Verdict string
 
-// The verdicts.
+// The verdicts. Agrees and Differs are for rows with a number or a sentence of the paper.
 const (
-	Agrees   Verdict = "agrees"
-	Differs  Verdict = "differs"
-	NoFigure Verdict = "cannot be compared"
+	Agrees       Verdict = "agrees"
+	Differs      Verdict = "differs"
+	NoNumber     Verdict = "no number in the paper"
+	Incomparable Verdict = "cannot be compared" // the paper has a number, of something else
 )
 
 // Chart is curves or points with intervals, of one or several series.

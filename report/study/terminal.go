@@ -16,7 +16,7 @@ const (
 	terminalWidth = 120
 	widestLabel   = 44
 	widestUnit    = 18
-	widestVerdict = 20
+	widestVerdict = 22
 )
 
 // Table prints a study for a terminal, at most 120 columns wide: what to
@@ -45,14 +45,14 @@ func Table(w io.Writer, s Study) error {
 		details := rowDetails(rows)
 		for i, r := range rows {
 			r = without(r, unit, note)
-			if i+1 < len(rows) && rows[i+1].Label == r.Label && rows[i+1].Note == r.Note {
-				r.Note = "" // follows the last row of the same label
+			if i+1 < len(rows) && rows[i+1].Label == r.Label && rows[i+1].note() == r.note() {
+				r.Note, r.Sentence = "", "" // follows the last row of the same label
 			}
 			writeRow(&b, r, details[i], widths)
 		}
 	}
 	b.WriteByte('\n')
-	paragraph(&b, "", summarySentence(s.Rows))
+	paragraph(&b, "", summarySentence(s))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("report: printing the study %q: %w", s.ID, err)
 	}
@@ -65,7 +65,7 @@ func without(r Row, unit, note string) Row {
 		r.Unit = ""
 	}
 	if note != "" {
-		r.Note = ""
+		r.Note, r.Sentence = "", ""
 	}
 	return r
 }
@@ -123,7 +123,7 @@ func writeRow(b *strings.Builder, r Row, detail string, widths []int) {
 		}
 		writeLine(b, cells, widths)
 	}
-	if note := oneLine(r.Note); note != "" {
+	if note := oneLine(r.note()); note != "" {
 		paragraph(b, "    ", note)
 	}
 }

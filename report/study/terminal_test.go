@@ -22,7 +22,7 @@ func printed(t *testing.T, s Study) []string {
 func TestStudyTable(t *testing.T) {
 	s := Study{Title: "T", Paper: "P", Scale: "quick", Seeds: 2, Seconds: 3.5, Caveats: []string{"Beware."}, Rows: []Row{
 		{Section: "One", Label: "a", Paper: number(2.4), Measured: number(2.5), Low: number(2.1), High: number(2.9), Unit: "epsilon", Verdict: Agrees, Note: "A note."},
-		{Section: "Two", Label: "budget", Measured: number(math.Inf(1)), Unit: "epsilon at the radius, heuristic", Verdict: NoFigure},
+		{Section: "Two", Label: "budget", Measured: number(math.Inf(1)), Unit: "epsilon at the radius, heuristic", Verdict: NoNumber},
 	}}
 	want := `T
 P
@@ -36,10 +36,10 @@ a           2.4  2.50  [2.10, 2.90]  epsilon             agrees
 
 Two
           paper  ours        spread  unit                verdict
-budget        –   inf                epsilon at the      cannot be compared
+budget        –   inf                epsilon at the      no number in the paper
                                      radius, heuristic
 
-Of 2 figures, 1 agrees with the paper, 0 differ and 1 cannot be compared.
+Of 2 figures, 1 agrees with the paper, 0 differ and 1 has no number in the paper.
 `
 	if got := strings.Join(printed(t, s), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -49,7 +49,7 @@ Of 2 figures, 1 agrees with the paper, 0 differ and 1 cannot be compared.
 // What all rows say is said once; a spread over one seed is none.
 func TestStudyTellsSharedWordsOnce(t *testing.T) {
 	const unit, note = "epsilon at the radius, heuristic", "within 25 %"
-	row := Row{Section: "S", Label: "a", Measured: number(3), Low: number(3), High: number(3), Unit: unit, Note: note, Verdict: Agrees}
+	row := Row{Section: "S", Label: "a", Measured: number(3), Low: number(3), High: number(3), Unit: unit, Note: note, Verdict: NoNumber}
 	other := row
 	other.Label, other.Measured, other.Low, other.High = "b", number(4), number(4), number(4)
 	s := Study{Seeds: 1, Rows: []Row{row, other}}

@@ -149,7 +149,7 @@ func (t table) levelRows(metric, unit string) []study.Row {
 	var rows []study.Row
 	for _, o := range t.outcomes {
 		rows = append(rows, lab.Measured(study.Row{
-			Section: t.title, Label: o.name, Metric: metric, Unit: unit, Verdict: study.NoFigure,
+			Section: t.title, Label: o.name, Metric: metric, Unit: unit, Verdict: study.NoNumber,
 			Settings: map[string]any{"epsilon": o.cells[0].Epsilon, "claim": o.cells[0].Claim}, Note: o.promised(),
 		}, o.spread()))
 	}
@@ -172,7 +172,7 @@ func (t table) duelRows(duels []duel, unit string, lower bool, difference func(a
 		s := paired(a, b, difference)
 		rows = append(rows, lab.Measured(study.Row{
 			Section: t.title + ": against one another", Label: d.a + " against " + d.b, Metric: "difference", Unit: unit,
-			Verdict: study.NoFigure, Note: words(s, d, len(a.cells), lower),
+			Verdict: study.NoNumber, Note: words(s, d, len(a.cells), lower),
 		}, s))
 	}
 	return rows

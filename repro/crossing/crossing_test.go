@@ -34,7 +34,7 @@ func TestSmoke(t *testing.T) {
 			}
 			levels, promised := map[string]int{}, map[string]string{}
 			for _, r := range s.Rows {
-				if r.Verdict != study.NoFigure || r.Paper != nil {
+				if r.Verdict != study.NoNumber || r.Paper != nil {
 					t.Errorf("%s, %s: %q, though the papers have no figure", r.Section, r.Label, r.Verdict)
 				}
 				if v := float64(*r.Measured); math.IsNaN(v) || math.IsInf(v, 0) {

@@ -97,7 +97,7 @@ func runSchoolClustering(l *lab.Lab) (study.Study, error) {
 // their last release tells them where they belong.
 func movedRow(t table, o outcome) study.Row {
 	return lab.Measured(study.Row{
-		Section: "Do schools that never look find their group?", Label: t.title, Metric: "schools in another group than that of their number", Unit: "share", Verdict: study.NoFigure,
+		Section: "Do schools that never look find their group?", Label: t.title, Metric: "schools in another group than that of their number", Unit: "share", Verdict: study.NoNumber,
 		Note: "at the end; with three groups drawn anew by chance it would be 0.67",
 	}, lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Moved) })))
 }

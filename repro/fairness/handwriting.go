@@ -113,7 +113,7 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 		if q := perfect.spread(at(1, 0)); !math.IsNaN(q.Middle) {
 			row := like
 			row.Label, row.Metric, row.Unit = "a perfect predictor", perfect.name, perfect.unit
-			row.Verdict, row.Note = study.NoFigure, "what is below it is not more accurate"
+			row.Verdict, row.Note = study.NoNumber, "what is below it is not more accurate"
 			s.Rows = append(s.Rows, lab.Measured(row, q))
 		}
 		most := noise[len(noise)-1]

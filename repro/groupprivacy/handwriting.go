@@ -240,12 +240,12 @@ func (p handwritingFigures) accuracies(loss string) map[float64]float64 {
 func handwritingRows(set, loss string, nu float64, q lab.Spread, base float64, paper map[float64]float64) []study.Row {
 	row := study.Row{
 		Section: fmt.Sprintf("Table 2: %s, trained with %s", set, loss), Label: fmt.Sprintf("nu %v", nu), Metric: "validation accuracy", Unit: "share",
-		Settings: map[string]any{"k": 2, "nu": nu, "loss": loss, "set": set}, Verdict: study.NoFigure, Note: "other handwriting: levels cannot be compared",
+		Settings: map[string]any{"k": 2, "nu": nu, "loss": loss, "set": set}, Verdict: study.NoNumber, Note: "other handwriting: levels cannot be compared",
 	}
 	level, drop := lab.Measured(row, q), row
 	theirs, ok := paper[nu]
 	if ok {
-		level.Paper = lab.Number(theirs)
+		level.Paper, level.Verdict = lab.Number(theirs), study.Incomparable
 	}
 	if nu == 0 {
 		return []study.Row{level}
@@ -253,9 +253,12 @@ func handwritingRows(set, loss string, nu float64, q lab.Spread, base float64, p
 	drop.Metric, drop.Unit, drop.Note = "accuracy lost to noise", "share", "agrees: below 0.02 up to nu 3, above 0.05 from nu 10 on"
 	lost := base - q.Middle
 	drop = lab.Measured(drop, lab.Spread{Middle: lost, Low: base - q.High, High: base - q.Low})
-	if without, found := paper[0]; ok && found {
-		drop.Paper = lab.Number(without - theirs)
+	without, found := paper[0]
+	if !ok || !found {
+		drop.Note = "the table has no such noise"
+		return []study.Row{level, drop}
 	}
+	drop.Paper, drop.Verdict = lab.Number(without-theirs), study.Incomparable
 	switch {
 	case nu <= 3:
 		drop = lab.Judged(drop, -1, 0.02)

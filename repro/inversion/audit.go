@@ -2,10 +2,12 @@ package inversion
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/study"
 )
 
@@ -15,17 +17,17 @@ var auditCaveats = []string{
 	"The server is assumed to know the step size and the number of steps.",
 }
 
-// auditPage is what both pages share.
-func auditPage(paper, scale string, seeds int, version string, intro ...string) study.Study {
+// auditPage is what both pages share. Neither has a paper to compare with.
+func auditPage(of, scale string, seeds int, version string, intro ...string) study.Study {
 	return study.Study{
-		ID: "inversion", Title: "What could the server see of an update?", Paper: paper, Scale: scale, Seeds: seeds,
+		ID: "inversion", Title: "What could the server see of an update of " + of + "?", Scale: scale, Seeds: seeds,
 		Intro: intro, Caveats: auditCaveats, Version: version, Kernel: model.Kernel(), Command: "coterie audit inversion",
 	}
 }
 
 func attackRow(section, label, metric, unit, note string, value event.Number) study.Row {
 	return study.Row{
-		Section: section, Label: label, Metric: metric, Unit: unit, Note: note, Verdict: study.NoFigure,
+		Section: section, Label: label, Metric: metric, Unit: unit, Note: note,
 		Settings: map[string]any{"attack": label}, Measured: &value,
 	}
 }
@@ -33,8 +35,9 @@ func attackRow(section, label, metric, unit, note string, value event.Number) st
 // InspectionPage shows what could be seen of a client's update.
 func InspectionPage(i audit.Inspection, name, version string) study.Study {
 	s := auditPage("the run "+name, "one update", 1, version,
-		fmt.Sprintf("Client %d trained %d parameters (examples: %d %s; steps: %d) and sent them with noise multiplier %v. Claim: %s.",
-			i.Client, i.Parameters, i.Examples, i.Kind, i.Steps, float64(i.NoiseMultiplier), i.Privacy.Claim),
+		fmt.Sprintf("Client %d trained %s on %s in %s and sent them with noise multiplier %v. Claim: %s.",
+			i.Client, prose.Counted(i.Parameters, "parameter", "parameters"), prose.Counted(i.Examples, strings.TrimSuffix(i.Kind, "s"), i.Kind),
+			prose.Counted(i.Steps, "step", "steps"), float64(i.NoiseMultiplier), i.Privacy.Claim),
 		i.Verdict+".",
 		"Every attack is held against the client's example that it comes nearest to. The control is the mean example of other clients, which needs no update.")
 	const section = "What the attacks find"
@@ -44,16 +47,19 @@ func InspectionPage(i audit.Inspection, name, version string) study.Study {
 			continue
 		}
 		note := ""
+		if f.Attack == audit.NameGuess {
+			note = "control: the mean example of other clients, which needs no update"
+		}
 		if f.Label != nil && f.TrueLabel != nil {
 			note = fmt.Sprintf("label %d, truly %d", *f.Label, *f.TrueLabel)
 		}
 		if f.PSNR != nil {
-			s.Rows = append(s.Rows, attackRow(section, f.Attack, "PSNR", "dB", note, *f.PSNR), attackRow(section, f.Attack, "SSIM", "", "", *f.SSIM))
+			s.Rows = append(s.Rows, attackRow(section, f.Attack, "PSNR", "dB", note, *f.PSNR), attackRow(section, f.Attack, "SSIM", "", note, *f.SSIM))
 		}
 		if f.Error != nil {
 			s.Rows = append(s.Rows, attackRow(section, f.Attack, "relative error", "", "below 0.05 a row counts as recovered", *f.Error))
 		}
-		s.Rows = append(s.Rows, attackRow(section, f.Attack, "cosine", "", "", f.Cosine))
+		s.Rows = append(s.Rows, attackRow(section, f.Attack, "cosine", "", note, f.Cosine))
 		if i.Kind == "pictures" {
 			s.Strips = append(s.Strips, attackStrip(f.Attack, [][]float64{f.Original, f.Found}, []string{"original", f.Attack}))
 		}
@@ -67,7 +73,7 @@ func SurveyPage(v audit.Survey, version string) study.Study {
 	if v.PerLayer {
 		how = "layer by layer"
 	}
-	s := auditPage("thesis 001, section 2.5.1", "survey", v.Samples, version,
+	s := auditPage("one picture", "survey", v.Samples, version,
 		fmt.Sprintf("A client trains one step of the network %s (%d parameters) on one picture and sends it with noise multiplier %v, %s. Claim: %s.",
 			v.Network, v.Parameters, float64(v.NoiseMultiplier), how, v.Claim),
 		v.Verdict+".")

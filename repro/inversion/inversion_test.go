@@ -71,10 +71,10 @@ func TestInversionVerdicts(t *testing.T) {
 	verdict := func(nu, psnr, ssim float64) study.Verdict {
 		rows, _, _ := rowsOf(network{name: "lenet"}, attackDLG, nu, []attackScore{{PSNR: psnr, SSIM: ssim}})
 		claims.apply(rows, nu)
-		out := study.NoFigure
+		out := study.NoNumber
 		for _, r := range rows {
-			if r.Verdict != study.NoFigure {
-				if out != study.NoFigure {
+			if r.Verdict != study.NoNumber {
+				if out != study.NoNumber {
 					t.Errorf("nu %v has two verdicts", nu)
 				}
 				out = r.Verdict
@@ -88,7 +88,7 @@ func TestInversionVerdicts(t *testing.T) {
 	}{
 		{0, 40, 1, study.Agrees}, {0.001, 40, 1, study.Agrees}, {0.001, 20, 0.8, study.Differs},
 		{0.1, 15, 0.5, study.Agrees}, {0.1, 5, 0.1, study.Differs}, {0.01, 5, 0.1, study.Differs},
-		{1, 5, 0.1, study.Agrees}, {1, 30, 0.9, study.Differs}, {1, 9, 0.5, study.Differs}, {15, 5, 0.1, study.Agrees}, {100, 5, 0.1, study.NoFigure},
+		{1, 5, 0.1, study.Agrees}, {1, 30, 0.9, study.Differs}, {1, 9, 0.5, study.Differs}, {15, 5, 0.1, study.Agrees}, {100, 5, 0.1, study.NoNumber},
 	} {
 		if got := verdict(c.nu, c.psnr, c.ssim); got != c.want {
 			t.Errorf("nu %v, %v dB, SSIM %v: %s, want %s", c.nu, c.psnr, c.ssim, got, c.want)

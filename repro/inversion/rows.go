@@ -30,8 +30,8 @@ func (c papersClaims) apply(rows []study.Row, nu float64) {
 		}
 		for i, r := range rows {
 			if r.Metric == claim.Metric {
+				r.Sentence, r.Note = claim.Text, ""
 				rows[i] = lab.Judged(r, claim.Low, claim.High)
-				rows[i].Note = claim.Text
 			}
 		}
 		return
@@ -108,7 +108,7 @@ func rowsOf(n network, attack string, nu float64, scores []attackScore) ([]study
 	labels := lab.Share(scores, func(s attackScore) bool { return s.Label })
 	row := func(metric, unit string) study.Row {
 		return study.Row{
-			Section: attack + ": " + n.title, Label: fmt.Sprintf("nu %v", nu), Metric: metric, Unit: unit, Verdict: study.NoFigure,
+			Section: attack + ": " + n.title, Label: fmt.Sprintf("nu %v", nu), Metric: metric, Unit: unit, Verdict: study.NoNumber,
 			Settings: map[string]any{"nu": nu, "network": n.name, "attack": attack, "samples": len(scores)},
 		}
 	}

@@ -69,14 +69,15 @@ func Measured(r study.Row, s Spread) study.Row {
 	return r
 }
 
-// Judged sets the verdict: does the measured figure lie within the band?
+// Judged sets the verdict of a row with the paper's number or sentence: does the measured
+// figure lie within the band?
 func Judged(r study.Row, low, high float64) study.Row {
 	m := float64(*r.Measured)
 	r.Verdict = verdict(m >= low && m <= high)
 	return r
 }
 
-// Claim is a sentence of a paper as a row that can be false.
+// Claim is the row's sentence of a paper as one that can be false.
 func Claim(r study.Row, s Spread, holds bool) study.Row {
 	r.Verdict = verdict(holds)
 	return Measured(r, s)

@@ -163,7 +163,7 @@ func runMeanEstimation(l *lab.Lab) (study.Study, error) {
 	_, best := clipped.lowest()
 	s.Rows = append(s.Rows, lab.Measured(study.Row{
 		Section: "Clipping", Label: fmt.Sprintf("tau %v, clip %v: least error", federations[3].Spread, m.Clip), Metric: "squared error", Unit: "squared",
-		Paper: lab.Number(federations[3].BestError()), Verdict: study.NoFigure, Note: "examples lie within 2.5 sigma of 0; the closed form has no clipping",
+		Paper: lab.Number(federations[3].BestError()), Verdict: study.Incomparable, Note: "examples lie within 2.5 sigma of 0; the closed form has no clipping",
 	}, best))
 	return s, nil
 }
@@ -195,6 +195,7 @@ func meanRows(f theory.Equal, d drawn) []study.Row {
 	far := d.farthest(f.Error)
 	rows = append(rows, lab.Judged(lab.Measured(study.Row{
 		Section: section, Label: "farthest from the closed form over all lambdas", Metric: "standard errors", Unit: "at most 4", Settings: settings,
+		Sentence: "lemma 1.6.7: the error at every lambda",
 	}, lab.Exactly(far)), 0, 4))
 	lambda, _ := d.lowest()
 	best := f.BestLambda()
@@ -264,7 +265,7 @@ func differentRows(f theory.Different, d drawn) []study.Row {
 			Note: "theorem D.5.2; agrees: the closed form there is within 3 % of its least",
 		}, lab.Exactly(lowest), f.Error(k, lowest) <= 1.03*f.Error(k, f.BestLambda(k)))
 		rows = append(rows, best, lab.Judged(lab.Measured(study.Row{
-			Section: "Appendix D.5: silos that differ", Label: label, Metric: "standard errors", Unit: "at most 4", Note: "farthest from the closed form over all lambdas",
+			Section: "Appendix D.5: silos that differ", Label: label, Metric: "standard errors", Unit: "at most 4", Sentence: "appendix D.5: the error at every lambda", Note: "farthest from the closed form over all lambdas",
 		}, lab.Exactly(worst)), 0, 4))
 	}
 	return rows

@@ -114,7 +114,7 @@ func noiseRows(m tuningSettings, curves []tunedCurve) []study.Row {
 	for _, c := range curves[1:] {
 		r := lab.Measured(study.Row{
 			Section: "Noise that keeps the target", Label: c.name, Metric: "noise S", Unit: "of the clip", Settings: map[string]any{"trials": m.Trials},
-			Verdict: study.NoFigure, Note: "the authors' code was not run at this setting",
+			Verdict: study.NoNumber, Note: "the authors' code was not run at this setting",
 		}, lab.Exactly(c.noise))
 		if c.published != nil {
 			r.Paper, r.Note = lab.Number(*c.published), "the authors' code; ours has a finer list of orders, so it may be up to 3 % less, never more"
@@ -132,7 +132,7 @@ func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []study.Row 
 	alone, average := private.at(0), private.at(len(private.lambdas)-1)
 	section := fmt.Sprintf("Figure 1.7, tau %v", tau)
 	row := func(label, metric, unit string, s lab.Spread) study.Row {
-		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Settings: map[string]any{"tau": tau}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
+		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Settings: map[string]any{"tau": tau}, Verdict: study.NoNumber, Note: "the text lacks the figure"}, s)
 	}
 	_, free := private.lowest()
 	endpoint, name := alone.Middle, "training alone"
@@ -148,12 +148,12 @@ func tuningRows(m tuningSettings, tau float64, curves []tunedCurve) []study.Row 
 		_, lowest := c.at.lowest()
 		rows = append(rows, row(c.name+": best lambda", "squared error", "squared", lowest))
 		ratio := row(c.name+": best lambda over "+name+" untuned", "ratio", "", lab.Spread{Middle: lowest.Middle / endpoint, Low: lowest.Low / endpoint, High: lowest.High / endpoint})
-		ratio.Note = "agrees: more than 1, tuning is worse than none (appendix E.2)"
+		ratio.Sentence, ratio.Note = "appendix E.2: tuning is worse than none", "agrees: more than 1"
 		low, high := 1.0, math.Inf(1)
 		if tau == m.Taus[1] {
 			// "would significantly diminish the utility improvement": less than half of it
 			// is left, for the shapes that the figure calls realistic.
-			ratio.Note = "agrees: at least half of the gain of free tuning is gone (appendix E.2, 'significantly diminish')"
+			ratio.Sentence, ratio.Note = "appendix E.2: tuning would significantly diminish the utility improvement", "agrees: at least half of the gain of free tuning is gone"
 			low = 1 - (1-free.Middle/endpoint)/2
 		}
 		rows = append(rows, lab.Judged(ratio, low, high))
@@ -178,7 +178,7 @@ func pivotRows(m tuningSettings, tau float64) ([]study.Row, error) {
 		}
 		rows = append(rows, lab.Measured(study.Row{
 			Section: "The real bill: the pivot is charged too", Label: fmt.Sprintf("tau %v, eta %v: best lambda over no tuning", tau, t.Eta), Metric: "ratio",
-			Settings: map[string]any{"tau": tau, "eta": t.Eta, "noise": tuned.Noise}, Verdict: study.NoFigure, Note: "closed form; above 1: tuning is worse than none",
+			Settings: map[string]any{"tau": tau, "eta": t.Eta, "noise": tuned.Noise}, Verdict: study.NoNumber, Note: "closed form; above 1: tuning is worse than none",
 		}, lab.Exactly(tuned.Best/tuned.Untuned)))
 	}
 	return rows, nil

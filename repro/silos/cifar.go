@@ -81,8 +81,8 @@ func cifarSpectra(l *lab.Lab) (rows []study.Row, charts []study.Chart, err error
 	})
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Heterogeneous CIFAR-10, the stored part", sp) {
-			if r.Verdict == study.NoFigure || p.limit > 0 {
-				r.Verdict, r.Note = study.NoFigure, p.note()
+			if r.Verdict == study.NoNumber || p.limit > 0 {
+				r = unjudged(r, p.note())
 			}
 			rows = append(rows, r)
 		}

@@ -182,7 +182,7 @@ func figureRows(like study.Row, row []outcome, note func(outcome) string) []stud
 	var rows []study.Row
 	for _, o := range row {
 		r := like
-		r.Label, r.Verdict, r.Note, r.Settings = like.Label+o.name, study.NoFigure, note(o), maps.Clone(like.Settings)
+		r.Label, r.Verdict, r.Note, r.Settings = like.Label+o.name, study.NoNumber, note(o), maps.Clone(like.Settings)
 		if _, ok := r.Settings["setting"]; ok {
 			r.Settings["setting"] = o.label
 		}
@@ -201,9 +201,15 @@ func joined(words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
-// claimRow is a sentence of the paper as a row that can be false.
-func claimRow(section, label, metric, unit string, s lab.Spread, holds bool, note string) study.Row {
-	return lab.Claim(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Note: note}, s, holds)
+// claimRow holds a sentence of the paper against a figure: agrees says from where on.
+func claimRow(section, label, metric, unit string, s lab.Spread, holds bool, sentence, agrees string) study.Row {
+	return lab.Claim(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Sentence: sentence, Note: agrees}, s, holds)
+}
+
+// unjudged is a row that the paper's sentence is not about after all.
+func unjudged(r study.Row, why string) study.Row {
+	r.Verdict, r.Sentence, r.Note = study.NoNumber, "", why
+	return r
 }
 
 // paired is the mean difference of two outcomes over the same seeds, with its
@@ -234,7 +240,7 @@ func epsilonRows(section string, cells []cell, target float64) []study.Row {
 		return nil
 	}
 	row := func(metric, note string, s lab.Spread) study.Row {
-		return lab.Measured(study.Row{Section: section, Label: fmt.Sprintf("target epsilon %v", target), Metric: metric, Unit: "epsilon", Note: note, Verdict: study.NoFigure}, s)
+		return lab.Measured(study.Row{Section: section, Label: fmt.Sprintf("target epsilon %v", target), Metric: metric, Unit: "epsilon", Note: note, Verdict: study.NoNumber}, s)
 	}
 	mean := func(f func(cell) float64) lab.Spread { return lab.MeanAndDeviation(lab.Pick(cells, f)) }
 	rows := []study.Row{row("epsilon, as the paper accounts", "heuristic, add-remove, largest over silos", mean(func(c cell) float64 { return float64(c.Epsilon) }))}

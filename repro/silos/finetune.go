@@ -74,8 +74,7 @@ func runFinetune(l *lab.Lab) (study.Study, error) {
 	}
 	for _, f := range stored {
 		for _, r := range f.rows("Vehicle, the stored part, "+epsilonLabel(f.epsilon), "test accuracy", false, stored[0]) {
-			r.Verdict, r.Note = study.NoFigure, f.local.short()
-			s.Rows = append(s.Rows, r)
+			s.Rows = append(s.Rows, unjudged(r, f.local.short()))
 		}
 		s.Charts = append(s.Charts, f.chart("Figures 1.2 and G.1: the stored part of Vehicle, "+epsilonLabel(f.epsilon), "test accuracy"))
 	}
@@ -92,21 +91,24 @@ func (f finetuning) rows(section, metric string, lower bool, free finetuning) []
 	}
 	gain := paired(f.local, f.fedavg)
 	private := f.epsilon > 0
-	note := "agrees: FedAvg is better under privacy (figure 1.2, left)"
+	sentence, note := "figure 1.2, of Vehicle: FedAvg can outperform local training even when the latter works better without privacy", "agrees: FedAvg is better"
 	holds := sign*gain.Middle > 0
 	if !private {
-		note, holds = "agrees: training alone is better without privacy (figure 1.2, left)", sign*gain.Middle < 0
+		note, holds = "agrees: training alone is better", sign*gain.Middle < 0
 	}
-	rows = append(rows, claimRow(section, "local minus FedAvg", "difference", "", gain, holds, note))
+	rows = append(rows, claimRow(section, "local minus FedAvg", "difference", "", gain, holds, sentence, note))
 	for i, o := range f.tuned {
 		if !private {
 			help := paired(o, f.fedavg)
-			rows = append(rows, claimRow(section, o.name+" minus FedAvg", "difference", "", help, sign*help.Middle < 0, "agrees: fine-tuning helps without privacy"))
+			rows = append(rows, lab.Measured(study.Row{
+				Section: section, Label: o.name + " minus FedAvg", Metric: "difference", Verdict: study.NoNumber,
+				Note: "whether fine-tuning helps without privacy; the text expects it and does not say so",
+			}, help))
 			continue
 		}
 		wider := f.widening(i, free)
 		rows = append(rows, claimRow(section, o.name+": what privacy costs, end minus where it began", "difference", "", wider, sign*wider.Middle > 0,
-			"agrees: the gap to the same run without privacy widens once fine-tuning begins (G.1)"))
+			"G.1, of Vehicle: as soon as fine-tuning begins, the gap to the same run without privacy can quickly widen", "agrees: it widens"))
 	}
 	return rows
 }

@@ -95,8 +95,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	}
 	for _, sp := range parts {
 		for _, r := range spectrumRows("Vehicle, the stored part", sp) {
-			r.Verdict, r.Note = study.NoFigure, sp.local.short()
-			s.Rows = append(s.Rows, r)
+			s.Rows = append(s.Rows, unjudged(r, sp.local.short()))
 		}
 		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp))
 	}
@@ -119,7 +118,7 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 		metric, unit, sign, better, worse = "test accuracy", "share", -1, "above", "below"
 	}
 	row := func(label string, s lab.Spread) study.Row {
-		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: study.NoFigure, Note: "the text lacks the figure"}, s)
+		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: study.NoNumber, Note: "the text lacks the figure"}, s)
 	}
 	rows := []study.Row{row("local", sp.local.spread()), row("FedAvg", sp.fedavg.spread())}
 	for _, o := range []outcome{sp.mtl, sp.ditto, sp.server} {
@@ -133,14 +132,16 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	rows = append(rows, row("MR-MTL, drawn after the round, lambda infinite", endless.spread()))
 	ends := sign * min(sign*sp.local.spread().Middle, sign*sp.fedavg.spread().Middle)
 	ratio := sp.mtl.spread().Middle / ends
-	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", lab.Exactly(ratio), sign*ratio < sign, "agrees: "+better+" 1 (figure 1.5: beats both ends)")
+	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", lab.Exactly(ratio), sign*ratio < sign,
+		"figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", "agrees: "+better+" 1")
 	if sp.epsilon > 0 && sp.epsilon < 3 {
-		claim.Verdict, claim.Note = study.NoFigure, "high privacy: MR-MTL may never reach FedAvg (G.2)"
+		claim = unjudged(claim, "high privacy: MR-MTL may never reach FedAvg (G.2)")
 	}
 	extra := paired(sp.ditto, sp.mtl)
-	pays := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, extra, sign*extra.Middle > 0, "agrees: "+worse+" 0, Ditto pays for its extra pass (figure 1.5)")
+	pays := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, extra, sign*extra.Middle > 0,
+		"figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", "agrees: "+worse+" 0")
 	if sp.epsilon == 0 {
-		pays.Verdict, pays.Note = study.NoFigure, "without privacy there is nothing to pay"
+		pays = unjudged(pays, "without privacy there is nothing to pay")
 	}
 	beyond := row("lambda infinite minus FedAvg, drawn after the round", paired(endless, sp.fedavg))
 	beyond.Metric, beyond.Note = "difference", "ours, not the paper's: 0 means that this knob ends at FedAvg"
@@ -160,7 +161,7 @@ func fallingRow(all []spectrum) study.Row {
 		last = lambda
 		text += fmt.Sprintf(" %v at epsilon %v;", lambda, sp.epsilon)
 	}
-	return claimRow("Figure G.3: what the text claims", "best lambda falls as epsilon grows", "lambda at the largest epsilon", "", lab.Exactly(last), falls, "best lambda:"+text)
+	return claimRow("Figure G.3: what the text claims", "best lambda falls as epsilon grows", "lambda at the largest epsilon", "", lab.Exactly(last), falls, "G.2: the best lambda falls as epsilon grows", "best lambda:"+text)
 }
 
 func spectrumChart(title, y string, sp spectrum) study.Chart {

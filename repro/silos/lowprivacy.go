@@ -52,9 +52,9 @@ func runLowPrivacy(l *lab.Lab) (study.Study, error) {
 		shared := math.Min(named(outcomes[i], "FedAvg").spread().Middle, named(outcomes[i], "IFCA (10 %)").spread().Middle)
 		local, mtl := named(outcomes[i], "local").spread().Middle, named(outcomes[i], "MR-MTL").spread().Middle
 		if e >= 20 {
-			s.Rows = append(s.Rows, claimRow(section, "local over the better shared model", "ratio", "", lab.Exactly(local/shared), local < shared, "agrees: below 1"))
+			s.Rows = append(s.Rows, claimRow(section, "local over the better shared model", "ratio", "", lab.Exactly(local/shared), local < shared, "G.4, of Vehicle: as privacy loosens, models of one's own tend to do better than shared ones", "agrees: below 1"))
 		}
-		s.Rows = append(s.Rows, claimRow(section, "MR-MTL over local", "ratio", "", lab.Exactly(mtl/local), mtl <= 1.01*local, "agrees: at most 1.01"))
+		s.Rows = append(s.Rows, claimRow(section, "MR-MTL over local", "ratio", "", lab.Exactly(mtl/local), mtl <= 1.01*local, "G.4, of Vehicle: MR-MTL remains competitive, as it can use a smaller lambda", "agrees: at most 1.01"))
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are, School", epsilons, outcomes)...)
 	for i, e := range vehicle {

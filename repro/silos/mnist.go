@@ -110,7 +110,7 @@ func clusterClaims(section string, mask float64, row []outcome) []study.Row {
 	against := func(name string) (study.Row, bool) {
 		d := paired(warm, named(row, name))
 		noise := math.Max(0.005, d.High-d.Middle)
-		return claimRow(section, "warm MR-MTL minus "+name, "difference", "accuracy", d, d.Middle >= -noise, "agrees: not below by more than one standard deviation, or 0.005"), d.Middle > noise
+		return claimRow(section, "warm MR-MTL minus "+name, "difference", "accuracy", d, d.Middle >= -noise, "section 1.5: warm MR-MTL matches IFCA without masks and remains optimal at all levels of heterogeneity", "agrees: not below by more than one standard deviation, or 0.005"), d.Middle > noise
 	}
 	ifca, _ := against("IFCA")
 	rows := []study.Row{ifca}

@@ -57,8 +57,8 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		choosing := paired(row("IFCA, choosing in every round"), row("IFCA, choosing in 10 % of rounds"))
 		ditto := paired(row("Ditto"), row("MR-MTL"))
 		s.Rows = append(s.Rows,
-			claimRow(section, "IFCA: every round minus 10 % of rounds", "difference", "squared", choosing, choosing.Middle > 0, "agrees: above 0, choosing more costs more"),
-			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.Middle > 0, "agrees: above 0, the second pass costs more than it gives"))
+			claimRow(section, "IFCA: every round minus 10 % of rounds", "difference", "squared", choosing, choosing.Middle > 0, "section 1.4, of Vehicle: the cost of choosing in every round can be prohibitive", "agrees: above 0"),
+			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.Middle > 0, "section 1.4, of Vehicle: Ditto's privacy overhead makes it less competitive", "agrees: above 0"))
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are", epsilons, outcomes)...)
 	s.Charts = append(s.Charts, tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))

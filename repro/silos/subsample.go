@@ -83,9 +83,9 @@ func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row
 		label := fmt.Sprintf("from %.0f to %.0f %% for training", 100*(1-tests[i-1]), 100*(1-tests[i]))
 		rows = append(rows,
 			claimRow(section, label, "local over FedAvg, largest epsilon", "ratio", lab.Exactly(advantage[i]), advantage[i] > advantage[i-1],
-				fmt.Sprintf("agrees: more than the %.3f before", advantage[i-1])),
+				"G.4: with less local training data FedAvg performs better", fmt.Sprintf("agrees: more than the %.3f before", advantage[i-1])),
 			claimRow(section, label, "epsilon from which local is better", "epsilon", lab.Exactly(crossing[i]), crossing[i] >= crossing[i-1],
-				fmt.Sprintf("agrees: not below the %v before; inf: never, within what was tried", crossing[i-1])))
+				"G.4: the cross-over point between local training and FedAvg shifts to larger epsilon", fmt.Sprintf("agrees: not below the %v before; inf: never, within what was tried", crossing[i-1])))
 	}
 	return rows
 }
