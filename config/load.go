@@ -64,6 +64,16 @@ func Load(text []byte, settings ...Setting) (*File, error) {
 	return f, f.Located(w.faults)
 }
 
+// Empty says that a file has no key: it holds nothing, or comments.
+func Empty(text []byte) bool {
+	root, err := parse(text)
+	if err != nil || root == nil {
+		return err == nil
+	}
+	values, ok := root.(*ast.MappingNode)
+	return ok && len(values.Values) == 0
+}
+
 func parse(text []byte) (ast.Node, error) {
 	all, err := tokens(text)
 	if err != nil {

@@ -222,7 +222,7 @@ func agrees(t *testing.T, folder *data.Folder, text string) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	simulated, err := s.Execute(t.Context(), d, func(int, float64) {})
+	simulated, err := s.Execute(t.Context(), d, func(sim.Moment) {})
 	if err != nil {
 		t.Fatal(err)
 	}

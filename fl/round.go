@@ -17,6 +17,8 @@ type Round struct {
 	vectors []float64
 	length  int
 	open    bool
+
+	decliners []int
 }
 
 type answer uint8
@@ -55,8 +57,74 @@ func (r *Round) Released(i int) error { return r.settle(i, released) }
 // Declined says that client i keeps its data to itself this time.
 func (r *Round) Declined(i int) error { return r.settle(i, declined) }
 
-// HasDeclined says whether client i declined.
-func (r *Round) HasDeclined(i int) bool { return r.answers[i] == declined }
+// Answered says whether client i has released or declined.
+func (r *Round) Answered(i int) bool { return r.answers[i] != waiting }
+
+// Count is how many clients have answered.
+func (r *Round) Count() (answered int) {
+	for _, a := range r.answers {
+		if a != waiting {
+			answered++
+		}
+	}
+	return answered
+}
+
+// IsOpen says whether the round waits for answers.
+func (r *Round) IsOpen() bool { return r.open }
+
+// Answers are what an open round has so far, so that it can be gone on with elsewhere.
+type Answers struct {
+	Number   int
+	Clients  []int       // all that the round waits for
+	Released []bool      // by client
+	Declined []bool      // by client
+	Vectors  [][]float64 // the releases, in client order
+}
+
+// Answers are valid until the round's next answer.
+func (r *Round) Answers() Answers {
+	a := Answers{Number: r.Number, Clients: r.clients}
+	for i, said := range r.answers {
+		a.Released, a.Declined = append(a.Released, said == released), append(a.Declined, said == declined)
+		if said == released {
+			a.Vectors = append(a.Vectors, r.Slot(i))
+		}
+	}
+	return a
+}
+
+// Reopen goes on with a round that has some answers.
+func (r *Round) Reopen(a Answers, length int) error {
+	err := r.Open(a.Number, a.Clients, length)
+	r.open = false
+	if err != nil {
+		return err
+	}
+	if len(a.Released) != len(a.Clients) || len(a.Declined) != len(a.Clients) {
+		return fmt.Errorf("round %d: %d and %d answers of %d clients", a.Number, len(a.Released), len(a.Declined), len(a.Clients))
+	}
+	left := a.Vectors
+	for i := range r.answers {
+		switch {
+		case a.Released[i] && a.Declined[i]:
+			return fmt.Errorf("round %d: client %d has released and declined", a.Number, a.Clients[i])
+		case a.Declined[i]:
+			r.answers[i] = declined
+		case a.Released[i] && (len(left) == 0 || len(left[0]) != length):
+			return fmt.Errorf("round %d: the release of client %d does not have %d values", a.Number, a.Clients[i], length)
+		case a.Released[i]:
+			r.answers[i] = released
+			copy(r.Slot(i), left[0])
+			left = left[1:]
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("round %d: %d releases are of nobody", a.Number, len(left))
+	}
+	r.open = true
+	return nil
+}
 
 func (r *Round) settle(i int, a answer) error {
 	switch {
@@ -76,6 +144,9 @@ type Releases struct {
 	Declined int
 }
 
+// Decliners are the clients that declined in a closed round. It is valid until the next.
+func (r *Round) Decliners() []int { return r.decliners }
+
 // Close ends the round. Releases move together in place, over the slots of
 // clients that declined.
 func (r *Round) Close() (Releases, error) {
@@ -83,9 +154,12 @@ func (r *Round) Close() (Releases, error) {
 		return Releases{}, fmt.Errorf("round %d is closed already", r.Number)
 	}
 	r.open = false
+	r.decliners = r.decliners[:0]
 	kept := 0
 	for i, a := range r.answers {
 		switch a {
+		case declined:
+			r.decliners = append(r.decliners, r.clients[i])
 		case waiting:
 			return Releases{}, fmt.Errorf("round %d: client %d has not answered", r.Number, r.clients[i])
 		case released:

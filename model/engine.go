@@ -53,8 +53,9 @@ type Engine[F Float] struct {
 	sums      [][]F // lanes but the first
 	gradient  []F   // of a step in several chunks
 	used      [][]F
-	losses    []float64 // of every example in the batch
-	faults    []error   // by lane
+	losses    []float64   // of every example in the batch
+	faults    []error     // by lane
+	stopped   func() bool // nil: nobody stops it
 }
 
 // workspace is one worker's memory.
@@ -145,6 +146,10 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 		w := e.work[worker]
 		e.faults[lane] = nil
 		for c := lane; c < chunks && e.faults[lane] == nil; c += lanes {
+			if e.stopped != nil && e.stopped() {
+				e.faults[lane] = ErrStopped
+				break
+			}
 			from := c * e.chunk
 			g := min(e.chunk, len(order)-from)
 			e.forward(w, theta, ex, order[from:from+g], e.losses[from:from+g])
@@ -209,6 +214,9 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 	w := e.work[0]
 	e.network.chain.prepare(theta, len(order))
 	for from := 0; from < len(order); from += e.chunk {
+		if e.stopped != nil && e.stopped() {
+			return ErrStopped
+		}
 		g := min(e.chunk, len(order)-from)
 		at += copy(dst[at:], w.cell.forward(theta, e.gather(w, ex, order[from:from+g]), g))
 	}

@@ -24,6 +24,7 @@ type Linear struct {
 	Loss      Loss
 	Classes   int // 2: targets are classes; 0: values
 	Emphasis  Emphasis
+	stopped   func() bool // nil: nobody stops it
 }
 
 // Parameters is the length of theta.
@@ -142,6 +143,7 @@ type linearLearner struct {
 	vector  []float64 // exact sums: one example's gradient
 	every   []int
 	addTo   func(dst, factors []float64)
+	pause   pause
 	_       [128]byte // the next worker's fields lie on other cache lines
 }
 
@@ -150,16 +152,24 @@ func (l *linearLearner) fits(theta []float64, c *data.Client) bool {
 	return len(c.X) == len(c.Y)*l.Features && len(theta) == l.n
 }
 
+// ready says why so many of a client's rows cannot be read now.
+func (l *linearLearner) ready(theta []float64, c *data.Client, rows int) error {
+	if !l.fits(theta, c) {
+		return l.unfit(theta, c)
+	}
+	return l.pause.after(rows*l.Features, l.stopped)
+}
+
 func (l *linearLearner) unfit(theta []float64, c *data.Client) error {
 	return fmt.Errorf("%d values in %d rows and %d parameters for a linear model of %d features and %d parameters",
 		len(c.X), len(c.Y), len(theta), l.Features, l.n)
 }
 
 func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
-	if !l.fits(theta, c) {
-		return 0, l.unfit(theta, c)
-	}
 	if !l.Linear.Loss.OfClasses() {
+		if err := l.ready(theta, c, len(c.Y)); err != nil {
+			return 0, err
+		}
 		return math.Sqrt(l.SquaredError(theta, c.Rows)), nil
 	}
 	loss, _, err := l.Judge(theta, c)
@@ -167,8 +177,8 @@ func (l *linearLearner) Loss(theta []float64, c *data.Client) (float64, error) {
 }
 
 func (l *linearLearner) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
-	if !l.fits(theta, c) {
-		return 0, 0, l.unfit(theta, c)
+	if err := l.ready(theta, c, len(c.Y)); err != nil {
+		return 0, 0, err
 	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
@@ -182,8 +192,8 @@ func (l *linearLearner) Judge(theta []float64, c *data.Client) (loss float64, wr
 }
 
 func (l *linearLearner) Losses(dst, theta []float64, c *data.Client) error {
-	if !l.fits(theta, c) {
-		return l.unfit(theta, c)
+	if err := l.ready(theta, c, len(c.Y)); err != nil {
+		return err
 	}
 	l.rows = c.Rows
 	for i, y := range c.Y {
@@ -193,8 +203,8 @@ func (l *linearLearner) Losses(dst, theta []float64, c *data.Client) error {
 }
 
 func (l *linearLearner) Outputs(dst, theta []float64, c *data.Client) ([]float64, int, error) {
-	if !l.fits(theta, c) {
-		return dst, 1, l.unfit(theta, c)
+	if err := l.ready(theta, c, len(c.Y)); err != nil {
+		return dst, 1, err
 	}
 	l.rows = c.Rows
 	for i := range c.Y {

@@ -13,8 +13,12 @@ func (l *linearLearner) check(dst, theta []float64, c *data.Client, batch []int,
 	if err := s.check(len(theta), l.Linear.Loss); err != nil {
 		return err
 	}
-	if !l.fits(theta, c) {
-		return fmt.Errorf("step: %w", l.unfit(theta, c))
+	rows := len(batch)
+	if s.Whole {
+		rows = len(c.Y)
+	}
+	if err := l.ready(theta, c, rows); err != nil {
+		return fmt.Errorf("step: %w", err)
 	}
 	if len(dst) != len(theta) {
 		return fmt.Errorf("step: room for %d values of %d", len(dst), len(theta))

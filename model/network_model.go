@@ -17,6 +17,7 @@ type network[F Float] struct {
 	emphasis Emphasis
 	classes  int // 0: values
 	pictures bool
+	stopped  func() bool // nil: nobody stops it
 }
 
 // Initialise draws parameters as PyTorch does by default.
@@ -54,6 +55,7 @@ func (m *network[F]) Learner() (Learner, error) {
 	if l.engine, err = NewEngine(net, l.trained, nil); err != nil {
 		return nil, err
 	}
+	l.engine.stopped = m.stopped
 	l.chunk = l.engine.chunk
 	l.kept = l.chunk
 	for values := net.values(); m.pictures && l.kept > 4 && l.kept*values > max(keptChunkValues, 2*m.Parameters()-1); {

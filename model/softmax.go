@@ -46,6 +46,7 @@ type softmaxLearner struct {
 	vector          []float64 // exact sums: one example's gradient
 	every           []int
 	addTo           func(dst, factors []float64)
+	pause           pause
 	_               [128]byte // the next worker's fields lie on other cache lines
 }
 
@@ -55,6 +56,14 @@ func (l *softmaxLearner) fits(theta []float64, c *data.Client) error {
 	}
 	return fmt.Errorf("%d values in %d rows and %d parameters for a softmax of %d features and %d parameters",
 		len(c.X), len(c.Y), len(theta), l.Features, l.Parameters())
+}
+
+// ready says why so many of a client's rows cannot be read now.
+func (l *softmaxLearner) ready(theta []float64, c *data.Client, rows int) error {
+	if err := l.fits(theta, c); err != nil {
+		return err
+	}
+	return l.pause.after(rows*l.Features*l.Classes, l.stopped)
 }
 
 // part is what one class has of theta or of a gradient.
@@ -82,7 +91,7 @@ func (l *softmaxLearner) score(o Objective[float64], theta, d []float64, i int) 
 
 // eachJudged hands every row's loss to use, with its outputs in l.z.
 func (l *softmaxLearner) eachJudged(theta []float64, c *data.Client, use func(i int, loss float64, label int)) error {
-	if err := l.fits(theta, c); err != nil {
+	if err := l.ready(theta, c, len(c.Y)); err != nil {
 		return err
 	}
 	l.rows = c.Rows
@@ -137,14 +146,14 @@ func (l *softmaxLearner) Gradient(dst, theta []float64, c *data.Client, batch []
 	if err := s.check(len(theta), l.Linear.Loss); err != nil {
 		return err
 	}
-	if err := l.fits(theta, c); err != nil {
+	if s.Whole {
+		batch = identity(&l.every, len(c.Y))
+	}
+	if err := l.ready(theta, c, len(batch)); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
 	if len(dst) != len(theta) {
 		return fmt.Errorf("step: room for %d values of %d", len(dst), len(theta))
-	}
-	if s.Whole {
-		batch = identity(&l.every, len(c.Y))
 	}
 	l.rows, l.batch, l.shift = c.Rows, batch, s.Shift
 	slopes := l.room(len(batch))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +54,16 @@ func compareIn(t *testing.T, dir string, until int, ticks *int) (sim.Result, err
 	defer s.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	return Run(ctx, d, s, "test", func(round int, _ float64) {
-		*ticks++
+	last := -1
+	return Run(ctx, d, s, "test", func(m sim.Moment) {
+		round := m.Round
+		if i := slices.Index(run.Judge.Compare, m.Method); i >= 0 {
+			round += (i + 1) * run.Algorithm.Rounds
+		}
+		if round != last && m.Round > 0 { // a run says more often how far it is
+			last = round
+			*ticks++
+		}
 		if round == until {
 			stop()
 		}
@@ -136,7 +145,7 @@ func TestComparisonGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := Run(context.Background(), d, s, "test", func(int, float64) {})
+		alone, err := Run(context.Background(), d, s, "test", func(sim.Moment) {})
 		if err != nil || alone.ModelSHA256 != other.ModelSHA256 || !reflect.DeepEqual(alone.Metrics, whole.Comparison[i].Metrics) {
 			t.Errorf("%s by itself is another run (%v)", other.Algorithm, err)
 		}

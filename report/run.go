@@ -11,12 +11,14 @@ import (
 
 	"github.com/coterie-fl/coterie/federation/server"
 	"github.com/coterie-fl/coterie/report/federated"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
 // Run makes or continues the run in a directory and leaves models, report and
-// result there, the result last.
-func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(round int, figure float64)) (sim.Result, error) {
+// result there, the result last. It calls tick as Execute does, for the run and for those
+// that it is compared with.
+func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(sim.Moment)) (sim.Result, error) {
 	if d.Finished() {
 		return Load(d.Path)
 	}
@@ -25,9 +27,8 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 		return sim.Result{}, err
 	}
 	results := []sim.Result{res}
-	for i, method := range s.Run().Judge.Compare {
-		before := (i + 1) * s.Run().Algorithm.Rounds
-		c, other, err := compare(ctx, d, s, method, version, func(round int, figure float64) { tick(before+round, figure) })
+	for _, method := range s.Run().Judge.Compare {
+		c, other, err := compare(ctx, d, s, method, version, tick)
 		if err != nil {
 			return sim.Result{}, err
 		}
@@ -48,7 +49,7 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 // compare makes or continues the run with another method, in a folder of its own. Its
 // checkpoint stays until all is done: from there a comparison that was interrupted has the
 // answers again.
-func compare(ctx context.Context, d *sim.Directory, s *sim.Simulation, method, version string, tick func(round int, figure float64)) (sim.Comparison, sim.Result, error) {
+func compare(ctx context.Context, d *sim.Directory, s *sim.Simulation, method, version string, tick func(sim.Moment)) (sim.Comparison, sim.Result, error) {
 	other, err := s.Beside(method)
 	if err != nil {
 		return sim.Comparison{}, sim.Result{}, err
@@ -79,7 +80,7 @@ func leave(d *sim.Directory, results []sim.Result, version string) error {
 	}
 	res := &results[0]
 	res.RunID, res.Directory, res.Report = filepath.Base(full), full, filepath.Join(full, sim.ReportFile)
-	res.Command, res.Version = "coterie run "+filepath.Join(d.Path, sim.RunFile), version
+	res.Command, res.Version = "coterie run "+prose.ShellWord(filepath.Join(d.Path, sim.RunFile)), version
 	if err := Page(d.File(sim.ReportFile), res.Name, results); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func open(dir string) (res sim.Result, ofFederation *server.Result, err error) {
 			return res, nil, fmt.Errorf("%s holds neither a finished run nor what a federation's server leaves: its %s is something else", dir, sim.ResultFile)
 		case k.Judge == "":
 			return res, nil, fmt.Errorf("%s was written by an earlier version, whose figures have other names; run it again with this version, the run file is still good: coterie run %s",
-				path, filepath.Join(dir, sim.RunFile))
+				path, prose.ShellWord(filepath.Join(dir, sim.RunFile)))
 		default:
 			err = json.Unmarshal(text, &res)
 		}

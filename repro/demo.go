@@ -51,7 +51,7 @@ func demoRuns(seed uint64) []config.Run {
 }
 
 // RunDemo makes all runs in folders of dir and one report about them.
-func RunDemo(ctx context.Context, dir string, seed uint64, version string, tick func(name string, round, rounds int, loss float64)) (Demo, error) {
+func RunDemo(ctx context.Context, dir string, seed uint64, version string, tick func(name string, m sim.Moment)) (Demo, error) {
 	var results []sim.Result
 	for _, run := range demoRuns(seed) {
 		res, err := demoRun(ctx, filepath.Join(dir, run.Name), run, version, tick)
@@ -78,8 +78,8 @@ func RunDemo(ctx context.Context, dir string, seed uint64, version string, tick 
 	return demo, nil
 }
 
-func demoRun(ctx context.Context, dir string, run config.Run, version string, tick func(string, int, int, float64)) (sim.Result, error) {
-	s, err := sim.New(run, nil)
+func demoRun(ctx context.Context, dir string, run config.Run, version string, tick func(string, sim.Moment)) (sim.Result, error) {
+	s, err := sim.NewUntil(ctx, run, nil)
 	if err != nil {
 		return sim.Result{}, err
 	}
@@ -93,7 +93,5 @@ func demoRun(ctx context.Context, dir string, run config.Run, version string, ti
 		return sim.Result{}, err
 	}
 	defer d.Close()
-	return report.Run(ctx, d, s, version, func(round int, loss float64) {
-		tick(run.Name, round, run.Algorithm.Rounds, loss)
-	})
+	return report.Run(ctx, d, s, version, func(m sim.Moment) { tick(run.Name, m) })
 }

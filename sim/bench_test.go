@@ -114,3 +114,61 @@ func oneInTen(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/10]
 }
+
+// BenchmarkInterruptible says what it costs that a round can be interrupted: the checks
+// alone, and what is noted of every participant before its answer, block by block beside
+// whole rounds. share is the median of the blocks' ratios.
+func BenchmarkInterruptible(b *testing.B) {
+	few := config.Default("synthetic", "group-private", "paper")
+	few.Algorithm.Rounds, few.Algorithm.Stop.Patience, few.Run.Workers = 1<<30, 0, 1
+	own := thousand(1)
+	own.Algorithm.Kind, own.Algorithm.Clustering, own.Algorithm.Hypotheses = "ditto", "choice", 1
+	own.Algorithm.Empty, own.Judge.By, own.Data.TestShare = "keep", "own", 0.2
+	own.Algorithm.Stop.Return, own.Privacy = "last", config.Default("synthetic", "fedavg", "paper").Privacy
+	for name, run := range map[string]config.Run{"linear-7": few, "linear-1000": thousand(1), "ditto-1000": own} {
+		b.Run(name, func(b *testing.B) {
+			s, err := New(run, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			r := s.rounds
+			checks := func(clients []int) {
+				for _, c := range clients {
+					if r.stop.Load() || r.round.IsOpen() {
+						b.Fatal("nobody stops it")
+					}
+					r.before[0].note(&r.Participants[c])
+					if r.stop.Load() {
+						b.Fatal("nobody stops it")
+					}
+				}
+				for range r.Participants { // the judge's
+					if r.stop.Load() {
+						b.Fatal("nobody stops it")
+					}
+				}
+				s.at.doing.Store(int32(Training))
+				s.at.doing.Store(int32(Judging))
+				s.publish()
+			}
+			var shares []float64
+			const block = 20
+			for b.Loop() {
+				begin := time.Now()
+				for range block {
+					if _, err := s.Step(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				made := time.Now()
+				for range block {
+					checks(r.Releases.Clients)
+				}
+				shares = append(shares, float64(time.Since(made))/float64(made.Sub(begin)))
+			}
+			slices.Sort(shares)
+			b.ReportMetric(100*shares[len(shares)/2], "%-of-a-round")
+		})
+	}
+}

@@ -1,13 +1,18 @@
 package sim
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/fl"
@@ -16,9 +21,13 @@ import (
 // checkpointMagic stands first in a checkpoint; the number is its version. It is raised,
 // too, when the same run file and seed hold out other examples or draw other batches: to
 // go on with those would train on what was held out before.
-const checkpointMagic = "coterie checkpoint 2\n"
+const checkpointMagic = "coterie checkpoint 3\n"
 
-// checkpoint is a run between two rounds. Randomness is keyed by round and
+// olderMagic is of checkpoints between two rounds, with vectors among the rest. They are
+// still read.
+const olderMagic = "coterie checkpoint 2\n"
+
+// checkpoint is a run between two rounds or within one. Randomness is keyed by round and
 // client, so nothing else is needed to go on as if nothing had happened.
 type checkpoint struct {
 	ConfigSHA256 string
@@ -31,10 +40,33 @@ type checkpoint struct {
 	Kept         []fl.Kept
 	Progress     progress
 	Record       recorder
+	// Answers are of the round under way; nil: there is none.
+	Answers *fl.Answers
+	// Made and Sizes are of a round whose judgement was interrupted.
+	Made  made
+	Sizes []int
+	// Lengths are those of the vectors that follow, value by value: encoded one by one, the
+	// models of a large network would take longer than the second that an answer may take.
+	Lengths []int
 }
 
-func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error) {
-	c := checkpoint{
+// vectors are the long ones, in the order in which they follow.
+func (c *checkpoint) vectors() []*[]float64 {
+	all := []*[]float64{&c.State.Hypotheses, &c.State.Memory, &c.Progress.Best, &c.Record.Start}
+	for i := range c.Kept {
+		all = append(all, &c.Kept[i].Personal, &c.Kept[i].Last)
+	}
+	if c.Answers != nil {
+		for i := range c.Answers.Vectors {
+			all = append(all, &c.Answers.Vectors[i])
+		}
+	}
+	return all
+}
+
+// snapshot is the run as it is now. It shares the run's memory: write it before going on.
+func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
+	c := &checkpoint{
 		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds,
 		State: *s.rounds.State, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
@@ -42,12 +74,65 @@ func (s *Simulation) snapshot(configHash string, seconds float64) ([]byte, error
 		p := &s.rounds.Participants[i]
 		c.Accounts, c.Switch, c.Kept = append(c.Accounts, p.Account), append(c.Switch, p.Switch), append(c.Kept, p.Kept)
 	}
-	var body bytes.Buffer
-	if err := gob.NewEncoder(&body).Encode(c); err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+	if s.rounds.round.IsOpen() {
+		answers := s.rounds.round.Answers()
+		c.Answers = &answers
 	}
-	sum := sha256.Sum256(body.Bytes())
-	return append(append([]byte(checkpointMagic), sum[:]...), body.Bytes()...), nil
+	if s.made.Whole {
+		c.Made, c.Sizes = s.made, s.record.size
+	}
+	return c
+}
+
+// write writes the version, the checkpoint without its vectors, the vectors, and a
+// checksum of all that.
+func (c *checkpoint) write(w io.Writer) error {
+	sum, file := sha256.New(), bufio.NewWriterSize(w, 1<<20)
+	both := io.MultiWriter(sum, file)
+	head, vectors := *c, c.vectors()
+	head.Lengths = nil
+	for _, v := range vectors {
+		head.Lengths = append(head.Lengths, len(*v))
+	}
+	if _, err := io.WriteString(both, checkpointMagic); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := gob.NewEncoder(both).Encode(head.withoutVectors()); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	var values []byte
+	for _, v := range vectors {
+		for part := range slices.Chunk(*v, 1<<15) {
+			values = values[:0]
+			for _, x := range part {
+				values = binary.LittleEndian.AppendUint64(values, math.Float64bits(x))
+			}
+			if _, err := both.Write(values); err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+		}
+	}
+	if _, err := file.Write(sum.Sum(nil)); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := file.Flush(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// withoutVectors is the checkpoint with its vectors left out.
+func (c checkpoint) withoutVectors() checkpoint {
+	c.Kept = slices.Clone(c.Kept)
+	if c.Answers != nil {
+		answers := *c.Answers
+		answers.Vectors = slices.Clone(answers.Vectors)
+		c.Answers = &answers
+	}
+	for _, v := range c.vectors() {
+		*v = nil
+	}
+	return c
 }
 
 // restore continues from the directory's checkpoint, if it has one, and returns
@@ -74,31 +159,82 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	for i := range c.Kept {
 		fit = fit && len(c.Kept[i].Personal) == len(s.rounds.Participants[i].Personal)
 	}
+	s.rounds.round = fl.Round{}
+	if a := c.Answers; fit && a != nil {
+		fit = a.Number == c.State.Round && (len(a.Clients) == 0 || a.Clients[0] >= 0 && a.Clients[len(a.Clients)-1] < k) &&
+			s.rounds.round.Reopen(*a, s.rounds.Algorithm.ReleaseLength()) == nil
+	}
 	if !fit {
 		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))
 	}
-	s.rounds.State, s.sampler.State, s.progress = &c.State, c.Sampler, c.Progress
-	size := s.record.size
-	s.record = c.Record
-	s.record.size = size
+	s.rounds.State, s.sampler.State, s.progress, s.made = &c.State, c.Sampler, c.Progress, c.Made
+	s.record.resume(c.Record, c.Sizes, k)
 	for i := range s.rounds.Participants {
 		p := &s.rounds.Participants[i]
 		p.Account, p.Switch, p.Kept = c.Accounts[i], c.Switch[i], c.Kept[i]
 	}
+	if s.rounds.after != nil && c.Answers != nil {
+		for i, client := range c.Answers.Clients {
+			if c.Answers.Released[i] {
+				s.rounds.after(&s.rounds.Participants[client])
+			}
+		}
+	}
+	s.publish()
 	return c.Seconds, nil
 }
 
 func decodeCheckpoint(raw []byte, c *checkpoint) error {
-	body, ok := bytes.CutPrefix(raw, []byte(checkpointMagic))
-	if !ok || len(body) < sha256.Size {
+	body, sum, ok := parts(raw)
+	if !ok {
 		return fmt.Errorf("not a checkpoint of this version")
 	}
-	sum, body := body[:sha256.Size], body[sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
 		return fmt.Errorf("damaged: its checksum is wrong")
 	}
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(c); err != nil {
+	body = bytes.TrimPrefix(body, []byte(checkpointMagic))
+	left := bytes.NewReader(body) // of which a decoder reads no more than it needs
+	if err := gob.NewDecoder(left).Decode(c); err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
+	}
+	return c.fill(body[len(body)-left.Len():])
+}
+
+// parts are what the checksum is of, and the checksum, which stood first in older ones.
+func parts(raw []byte) (body, sum []byte, ok bool) {
+	if older, ok := bytes.CutPrefix(raw, []byte(olderMagic)); ok && len(older) >= sha256.Size {
+		return older[sha256.Size:], older[:sha256.Size], true
+	}
+	end := len(raw) - sha256.Size
+	if end < len(checkpointMagic) || !bytes.HasPrefix(raw, []byte(checkpointMagic)) {
+		return nil, nil, false
+	}
+	return raw[:end], raw[end:], true
+}
+
+// fill gives the vectors their values. An older checkpoint has them already.
+func (c *checkpoint) fill(values []byte) error {
+	if c.Lengths == nil && len(values) == 0 {
+		return nil
+	}
+	all := c.vectors()
+	if len(c.Lengths) != len(all) {
+		return fmt.Errorf("cannot be read: %d vectors of %d", len(c.Lengths), len(all))
+	}
+	for i, n := range c.Lengths {
+		if n < 0 || n > len(values)/8 {
+			return fmt.Errorf("cannot be read: vector %d of %d is cut", i, len(all))
+		}
+		if n > 0 { // what was nil stays so
+			*all[i] = make([]float64, n)
+		}
+		for j := range n {
+			(*all[i])[j] = math.Float64frombits(binary.LittleEndian.Uint64(values[8*j:]))
+		}
+		values = values[8*n:]
+	}
+	if len(values) > 0 {
+		return fmt.Errorf("cannot be read: %d bytes too many", len(values))
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func TestResumeAfterEveryRound(t *testing.T) {
 	for stop := 1; stop < whole.Rounds; stop++ {
 		d := directory(t, run)
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := execute(t, ctx, d, run, nil, func(round int, _ float64) {
-			if round == stop {
+		_, err := execute(t, ctx, d, run, nil, func(m Moment) {
+			if m.Round == stop {
 				cancel()
 			}
 		})
@@ -67,8 +67,8 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 	run.Run.CheckpointSeconds = 0
 	d := directory(t, run)
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := execute(t, ctx, d, run, nil, func(round int, _ float64) {
-		if round == 3 {
+	_, err := execute(t, ctx, d, run, nil, func(m Moment) {
+		if m.Round == 3 {
 			cancel()
 		}
 	})
@@ -161,16 +161,16 @@ func TestCheckpointsOfAnotherSplitAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := directory(t, run)
-	raw, err := s.snapshot(hash, 1)
-	if err != nil {
+	var raw bytes.Buffer
+	if err := s.snapshot(hash, 1).write(&raw); err != nil {
 		t.Fatal(err)
 	}
-	body, ok := bytes.CutPrefix(raw, []byte(checkpointMagic))
+	body, ok := bytes.CutPrefix(raw.Bytes(), []byte(checkpointMagic))
 	if !ok {
 		t.Fatal("a checkpoint does not begin with its version")
 	}
 	for magic, refused := range map[string]bool{
-		checkpointMagic: false, "coterie checkpoint 1\n": true, "coterie silo checkpoint 1\n": true, "coterie checkpoint 3\n": true,
+		checkpointMagic: false, "coterie checkpoint 1\n": true, "coterie silo checkpoint 1\n": true, "coterie checkpoint 4\n": true,
 	} {
 		if err := d.Write(CheckpointFile, append([]byte(magic), body...)); err != nil {
 			t.Fatal(err)

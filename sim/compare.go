@@ -137,7 +137,7 @@ func (d *Directory) Beside(s *Simulation) (*Directory, error) {
 			return nil, err
 		}
 	}
-	sub.resume = d.Path
+	sub.Continue = d.Continue // one command goes on with both
 	return sub, nil
 }
 

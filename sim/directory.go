@@ -10,6 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/report/prose"
 )
 
 // The files of a run directory. ResultFile is written last: a directory without
@@ -24,9 +25,10 @@ const (
 
 // Directory is a run's place on disk, locked against a second process.
 type Directory struct {
-	Path   string
-	lock   *os.File
-	resume string // directory that --resume goes on with: another one's, of a run beside it
+	Path string
+	// Continue is the command that goes on with the run, to be pasted into a shell.
+	Continue string
+	lock     *os.File
 }
 
 // CreateDirectory makes path hold the run file, in one step: it appears whole or
@@ -114,7 +116,7 @@ func lock(path string) (*Directory, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Directory{Path: path, lock: f, resume: path}, nil
+	return &Directory{Path: path, Continue: "coterie run --resume " + prose.ShellWord(path), lock: f}, nil
 }
 
 // Close gives the lock back.

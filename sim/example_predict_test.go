@@ -39,7 +39,7 @@ privacy: {epsilon: 4, delta: 1.0e-5, public_size: 400}
 	d, err := sim.CreateDirectory(filepath.Join(dir, "result"), nil)
 	must(err)
 	defer d.Close()
-	result, err := s.Execute(context.Background(), d, func(int, float64) {})
+	result, err := s.Execute(context.Background(), d, func(sim.Moment) {})
 	must(err)
 
 	m, err := artifact.Open(d.Path)

@@ -8,32 +8,79 @@ import (
 
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/durable"
 )
 
 // ErrInterrupted means that the run was stopped and can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
 // Execute makes or continues the run in a directory, leaves the models and their
-// description there and returns the result. It calls tick after every round. When ctx
-// ends it writes a checkpoint and returns ErrInterrupted.
-func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round int, loss float64)) (Result, error) {
-	began := time.Now()
-	hash, err := s.Run().Hash()
-	if err != nil {
+// description there and returns the result. It calls tick after every round and a few
+// times a second, one call after another. When ctx ends, be it in the middle of a round,
+// it writes a checkpoint and returns ErrInterrupted.
+func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(Moment)) (Result, error) {
+	e := execution{s: s, d: d, began: time.Now()}
+	var err error
+	if e.hash, err = s.Run().Hash(); err != nil {
 		return Result{}, err
 	}
-	before, err := s.restore(d, hash)
-	if err != nil {
+	if e.before, err = s.restore(d, e.hash); err != nil {
 		return Result{}, err
 	}
-	if err := toTheEnd(ctx, s, d, hash, before, began, tick); err != nil {
+	s.Until(ctx)
+	ticker := s.startTicking(tick)
+	defer ticker.stop()
+	if err = e.toTheEnd(ctx, ticker); err != nil {
 		return Result{}, err
 	}
+	return e.finish(ctx)
+}
+
+// execution is a run in its directory.
+type execution struct {
+	s      *Simulation
+	d      *Directory
+	hash   string // of the run file
+	began  time.Time
+	before float64 // seconds that were spent on the run before
+	saved  time.Time
+}
+
+func (e *execution) seconds() float64 { return e.before + time.Since(e.began).Seconds() }
+
+// save writes a checkpoint.
+func (e *execution) save() error {
+	err := durable.Replace(e.d.File(CheckpointFile), 0o644, e.s.snapshot(e.hash, e.seconds()).write)
+	e.saved = time.Now()
+	return err
+}
+
+// interrupted writes a checkpoint and says how to go on.
+func (e *execution) interrupted() error {
+	e.s.at.doing.Store(int32(Stopping))
+	if err := e.save(); err != nil {
+		return errors.Join(ErrInterrupted, err)
+	}
+	made, _ := e.s.Round()
+	where, rounds := fmt.Sprintf("at round %d", made), e.s.Run().Algorithm.Rounds
+	if round := &e.s.rounds.round; round.IsOpen() {
+		where = fmt.Sprintf("in round %d, which %d of %d clients have answered,", made+1, round.Count(), len(round.Clients()))
+	}
+	return fmt.Errorf("%w %s of at most %d; continue with: %s", ErrInterrupted, where, rounds, e.d.Continue)
+}
+
+// finish makes the result of a run that has ended and leaves the models.
+func (e *execution) finish(ctx context.Context) (Result, error) {
+	s := e.s
+	s.at.doing.Store(int32(Finishing))
 	tensors, err := s.tensors()
-	if err != nil {
-		return Result{}, err
+	var res Result
+	if err == nil {
+		res, err = s.Result()
 	}
-	res, err := s.Result()
+	if ctx.Err() != nil {
+		return Result{}, e.interrupted()
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -41,15 +88,15 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(round 
 	if err != nil {
 		return Result{}, err
 	}
-	if described, err = artifact.Write(d.Path, described, tensors, nil); err != nil {
+	if described, err = artifact.Write(e.d.Path, described, tensors, nil); err != nil {
 		return Result{}, err
 	}
 	text, err := s.Run().Encode()
 	if err != nil {
 		return Result{}, err
 	}
-	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, hash, string(text)
-	res.WallSeconds = before + time.Since(began).Seconds()
+	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, e.hash, string(text)
+	res.WallSeconds = e.seconds()
 	return res, nil
 }
 
@@ -76,39 +123,30 @@ func (s *Simulation) describe(p fl.Privacy) (artifact.Description, error) {
 	return d, nil
 }
 
-func toTheEnd(ctx context.Context, s *Simulation, d *Directory, hash string, before float64, began time.Time, tick func(int, float64)) error {
-	every := time.Duration(s.Run().Run.CheckpointSeconds * float64(time.Second))
-	saved := time.Now()
-	save := func() error {
-		raw, err := s.snapshot(hash, before+time.Since(began).Seconds())
-		if err != nil {
-			return err
-		}
-		saved = time.Now()
-		return d.Write(CheckpointFile, raw)
-	}
+// toTheEnd makes all rounds.
+func (e *execution) toTheEnd(ctx context.Context, t *ticker) error {
+	every := time.Duration(e.s.Run().Run.CheckpointSeconds * float64(time.Second))
+	e.saved = time.Now()
 	for {
 		if ctx.Err() != nil {
-			if err := save(); err != nil {
-				return errors.Join(ErrInterrupted, err)
-			}
-			made, _ := s.Round()
-			return fmt.Errorf("%w at round %d of at most %d; continue with: coterie run --resume %s",
-				ErrInterrupted, made, s.Run().Algorithm.Rounds, d.resume)
+			return e.interrupted()
 		}
-		more, err := s.Step()
+		more, err := e.s.Step()
+		if ctx.Err() != nil && errors.Is(err, ErrInterrupted) {
+			return e.interrupted()
+		}
 		if err != nil {
 			return err
 		}
-		tick(s.Round())
+		t.now()
 		switch {
-		case !more && s.followed:
-			return save()
+		case !more && e.s.followed:
+			return e.save()
 		case !more:
 			return nil
 		}
-		if time.Since(saved) >= every {
-			if err := save(); err != nil {
+		if time.Since(e.saved) >= every {
+			if err := e.save(); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,14 @@ import (
 
 // Result is the finished run; the caller adds names and places.
 func (s *Simulation) Result() (Result, error) {
+	res, err := s.result()
+	if stopped := s.rounds.interrupted(); stopped != nil { // of somebody there may be half an answer
+		return Result{}, stopped
+	}
+	return res, err
+}
+
+func (s *Simulation) result() (Result, error) {
 	if s.progress.Stopped == "" {
 		return Result{}, fmt.Errorf("the run has not ended: round %d", s.rounds.State.Round)
 	}

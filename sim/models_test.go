@@ -101,7 +101,7 @@ func executed(t *testing.T, run config.Run) (dir string, tensors map[string][]fl
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := s.Execute(t.Context(), d, func(int, float64) {}); err != nil {
+	if _, err := s.Execute(t.Context(), d, func(sim.Moment) {}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Open(d.File(sim.ModelFile))

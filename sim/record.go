@@ -66,10 +66,21 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 	}
 }
 
+// resume goes on with a record from a checkpoint; sizes are those of the round that was
+// tallied, if one was.
+func (r *recorder) resume(from recorder, sizes []int, clients int) {
+	size := r.size
+	*r = from
+	r.size = size
+	if copy(r.size, sizes) > 0 {
+		r.median, r.most = r.medianAndMax(clients)
+	}
+}
+
 func (r *recorder) due(round int) bool { return (round-1)%r.Stride == 0 }
 
 // add keeps the round that was tallied, if it is due or the last one.
-func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) {
+func (r *recorder) add(s *Simulation, m made) {
 	round := s.rounds.State.Round
 	switch {
 	case r.due(round):
@@ -84,8 +95,8 @@ func (r *recorder) add(s *Simulation, releases fl.Releases, outcome fl.Outcome) 
 	r.Sizes = append(r.Sizes, r.size...)
 	r.Med, r.Max = append(r.Med, r.median), append(r.Max, r.most)
 	r.Error, r.Lambda, r.Shared = append(r.Error, s.progress.Error), append(r.Lambda, s.progress.Lambda), append(r.Shared, s.progress.Shared)
-	r.Declined = append(r.Declined, releases.Declined)
-	r.Relocated = append(r.Relocated, outcome.Relocated)
+	r.Declined = append(r.Declined, m.Declined)
+	r.Relocated = append(r.Relocated, m.Relocated)
 	for j := range r.K {
 		at := firstTwo(s.rounds.State.Hypotheses[j*r.N : (j+1)*r.N])
 		r.Hypotheses = append(r.Hypotheses, at[:]...)

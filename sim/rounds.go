@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/pool"
@@ -25,6 +28,8 @@ type Rounds struct {
 	workers []fl.Worker
 	work    int // about how much one participant's answer is
 	round   fl.Round
+	before  []before // by worker
+	stop    *atomic.Bool
 	errs    []error // by participant, looked at if one failed
 	failed  atomic.Bool
 	after   func(p *fl.Participant) // what follows a release, on its worker; nil: nothing
@@ -32,8 +37,9 @@ type Rounds struct {
 }
 
 // NewRounds prepares participants, which need ID and Data, for their first round. Workers
-// of 0 are one a core. Close it after use.
-func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int) (*Rounds, error) {
+// of 0 are one a core. Once stop is set, which may be at any time, whatever is under way
+// ends with ErrInterrupted. Close it after use.
+func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int, stop *atomic.Bool) (*Rounds, error) {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -41,18 +47,33 @@ func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int) (*Ro
 	r := &Rounds{
 		Algorithm: a, Participants: participants, State: a.Start(),
 		pool: pool.New(workers), workers: make([]fl.Worker, workers), errs: make([]error, k),
+		before: make([]before, workers), stop: stop,
 	}
+	r.pool.StopBy(stop)
 	r.respond = r.respondOne
 	for i := range participants {
 		examples += participants[i].Data.Len()
 	}
 	r.work = len(r.State.Hypotheses) * max(1, examples/max(1, k))
 	r.pool.Each(k, func(_, i int) { r.errs[i] = a.Prepare(&participants[i]) })
-	if err := r.firstError(k); err != nil {
+	err := r.firstError(k)
+	if err == nil {
+		err = r.interrupted()
+	}
+	if err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// interrupted is ErrInterrupted once somebody has stopped the rounds. What was computed
+// before it is asked is whole if it says nil, and may not be otherwise.
+func (r *Rounds) interrupted() error {
+	if r.stop.Load() {
+		return ErrInterrupted
+	}
+	return nil
 }
 
 // Close ends the goroutines.
@@ -72,16 +93,27 @@ func (r *Rounds) Each(n int, job func(worker, i int)) {
 }
 
 // Make makes one round among some participants, by their numbers in ascending order.
-func (r *Rounds) Make(clients []int) (err error) {
+func (r *Rounds) Make(clients []int) error {
 	if err := r.round.Open(r.State.Round, clients, r.Algorithm.ReleaseLength()); err != nil {
 		return err
 	}
+	return r.complete()
+}
+
+// complete has everybody respond who has not yet, and ends the round. If it is
+// interrupted, the round stays open, with the answers that were finished; those who had
+// begun one are as they were before.
+func (r *Rounds) complete() (err error) {
 	if r.Broadcast, err = r.Algorithm.Broadcast(r.State); err != nil {
 		return err
 	}
-	r.Each(len(clients), r.respond)
+	asked := len(r.round.Clients())
+	r.Each(asked, r.respond)
 	if r.failed.Swap(false) {
-		return r.firstError(len(clients))
+		return r.firstError(asked)
+	}
+	if err := r.interrupted(); err != nil {
+		return err
 	}
 	if r.Releases, err = r.round.Close(); err != nil {
 		return err
@@ -90,13 +122,39 @@ func (r *Rounds) Make(clients []int) (err error) {
 	return r.Outcome.Err
 }
 
-// hasDeclined says whether the i-th of the last round's participants declined.
-func (r *Rounds) hasDeclined(i int) bool { return r.round.HasDeclined(i) }
+// before is what a participant held before the answer that its worker is at.
+type before struct {
+	data           *data.Client
+	scaled         bool
+	account        account.Metric
+	switched       float64
+	kept           fl.Kept
+	personal, last []float64 // which answers write over
+	_              [128]byte // the next worker's fields lie on other cache lines
+}
+
+func (b *before) note(p *fl.Participant) {
+	b.data, b.scaled, b.account, b.switched, b.kept = p.Data, p.Scaled, p.Account, p.Switch, p.Kept
+	b.personal, b.last = append(b.personal[:0], p.Personal...), append(b.last[:0], p.Last...)
+}
+
+func (b *before) restore(p *fl.Participant) {
+	p.Data, p.Scaled, p.Account, p.Switch, p.Kept, p.Mishap = b.data, b.scaled, b.account, b.switched, b.kept, nil
+	copy(p.Personal, b.personal)
+	copy(p.Last, b.last)
+}
 
 func (r *Rounds) respondOne(worker, i int) {
+	if r.round.Answered(i) { // before the round was interrupted
+		return
+	}
 	p := &r.Participants[r.round.Clients()[i]]
+	r.before[worker].note(p)
 	released, err := fl.RespondOpenly(r.Algorithm, &r.workers[worker], r.Broadcast, p, r.round.Slot(i))
 	switch {
+	case r.stop.Load(): // perhaps before the answer was whole
+		r.before[worker].restore(p)
+		return
 	case err != nil:
 	case released:
 		if r.after != nil {
@@ -123,32 +181,93 @@ func (r *Rounds) firstError(n int) (first error) {
 	return first
 }
 
-// Step makes one round. When the run has ended it does nothing and returns false.
+// Step makes one round, or what is left of it after an interruption. When the run has
+// ended it does nothing and returns false. If Until's context ends it returns
+// ErrInterrupted: finished answers are kept, the others' participants are as before.
 func (s *Simulation) Step() (bool, error) {
 	if s.progress.Stopped != "" {
 		return false, nil
 	}
-	clients := s.sampler.Sample(s.rounds.State.Round)
-	if err := s.rounds.Make(clients); err != nil {
-		return false, err
-	}
-	s.noteDeclined(clients)
-	judged := s.rounds.State.Round%s.run.Algorithm.Stop.Every == 0 || s.rounds.State.Round >= s.run.Algorithm.Rounds
-	if judged {
-		jobs, err := s.judge.open(s.rounds.State.Hypotheses)
-		if err != nil {
+	if !s.made.Whole {
+		if err := s.makeRound(); err != nil {
 			return false, err
 		}
-		s.rounds.Each(jobs+1, s.tallyOrJudgeOne)
-		if err := s.judge.close(&s.progress); err != nil {
+	}
+	judged := s.rounds.State.Round%s.run.Algorithm.Stop.Every == 0 || s.rounds.State.Round >= s.run.Algorithm.Rounds
+	if judged {
+		if err := s.judgeRound(); err != nil {
 			return false, err
 		}
 	} else {
 		s.tally()
 	}
-	s.settle(len(s.rounds.Releases.Clients), judged)
-	s.record.add(s, s.rounds.Releases, s.rounds.Outcome)
+	s.settle(s.made.Released, judged)
+	s.record.add(s, s.made)
+	s.made = made{}
+	s.publish()
 	return s.progress.Stopped == "", nil
+}
+
+// made is what is known of a round between its aggregation and its judgement.
+type made struct {
+	Whole                         bool // the server's models are those after the round
+	Tallied                       bool
+	Released, Declined, Relocated int
+}
+
+// Round is the number of rounds made, and the judge's last figure: the share of wrong
+// answers of own examples' classes, the loss otherwise.
+func (s *Simulation) Round() (made int, figure float64) {
+	if s.run.Judge.By != "clients" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
+		return s.rounds.State.Round, s.progress.Error
+	}
+	return s.rounds.State.Round, s.progress.Loss
+}
+
+// publish says how far the run is to whoever asks meanwhile.
+func (s *Simulation) publish() {
+	_, figure := s.Round()
+	s.at.rounds.Store(int64(s.rounds.State.Round))
+	s.at.figure.Store(math.Float64bits(figure))
+	s.at.judged.Store(s.progress.BestRound > 0 || s.progress.Stalled > 0)
+}
+
+// makeRound goes up to the aggregation.
+func (s *Simulation) makeRound() (err error) {
+	s.at.doing.Store(int32(Training))
+	if s.rounds.round.IsOpen() {
+		err = s.rounds.complete()
+	} else {
+		err = s.rounds.Make(s.sampler.Sample(s.rounds.State.Round))
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range s.rounds.round.Decliners() {
+		s.progress.Declined[c] = true
+		s.progress.Requests++
+	}
+	r := s.rounds.Releases
+	s.made = made{Whole: true, Released: len(r.Clients), Declined: r.Declined, Relocated: s.rounds.Outcome.Relocated}
+	return nil
+}
+
+// judgeRound judges the round that was made, and tallies it beside that. An interruption
+// loses the judge's work, and nothing else.
+func (s *Simulation) judgeRound() error {
+	s.at.doing.Store(int32(Judging))
+	jobs, err := s.judge.open(s.rounds.State.Hypotheses)
+	if err != nil {
+		return err
+	}
+	s.rounds.Each(jobs+1, s.tallyOrJudgeOne)
+	if err := s.rounds.interrupted(); err != nil {
+		s.tally() // if there was no time for it
+		var unused progress
+		_ = s.judge.close(&unused) // of what some were asked when they were stopped
+		return err
+	}
+	return s.judge.close(&s.progress)
 }
 
 // noteSpent is what follows a release.
@@ -156,20 +275,12 @@ func (s *Simulation) noteSpent(p *fl.Participant) {
 	s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
 }
 
-func (s *Simulation) noteDeclined(clients []int) {
-	if s.rounds.Releases.Declined == 0 {
+// tally notes, once, where the round's releases fell and what they cost.
+func (s *Simulation) tally() {
+	if s.made.Tallied {
 		return
 	}
-	for i, c := range clients {
-		if s.rounds.hasDeclined(i) {
-			s.progress.Declined[c] = true
-			s.progress.Requests++
-		}
-	}
-}
-
-// tally notes where the round's releases fell and what they cost.
-func (s *Simulation) tally() {
+	s.made.Tallied = true
 	for i, j := range s.rounds.Outcome.Assigned {
 		s.progress.Cluster[s.rounds.Releases.Clients[i]] = j
 	}

@@ -95,7 +95,7 @@ func TestSilosGiveTheSameBytes(t *testing.T) {
 			for {
 				ctx, cancel := context.WithCancel(context.Background())
 				steps := 0
-				res, err := execute(t, ctx, d, run, folder, func(int, float64) {
+				res, err := execute(t, ctx, d, run, folder, func(Moment) {
 					if steps++; stops && steps == 4 {
 						cancel()
 					}

@@ -1,14 +1,18 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
+	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -29,6 +33,9 @@ type Simulation struct {
 	followed   bool                 // others come after it, or it comes after another: its end is worth a checkpoint
 	judgement  judgement            // of the returned models, once the run has ended
 	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
+	made       made                 // the round that is yet to be judged
+	until      until
+	at         whereabouts
 	// A method value is made once: a closure a round would be garbage a round.
 	tallyOrJudgeOne func(worker, i int)
 }
@@ -89,6 +96,8 @@ func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop := new(atomic.Bool)
+	m = model.Stoppable(m, stop.Load)
 	if err := fl.Affordable(run, m.Parameters()); err != nil {
 		return nil, err
 	}
@@ -103,12 +112,13 @@ func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	}
 	s := &Simulation{
 		run: run, asked: asked, federation: federation, parameters: m.Parameters(), followed: len(run.Judge.Compare) > 0,
+		until:   until{stop: stop},
 		sampler: fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
 	}
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err
 	}
-	if s.rounds, err = NewRounds(algorithm, participants, run.Run.Workers); err != nil {
+	if s.rounds, err = NewRounds(algorithm, participants, run.Run.Workers, stop); err != nil {
 		return nil, err
 	}
 	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
@@ -130,7 +140,56 @@ func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	}
 	s.record = newRecorder(len(s.rounds.State.Hypotheses)/s.parameters, s.parameters, k, s.rounds.State.Hypotheses)
 	s.tallyOrJudgeOne = s.tallyOrJudge
+	s.publish()
 	return s, nil
+}
+
+// NewUntil is New, and Until: when ctx ends it returns ErrInterrupted at once, also while
+// data are read. What was begun then ends unseen.
+func NewUntil(ctx context.Context, run config.Run, folder *data.Folder) (*Simulation, error) {
+	s, err := pool.Await(ctx, func() (*Simulation, error) { return New(run, folder) }, (*Simulation).Close)
+	switch {
+	case err == nil:
+		s.Until(ctx)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w while data were read and the run was prepared: nothing was trained yet", ErrInterrupted)
+	}
+	return s, err
+}
+
+// Until has the simulation stop soon after ctx ends, within milliseconds also in the
+// middle of a round: Step and Result then return ErrInterrupted. It replaces the context
+// that was given before, and must not be called while one of them is under way.
+func (s *Simulation) Until(ctx context.Context) { s.until.set(ctx) }
+
+// until is the context that ends a simulation's work. Whoever works looks at a flag: that
+// is quicker than to ask a context.
+type until struct {
+	stop *atomic.Bool
+	mu   sync.Mutex
+	ctx  context.Context // nil: none
+	end  func() bool     // waiting for it
+}
+
+func (u *until) set(ctx context.Context) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.forget()
+	u.ctx = ctx
+	u.stop.Store(ctx.Err() != nil)
+	u.end = context.AfterFunc(ctx, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.ctx == ctx { // and not another one meanwhile
+			u.stop.Store(true)
+		}
+	})
+}
+
+func (u *until) forget() {
+	if u.end != nil {
+		u.end()
+	}
 }
 
 // fits holds the run file against the data, once they are known.
@@ -163,15 +222,9 @@ func (s *Simulation) Run() config.Run { return s.run }
 func (s *Simulation) Federation() *data.Federation { return s.federation }
 
 // Close ends the simulation's goroutines.
-func (s *Simulation) Close() { s.rounds.Close() }
-
-// Round is the number of rounds made, and the judge's last figure: the share of wrong
-// answers of own examples' classes, the loss otherwise.
-func (s *Simulation) Round() (made int, figure float64) {
-	if s.run.Judge.By != "clients" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
-		return s.rounds.State.Round, s.progress.Error
-	}
-	return s.rounds.State.Round, s.progress.Loss
+func (s *Simulation) Close() {
+	s.until.forget()
+	s.rounds.Close()
 }
 
 // Returned are the hypotheses that the run returns, one after another.

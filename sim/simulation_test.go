@@ -54,10 +54,10 @@ func directory(t *testing.T, run config.Run) *Directory {
 	return d
 }
 
-func nothing(int, float64) {}
+func nothing(Moment) {}
 
 // execute makes or continues a run in a directory.
-func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, folder *data.Folder, tick func(int, float64)) (Result, error) {
+func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, folder *data.Folder, tick func(Moment)) (Result, error) {
 	t.Helper()
 	s, err := New(run, folder)
 	if err != nil {

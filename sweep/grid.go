@@ -145,8 +145,9 @@ func each(ctx context.Context, o Options, n int, job func(i int) error) error {
 			for i, ok := take(); ok; i, ok = take() {
 				err := job(i)
 				mu.Lock()
-				done++
-				if err != nil && first == nil && !errors.Is(err, context.Canceled) {
+				if err == nil {
+					done++
+				} else if first == nil && !errors.Is(err, sim.ErrInterrupted) {
 					first = err
 				}
 				o.Tick(done, n)
@@ -191,13 +192,15 @@ func (o Options) remember(ctx context.Context, run config.Run, into *made) error
 
 // simulate makes one run in memory.
 func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, error) {
-	s, err := sim.New(run, folder)
+	s, err := sim.NewUntil(ctx, run, folder)
 	if err != nil {
 		return made{}, err
 	}
 	defer s.Close()
-	if err := toTheEnd(ctx, s.Step); err != nil {
-		return made{}, err
+	for more := true; more; {
+		if more, err = s.Step(); err != nil {
+			return made{}, err
+		}
 	}
 	res, err := s.Result()
 	if err != nil {
@@ -207,17 +210,4 @@ func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, e
 		return made{"error", *res.Metrics.Error, res.Privacy}, nil
 	}
 	return made{"loss", res.Metrics.Loss, res.Privacy}, nil
-}
-
-func toTheEnd(ctx context.Context, step func() (bool, error)) error {
-	for more := true; more; {
-		var err error
-		if more, err = step(); err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

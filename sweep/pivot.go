@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"context"
 	"slices"
 
 	"github.com/coterie-fl/coterie/fl"
@@ -16,15 +15,12 @@ type pivot struct {
 }
 
 // train makes the pivot's rounds and keeps what the server sent in each.
-func (p *pivot) train(ctx context.Context, rounds int) error {
+func (p *pivot) train(rounds int) error {
 	all := make([]int, len(p.Participants))
 	for i := range all {
 		all[i] = i
 	}
 	for range rounds {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		if err := p.note(); err != nil {
 			return err
 		}

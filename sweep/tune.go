@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
@@ -59,11 +61,23 @@ type tuner struct {
 	costs      []account.Guarantee
 	proved     []*account.Guarantee
 	won        []*trial // nil: no trial
+	stop       *atomic.Bool
 }
 
 // Tune makes the pivot run, has every silo tune for itself, and charges for all of it.
 func (p *Plan) Tune(ctx context.Context, o Options) (Tuned, error) {
-	t, err := newTuner(p, o)
+	var stop atomic.Bool
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	r, err := p.tune(ctx, o, &stop)
+	if ctx.Err() != nil { // whatever was being done was cut
+		return Tuned{}, fmt.Errorf("%w: charged tuning starts anew, and in a real federation would pay anew", sim.ErrInterrupted)
+	}
+	return r, err
+}
+
+// tune is Tune; once stop is set, which is when ctx ends, what it returns means nothing.
+func (p *Plan) tune(ctx context.Context, o Options, stop *atomic.Bool) (Tuned, error) {
+	t, err := newTuner(ctx, p, o, stop)
 	if err != nil {
 		return Tuned{}, err
 	}
@@ -72,32 +86,22 @@ func (p *Plan) Tune(ctx context.Context, o Options) (Tuned, error) {
 	if err := t.price(); err != nil {
 		return Tuned{}, err
 	}
-	if err := t.pivot.train(ctx, p.Base.Algorithm.Rounds); err != nil {
-		return Tuned{}, stopped(err)
+	if err := t.pivot.train(p.Base.Algorithm.Rounds); err != nil {
+		return Tuned{}, err
 	}
 	errs := make([]error, total)
 	// A bar by silos, in their order: one by trials would tell how many there are.
-	t.pivot.Each(total, func(worker, i int) {
-		if errs[i] = ctx.Err(); errs[i] == nil {
-			errs[i] = t.tune(&t.benches[worker], i)
-		}
-	})
+	t.pivot.Each(total, func(worker, i int) { errs[i] = t.tune(&t.benches[worker], i) })
 	o.Tick(total, total)
 	if err := errors.Join(errs...); err != nil {
-		return Tuned{}, stopped(err)
+		return Tuned{}, err
 	}
 	return t.result()
 }
 
-func stopped(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: charged tuning starts anew, and in a real federation would pay anew", sim.ErrInterrupted)
-	}
-	return err
-}
-
-func newTuner(p *Plan, o Options) (*tuner, error) {
-	federation, err := o.Folder.Load(p.Base.Data, p.Base.Seed)
+func newTuner(ctx context.Context, p *Plan, o Options, stop *atomic.Bool) (*tuner, error) {
+	load := func() (*data.Federation, error) { return o.Folder.Load(p.Base.Data, p.Base.Seed) }
+	federation, err := pool.Await(ctx, load, func(*data.Federation) {})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,8 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tuner{plan: p, federation: federation, model: m}
+	m = model.Stoppable(m, stop.Load)
+	t := &tuner{plan: p, federation: federation, model: m, stop: stop}
 	algorithm, err := fl.New(p.Base, m, len(federation.Train))
 	if err != nil {
 		return nil, err
@@ -121,7 +126,7 @@ func newTuner(p *Plan, o Options) (*tuner, error) {
 	for i := range silos {
 		silos[i] = fl.Participant{ID: i, Name: federation.Train[i].Name, Data: &federation.Train[i], Uncovered: federation.NotCovered}
 	}
-	if t.pivot.Rounds, err = sim.NewRounds(algorithm, silos, o.workers()); err != nil {
+	if t.pivot.Rounds, err = sim.NewRounds(algorithm, silos, o.workers(), stop); err != nil {
 		return nil, err
 	}
 	t.costs, t.proved, t.won = make([]account.Guarantee, k), make([]*account.Guarantee, k), make([]*trial, k)
@@ -156,6 +161,9 @@ func (t *tuner) price() error {
 func (t *tuner) tune(b *bench, i int) error {
 	src := t.plan.chance(i)
 	for range t.plan.Trials.Count(rng.Float64(src)) {
+		if t.stop.Load() {
+			return sim.ErrInterrupted
+		}
 		point := int(src.Uint64() % uint64(len(t.plan.Points))) // at most 1e5 points: the bias is below 1e-14
 		one, err := b.attempt(t.plan, &t.pivot, t.model, &t.pivot.Participants[i], point, src.Uint64())
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coterie-fl/coterie/dp/account"
@@ -56,7 +57,7 @@ func TestTunedKeepsTheTarget(t *testing.T) {
 // out by hand, and shows that leaving any part out would be cheaper.
 func TestTheBill(t *testing.T) {
 	p := loaded(t, strings.Replace(schoolRun, "accounting: paper", "accounting: sound", 1), charged)
-	tn, err := newTuner(p, options(t, schools(t)))
+	tn, err := newTuner(t.Context(), p, options(t, schools(t)), new(atomic.Bool))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestExactNoise(t *testing.T) {
 func TestScore(t *testing.T) {
 	p := loaded(t, schoolRun, charged)
 	o := options(t, schools(t))
-	tn, err := newTuner(p, o)
+	tn, err := newTuner(t.Context(), p, o, new(atomic.Bool))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestScore(t *testing.T) {
 // seed and no noise to speak of, is the pivot's model again.
 func TestTrialsFollowThePivot(t *testing.T) {
 	p := loaded(t, schoolRun, strings.Replace(charged, "grid: {algorithm.lambda: [0.1, 1, 10], algorithm.local.step: [0.003, 0.01]}", "grid: {algorithm.lambda: [1, 10]}", 1))
-	tn, err := newTuner(p, options(t, schools(t)))
+	tn, err := newTuner(t.Context(), p, options(t, schools(t)), new(atomic.Bool))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func TestTrialsFollowThePivot(t *testing.T) {
 	if err := tn.price(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tn.pivot.train(context.Background(), p.Base.Algorithm.Rounds); err != nil {
+	if err := tn.pivot.train(p.Base.Algorithm.Rounds); err != nil {
 		t.Fatal(err)
 	}
 	own := make([]float64, tn.model.Parameters())

@@ -112,7 +112,9 @@ func (a *app) inspect(cmd *cobra.Command, f inversionFlags, args []string) error
 			return err
 		}
 	}
-	found, err := audit.Inspect(cmd.Context(), run, data.NewFolder(dataFolder(f.run.data)), f.inspect)
+	found, err := unlessStopped(cmd.Context(), func() (audit.Inspection, error) {
+		return audit.Inspect(cmd.Context(), run, data.NewFolder(dataFolder(f.run.data)), f.inspect)
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -133,7 +135,7 @@ func (a *app) survey(cmd *cobra.Command, f inversionFlags) error {
 	if _, err := audit.NamedNetwork(f.network, 2); err != nil {
 		return fmt.Errorf("%w: --network: %w", errUsage, err)
 	}
-	federation, err := data.NewFolder(dataFolder(f.run.data)).Load(d, f.run.seed)
+	federation, err := unlessStopped(cmd.Context(), func() (*data.Federation, error) { return data.NewFolder(dataFolder(f.run.data)).Load(d, f.run.seed) })
 	if err != nil {
 		return err
 	}
@@ -150,7 +152,9 @@ func (a *app) survey(cmd *cobra.Command, f inversionFlags) error {
 		Network: network, Sanitiser: audit.Sanitiser{Multiplier: f.multiplier, Whole: f.whole},
 		Step: 0.1, Evaluations: f.inspect.Evaluations, Restarts: f.inspect.Restarts,
 	}
-	found, err := s.Run(cmd.Context(), pictures, f.run.seed, func(done int) { bar.Tick(done, "pictures") })
+	found, err := unlessStopped(cmd.Context(), func() (audit.Survey, error) {
+		return s.Run(cmd.Context(), pictures, f.run.seed, func(done int) { bar.Tick(done, "pictures") })
+	})
 	bar.Done()
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) erro
 	}
 	bar := a.progress("audit", f.audit.Runs)
 	f.audit.Tick = func(runs int) { bar.Tick(runs, "pairs of runs") }
-	found, err := audit.PlayCanary(cmd.Context(), run, f.audit)
+	found, err := unlessStopped(cmd.Context(), func() (audit.Canary, error) { return audit.PlayCanary(cmd.Context(), run, f.audit) })
 	bar.Done()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 		Example: "  coterie run examples/adult.yaml --data ~/coterie-data --out runs/adult\n" +
 			"  coterie audit fairness runs/adult --attribute sex --data ~/coterie-data",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := report.Load(args[0])
 			if err != nil {
 				return err
@@ -46,7 +46,9 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := audit.MeasureFairness(run, models, own, data.NewFolder(dataFolder(folder)), o)
+			found, err := unlessStopped(cmd.Context(), func() ([]audit.Fairness, error) {
+				return audit.MeasureFairness(run, models, own, data.NewFolder(dataFolder(folder)), o)
+			})
 			if errors.Is(err, audit.ErrNoFairness) {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}

@@ -33,7 +33,7 @@ func (a *app) newDataCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fed, err := data.NewFolder(dataFolder(f.data)).Load(run.Data, run.Seed)
+			fed, err := unlessStopped(cmd.Context(), func() (*data.Federation, error) { return data.NewFolder(dataFolder(f.data)).Load(run.Data, run.Seed) })
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/report"
@@ -26,11 +24,11 @@ func (a *app) newDemoCommand() *cobra.Command {
 			}
 			var bar *progress.Bar
 			showing := ""
-			demo, err := repro.RunDemo(cmd.Context(), out, seed, version(), func(name string, round, rounds int, loss float64) {
+			demo, err := repro.RunDemo(cmd.Context(), out, seed, version(), func(name string, m sim.Moment) {
 				if showing != name {
-					bar, showing = a.progress(name, rounds), name
+					bar, showing = a.progress(name, 1), name
 				}
-				bar.Tick(round, fmt.Sprintf("rounds, validation loss %.4g", loss))
+				show(bar, m, nil)
 			})
 			if bar != nil {
 				bar.Done()

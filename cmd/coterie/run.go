@@ -15,6 +15,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/report"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -73,10 +74,8 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	defer d.Close()
 	defer s.Close()
 	run := s.Run()
-	bar := a.progress(run.Name, run.Algorithm.Rounds*(1+len(run.Judge.Compare)))
-	res, err := report.Run(cmd.Context(), d, s, version(), func(round int, figure float64) {
-		bar.Tick(round, fmt.Sprintf("rounds, the judge's figure %.4g", figure))
-	})
+	bar := a.progress(run.Name, 1)
+	res, err := report.Run(cmd.Context(), d, s, version(), func(m sim.Moment) { show(bar, m, run.Judge.Compare) })
 	bar.Done()
 	if err != nil {
 		return err
@@ -145,7 +144,7 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 		}
 		out = defaultDirectory(run.Name + "-" + hash[:6])
 	}
-	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	s, err := sim.NewUntil(cmd.Context(), run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -154,7 +153,16 @@ func (a *app) openRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Direc
 		s.Close()
 		return nil, nil, err
 	}
+	d.Continue += flagIfGiven("--data", f.data)
 	return d, s, nil
+}
+
+// flagIfGiven is a flag as a command line has it that is given again.
+func flagIfGiven(name, path string) string {
+	if path == "" {
+		return ""
+	}
+	return " " + name + " " + prose.ShellWord(path)
 }
 
 func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *sim.Simulation, error) {
@@ -169,7 +177,8 @@ func resumeRun(cmd *cobra.Command, f runFlags, args []string) (*sim.Directory, *
 	if changed("workers") {
 		run.Run.Workers = f.workers
 	}
-	s, err := sim.New(run, data.NewFolder(dataFolder(f.data)))
+	d.Continue += flagIfGiven("--data", f.data)
+	s, err := sim.NewUntil(cmd.Context(), run, data.NewFolder(dataFolder(f.data)))
 	if err != nil {
 		d.Close()
 		return nil, nil, fmt.Errorf("%s: %w", f.resume, err)
@@ -195,6 +204,9 @@ func resolveRun(cmd *cobra.Command, f runFlags, args []string, also ...func(conf
 	}
 	if cmd.Flags().Changed("compare") {
 		f.set = append(f.set, "judge.compare=["+strings.Join(f.compare, ", ")+"]")
+	}
+	if config.Empty(text) {
+		return config.Run{}, fmt.Errorf("%w: the run file %s says nothing, so that there is nothing to train; coterie init writes one for data of your own, coterie demo shows a run that needs none", errUsage, args[0])
 	}
 	run, err := config.ResolveIn(filepath.Dir(args[0]), text, f.set, append(sim.Checks(), also...)...) // of standard input: the working directory
 	if err != nil {

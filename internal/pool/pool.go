@@ -16,6 +16,8 @@ type Pool struct {
 	busy    atomic.Int64 // workers that have not finished the current call
 	call    atomic.Int64 // number of the current call
 	closed  atomic.Bool
+	stop    *atomic.Bool // whoever sets it ends the current call and all later ones early
+	items   atomic.Int64 // of the current call, if it shows how far it is
 
 	chunk int64
 	job   func(worker, i int)
@@ -38,7 +40,7 @@ const spinning = 200_000
 
 // New starts the workers but one: the caller of Each is worker 0.
 func New(workers int) *Pool {
-	p := &Pool{workers: make([]worker, max(1, workers))}
+	p := &Pool{workers: make([]worker, max(1, workers)), stop: new(atomic.Bool)}
 	if len(p.workers) <= runtime.GOMAXPROCS(0) {
 		p.spin = spinning // on its own core a waiting worker is in nobody's way
 	}
@@ -52,23 +54,47 @@ func New(workers int) *Pool {
 // Workers is how many jobs run at the same time.
 func (p *Pool) Workers() int { return len(p.workers) }
 
-// Each calls job for 0..n-1 and returns when all are done. It must not be called
-// from within a job.
-func (p *Pool) Each(n int, job func(worker, i int)) {
-	if len(p.workers) == 1 || n < 2 {
-		p.Serial(n, job)
-		return
+// StopBy has calls leave out the jobs that have not begun once stop is set. It must not
+// be called while a call is under way.
+func (p *Pool) StopBy(stop *atomic.Bool) { p.stop = stop }
+
+// Begun says how many jobs of the current call have begun, of how many. Anybody may ask
+// at any time; it is for showing only, and of no call it is 0 of 0.
+func (p *Pool) Begun() (jobs, of int) {
+	n := p.items.Load()
+	for i := range p.workers {
+		from, end := p.share(n, i)
+		jobs += int(min(max(0, p.workers[i].next.Load()-from), end-from))
 	}
-	others := len(p.workers) - 1
-	p.job = job
+	return jobs, int(n)
+}
+
+// share is the part of n items that a worker begins with.
+func (p *Pool) share(n int64, worker int) (from, end int64) {
+	k := int64(len(p.workers))
+	return n * int64(worker) / k, n * int64(worker+1) / k
+}
+
+// Each calls job for 0..n-1 and returns when all are done, or the pool was stopped. It
+// must not be called from within a job.
+func (p *Pool) Each(n int, job func(worker, i int)) {
+	for i := range p.workers {
+		w := &p.workers[i]
+		from, end := p.share(int64(n), i)
+		w.next.Store(from)
+		w.end = end
+	}
+	p.items.Store(int64(n))
+	defer p.items.Store(0)
 	// Fetching one by one would cost more than tiny jobs, and neighbours that write
 	// next to each other belong to one worker.
 	p.chunk = max(1, int64(n)/int64(32*len(p.workers)))
-	for i := range p.workers {
-		w := &p.workers[i]
-		w.next.Store(int64(n) * int64(i) / int64(len(p.workers)))
-		w.end = int64(n) * int64(i+1) / int64(len(p.workers))
+	p.job = job
+	if len(p.workers) == 1 || n < 2 {
+		p.drain(0)
+		return
 	}
+	others := len(p.workers) - 1
 	p.done.Add(others)
 	p.busy.Store(int64(others))
 	p.call.Add(1)
@@ -117,6 +143,9 @@ func (p *Pool) serve(i int) {
 // costs more than it saves.
 func (p *Pool) Serial(n int, job func(worker, i int)) {
 	for i := range n {
+		if p.stop.Load() {
+			return
+		}
 		job(0, i)
 	}
 }
@@ -124,12 +153,12 @@ func (p *Pool) Serial(n int, job func(worker, i int)) {
 func (p *Pool) drain(worker int) {
 	for k := range p.workers {
 		share := &p.workers[(worker+k)%len(p.workers)]
-		for {
+		for !p.stop.Load() {
 			from, to := share.take(p.chunk)
 			if from == to {
 				break
 			}
-			for i := from; i < to; i++ {
+			for i := from; i < to && !p.stop.Load(); i++ {
 				p.job(worker, int(i))
 			}
 		}

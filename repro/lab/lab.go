@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	_ "github.com/coterie-fl/coterie/all" // runs on any data, with any method and protection
 	"github.com/coterie-fl/coterie/config"
@@ -82,15 +83,12 @@ func Table[K comparable, C any](l *Lab, keys []K, run func(K) config.Run, simula
 
 // Finish makes one run in memory, to its end. The caller closes it.
 func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
-	s, err := sim.New(run, l.Folder)
+	s, err := sim.NewUntil(l.Context, run, l.Folder)
 	if err != nil {
 		return nil, err
 	}
 	for more := true; more; {
-		if more, err = s.Step(); err == nil {
-			err = l.Context.Err()
-		}
-		if err != nil {
+		if more, err = s.Step(); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -166,7 +164,10 @@ func (l *Lab) All(jobs []func() error) error {
 	busy := make(chan struct{}, cmp.Or(l.Workers, runtime.GOMAXPROCS(0)))
 	var wg sync.WaitGroup
 	for _, job := range jobs {
-		busy <- struct{}{}
+		select {
+		case busy <- struct{}{}:
+		case <-l.Context.Done():
+		}
 		if err := l.Context.Err(); err != nil {
 			fail(err)
 		}
@@ -185,10 +186,35 @@ func (l *Lab) All(jobs []func() error) error {
 			l.Tick(l.done, l.total)
 		})
 	}
-	wg.Wait()
+	l.wait(&wg)
 	err := context.Cause(failed)
-	if errors.Is(err, context.Canceled) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := err == nil && l.Context.Err() != nil && l.done < l.total
+	if left || errors.Is(err, context.Canceled) || errors.Is(err, sim.ErrInterrupted) {
 		return fmt.Errorf("%w after %d of %d cells; the same command goes on from there", sim.ErrInterrupted, l.done, l.total)
 	}
 	return err
+}
+
+// patience is how long cells under way are waited for once the experiment was called off:
+// simulations end within it. What cannot be stopped is left behind, and its cell unwritten
+// if the program ends.
+const patience = 500 * time.Millisecond
+
+func (l *Lab) wait(wg *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-l.Context.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
 }
