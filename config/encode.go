@@ -47,7 +47,8 @@ func (r Run) Hash() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Schema is the JSON schema of a run file, for editors.
+// Schema is the JSON schema of a run file, for editors. Descriptions say what a key is
+// read with.
 func Schema() ([]byte, error) {
 	reflector := jsonschema.Reflector{FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true}
 	schema := reflector.Reflect(&Run{})
@@ -58,6 +59,11 @@ func Schema() ([]byte, error) {
 			for _, name := range registered(at[2]) {
 				key.Enum = append(key.Enum, name)
 			}
+		}
+	}
+	for _, k := range Keys(Run{}) {
+		if key, ok := schema.Definitions[k.block].Properties.Get(k.name); ok && !strings.Contains(key.Description, readWith) {
+			key.Description += k.readWith()
 		}
 	}
 	out, err := json.Marshal(schema)

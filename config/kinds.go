@@ -14,6 +14,8 @@ type DataKind struct {
 	Method string
 	// OwnTest says that every client always holds out part of its own examples: a silo.
 	OwnTest bool
+	// Keys are those of the data block that it reads beside its kind. Others are faults.
+	Keys []string
 	// Defaults are those of its own keys that resolved files of all kinds spell out;
 	// nil: none. A key that is left out of other kinds' files gets its value in Settings.
 	Defaults func(d *Data)
@@ -42,7 +44,10 @@ func DataKinds() []string { return slices.Sorted(maps.Keys(dataKinds)) }
 // Choice is a method or a protection as the run file knows it: a name, and what it needs
 // otherwise than the data's papers have it. Packages below fl register them.
 type Choice struct {
-	Name     string
+	Name string
+	// Keys are paths of the run file that it reads and not all methods, or protections,
+	// do: a block's stands for all of the block. What nobody names is read by all.
+	Keys     []string
 	Settings func(r *Run) // nil: nothing
 }
 
@@ -54,15 +59,15 @@ func RegisterMethod(c Choice) { methodKinds[c.Name] = c }
 // RegisterProtection makes a name known that privacy.protects may have.
 func RegisterProtection(c Choice) { protectionKinds[c.Name] = c }
 
-var layerKinds = map[string]bool{}
+var layerKinds = map[string][]string{} // with the keys that each reads
 
-// RegisterLayer makes a name known that a layer's kind may have. Two of one name are a
-// mistake in the program.
-func RegisterLayer(name string) {
-	if layerKinds[name] || name == "" {
+// RegisterLayer makes a name known that a layer's kind may have, and the keys of a layer
+// that it reads beside its kind. Two of one name are a mistake in the program.
+func RegisterLayer(name string, keys ...string) {
+	if _, twice := layerKinds[name]; twice || name == "" {
 		panic("config: no name for a kind of layer, or one for two: " + name)
 	}
-	layerKinds[name] = true
+	layerKinds[name] = keys
 }
 
 // registered are the names of a registry: a field that a registry fills names it in its

@@ -25,17 +25,17 @@ func (l Lambda) Value() float64 {
 
 // Selection is how a participant chooses its cluster.
 type Selection struct {
-	Rule         string  `yaml:"rule,omitempty" jsonschema:"enum=best,enum=private,enum=nearest" jsonschema_description:"best: by one's own examples, unpaid; private: by the exponential mechanism, paid for; nearest: the model nearest to one's own last release, which costs nothing"`
+	Rule         string  `yaml:"rule,omitempty" jsonschema:"enum=best,enum=private,enum=nearest" jsonschema_description:"by what a cluster is chosen: best, by one's own examples, unpaid; private, by the exponential mechanism, paid for; nearest, by the distance to one's own last release, which costs nothing"`
 	Share        float64 `yaml:"share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"share of the rounds, from the first one, in which participants choose; then they keep their cluster"`
-	EpsilonShare float64 `yaml:"epsilon_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"epsilon of one choice, as a share of the silo's whole"`
-	Score        string  `yaml:"score,omitempty" jsonschema:"enum=error,enum=loss" jsonschema_description:"error: wrong answers; loss: losses clipped example by example"`
-	Bound        float64 `yaml:"bound,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"loss: what every example's loss is clipped to"`
+	EpsilonShare float64 `yaml:"epsilon_share,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1" only:"algorithm.selection.rule=private" jsonschema_description:"epsilon of one choice, as a share of the silo's whole"`
+	Score        string  `yaml:"score,omitempty" jsonschema:"enum=error,enum=loss" only:"algorithm.selection.rule=best|private" jsonschema_description:"what a model is chosen by: wrong answers (classes only), or losses, which a private choice clips example by example"`
+	Bound        float64 `yaml:"bound,omitempty" jsonschema:"exclusiveMinimum=0" only:"algorithm.selection.rule=private;algorithm.selection.score=loss" jsonschema_description:"what every example's loss is clipped to"`
 }
 
 // SiloTarget is one silo's own privacy target.
 type SiloTarget struct {
-	Name             string  `yaml:"name" jsonschema_description:"the silo"`
-	Epsilon          float64 `yaml:"epsilon,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"instead of privacy.epsilon"`
-	Delta            float64 `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"instead of privacy.delta"`
-	RecordsPerPerson int     `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"instead of privacy.records_per_person"`
+	Name             string  `yaml:"name" jsonschema_description:"which participant"`
+	Epsilon          float64 `yaml:"epsilon,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"its epsilon, instead of privacy.epsilon; left out: that one"`
+	Delta            float64 `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"its delta, instead of privacy.delta; left out: that one"`
+	RecordsPerPerson int     `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"its records of one person, instead of privacy.records_per_person; left out: those"`
 }

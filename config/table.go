@@ -13,30 +13,30 @@ type Cell string
 
 // Source says where rows or pictures lie. It is local: a federation's plan has none.
 type Source struct {
-	Path         string `yaml:"path,omitempty" jsonschema_description:"a file, a folder, or a pattern such as wards/*.csv: one file a client, named after it, unless client names a column; seen from the run file's folder"`
-	Format       string `yaml:"format,omitempty" jsonschema:"enum=csv,enum=parquet" jsonschema_description:"table: csv (comma, semicolon or tab; gzip), or parquet; empty: as the file's name says"`
-	Client       string `yaml:"client,omitempty" jsonschema_description:"table: the column that names the client"`
-	Database     string `yaml:"database,omitempty" jsonschema_description:"table: postgres://user@host/name or sqlite:FILE, instead of a path; without a password"`
-	Query        string `yaml:"query,omitempty" jsonschema_description:"table: what is asked of the database, in a read-only transaction"`
-	PasswordEnv  string `yaml:"password_env,omitempty" jsonschema_description:"table: the environment variable that holds the database's password"`
-	PasswordFile string `yaml:"password_file,omitempty" jsonschema_description:"table: the file that holds it; seen from the run file's folder"`
+	Path         string `yaml:"path,omitempty" jsonschema_description:"a file, a folder, or a pattern such as wards/*.csv, one file a client that is named after it, unless client names a column; seen from the folder of the file that says so; empty: there is a database instead"`
+	Format       string `yaml:"format,omitempty" jsonschema:"enum=csv,enum=parquet" jsonschema_description:"for tables csv (comma, semicolon or tab; gzip) or parquet; empty: as the file's name says"`
+	Client       string `yaml:"client,omitempty" jsonschema_description:"for tables the column that names the client; empty: the file's name does"`
+	Database     string `yaml:"database,omitempty" jsonschema_description:"for tables postgres://user@host/name or sqlite:FILE, without a password; empty: there is a path instead"`
+	Query        string `yaml:"query,omitempty" jsonschema_description:"what is asked of the database, in a read-only transaction; empty: there is none"`
+	PasswordEnv  string `yaml:"password_env,omitempty" jsonschema_description:"environment variable that holds the database's password; empty: none does"`
+	PasswordFile string `yaml:"password_file,omitempty" jsonschema_description:"file that holds the database's password, seen from the folder of the file that says so; empty: none does"`
 }
 
 // Column is a column of a table and what is public about it.
 type Column struct {
-	Name     string    `yaml:"name" jsonschema_description:"as the header has it"`
-	Type     string    `yaml:"type,omitempty" jsonschema:"enum=number,enum=category,enum=yes/no" jsonschema_description:"number: within a public range; category: one of a public list, anything else is other; yes/no"`
-	Range    []float64 `yaml:"range,omitempty" jsonschema_description:"number: lowest and highest public value; what lies outside is moved to the nearer one"`
-	Values   []Cell    `yaml:"values,omitempty" jsonschema_description:"category: the public list; yes/no: how no and yes are written; empty: no/yes, n/y, false/true or 0/1"`
-	Missing  string    `yaml:"missing,omitempty" jsonschema:"enum=refuse,enum=constant,enum=indicator" jsonschema_description:"an empty cell: is a fault (the default), stands for a public constant, or sets an input of its own"`
-	Constant Cell      `yaml:"constant,omitempty" jsonschema_description:"missing constant: what an empty cell stands for"`
+	Name     string    `yaml:"name" jsonschema_description:"the column, as the header has it"`
+	Type     string    `yaml:"type,omitempty" jsonschema:"enum=number,enum=category,enum=yes/no" jsonschema_description:"what the column holds: number, a number in a public range; category, one of a public list, anything else being other; yes/no, one of two answers"`
+	Range    []float64 `yaml:"range,omitempty" only:".type=number" jsonschema_description:"lowest and highest public value; what lies outside is moved to the nearer one"`
+	Values   []Cell    `yaml:"values,omitempty" only:".type=category|yes/no" jsonschema_description:"for a category the public list; for yes/no how no and yes are written (empty: no/yes, n/y, false/true or 0/1)"`
+	Missing  string    `yaml:"missing,omitempty" jsonschema:"enum=refuse,enum=constant,enum=indicator" jsonschema_description:"what an empty cell is: a fault, a public constant, or an input of its own; empty: a fault"`
+	Constant Cell      `yaml:"constant,omitempty" only:".missing=constant" jsonschema_description:"what an empty cell stands for"`
 }
 
 // TestPart says which rows are held out, where a share of each client's is not meant.
 type TestPart struct {
-	Column string `yaml:"column,omitempty" jsonschema_description:"table: rows with value in this column are held out"`
-	Value  Cell   `yaml:"value,omitempty" jsonschema_description:"table: of that column"`
-	Path   string `yaml:"path,omitempty" jsonschema_description:"a file, folder or pattern of its own, laid out as the source is; seen from the run file's folder"`
+	Column string `yaml:"column,omitempty" jsonschema_description:"for tables a column that marks the rows that are held out; empty: none does"`
+	Value  Cell   `yaml:"value,omitempty" jsonschema_description:"the value in column that marks a row as held out; empty: there is no column"`
+	Path   string `yaml:"path,omitempty" jsonschema_description:"a file, folder or pattern of held-out examples, laid out as the source is, seen from the folder of the file that says so; empty: there is none"`
 }
 
 // JSONSchema says that a cell may be written as text, as a number, or as true or false.

@@ -300,7 +300,7 @@ func (w *walker) inRange(v reflect.Value, path string, tag reflect.StructTag) {
 		switch {
 		case math.IsNaN(x) || math.IsInf(x, 0):
 			w.fault(path, "is %s; %s", shown, allowed(tag, "a finite number"))
-		case x < r.min || x > r.max || (r.open && x == r.min) || (r.openMax && x == r.max):
+		case !r.holds(x):
 			w.fault(path, "%s is out of range; %s", shown, allowed(tag, ""))
 		}
 	}
@@ -340,27 +340,36 @@ func rangeOf(tag reflect.StructTag) limits {
 	return r
 }
 
+// holds says that a number is in range.
+func (r limits) holds(x float64) bool {
+	return x >= r.min && x <= r.max && !(r.open && x == r.min) && !(r.openMax && x == r.max)
+}
+
 // allowed says what a field takes.
 func allowed(tag reflect.StructTag, otherwise string) string {
-	r := rangeOf(tag)
+	return "allowed: " + rangeOf(tag).words(otherwise)
+}
+
+// words are what is allowed.
+func (r limits) words(otherwise string) string {
 	num := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	switch {
 	case len(r.enum) > 0:
-		return "allowed: " + strings.Join(r.enum, ", ")
+		return strings.Join(r.enum, ", ")
 	case r.open && math.IsInf(r.max, 1):
-		return "allowed: more than " + num(r.min)
+		return "more than " + num(r.min)
 	case r.open && r.openMax:
-		return fmt.Sprintf("allowed: more than %s, less than %s", num(r.min), num(r.max))
+		return fmt.Sprintf("more than %s, less than %s", num(r.min), num(r.max))
 	case r.openMax:
-		return fmt.Sprintf("allowed: %s or more, less than %s", num(r.min), num(r.max))
+		return fmt.Sprintf("%s or more, less than %s", num(r.min), num(r.max))
 	case r.open:
-		return fmt.Sprintf("allowed: more than %s, at most %s", num(r.min), num(r.max))
+		return fmt.Sprintf("more than %s, at most %s", num(r.min), num(r.max))
 	case math.IsInf(r.min, -1) && math.IsInf(r.max, 1):
-		return "allowed: " + otherwise
+		return otherwise
 	case math.IsInf(r.max, 1):
-		return "allowed: " + num(r.min) + " or more"
+		return num(r.min) + " or more"
 	}
-	return fmt.Sprintf("allowed: %s to %s", num(r.min), num(r.max))
+	return fmt.Sprintf("%s to %s", num(r.min), num(r.max))
 }
 
 func join(path, key string) string {

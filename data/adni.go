@@ -31,8 +31,7 @@ func init() {
 			r.Data.TestShare, r.Algorithm.Rounds, r.Algorithm.Local.Batch = 0.25, 500, 64
 			r.Privacy.Clip, r.Privacy.Delta = 0.5, 1e-4
 			r.Algorithm.Selection.Score = "loss" // answers are values
-		}),
-		Keys: []string{"train_limit", "standardise"}, Check: checkPictured,
+		}, "test_share", "train_limit"),
 		Shape: wholeShape(Shape{Height: adniSide, Width: adniSide}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 			a, err := once(f, "adni", []string{"adni"}, LoadADNI)

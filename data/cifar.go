@@ -14,10 +14,8 @@ func init() {
 			classified(r, "cross-silo-cifar")
 			r.Data.Silos, r.Data.SiloClasses = 30, 5
 			r.Privacy.Clip, r.Privacy.Delta = 8, 1e-4 // the authors publish no delta: below n^-1.1, as the paper asks
-		}),
-		Keys: []string{"silos", "silo_classes", "train_limit", "standardise"},
+		}, "silos", "silo_classes", "train_limit"),
 		Check: func(c *config.Checker, d config.Data) {
-			checkPictured(c, d)
 			c.Require(d.Silos*d.SiloClasses%cifarClasses == 0, "data.silos", "is %d with %d classes each; allowed: silos*classes a multiple of %d, so that every class has as many silos", d.Silos, d.SiloClasses, cifarClasses)
 		},
 		Shape: wholeShape(Shape{Classes: cifarClasses, Height: cifarSide, Width: cifarSide, Channels: 3}),

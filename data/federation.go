@@ -38,11 +38,11 @@ func (f *Federation) Names() []string {
 // Shape is what a model must know of the data. It is public: a federation's server
 // tells it to everybody.
 type Shape struct {
-	Features int `json:"features" yaml:"features" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"values in a row"`
+	Features int `json:"features" yaml:"features" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"values in a row; 0: there are pictures"`
 	Classes  int `json:"classes" yaml:"classes" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"labels; 0: targets are values"`
-	Height   int `json:"height" yaml:"height" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
-	Width    int `json:"width" yaml:"width" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: rows"`
-	Channels int `json:"channels,omitempty" yaml:"channels" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"of pictures; 0: 1"`
+	Height   int `json:"height" yaml:"height" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"height of pictures; 0: there are rows"`
+	Width    int `json:"width" yaml:"width" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"width of pictures; 0: there are rows"`
+	Channels int `json:"channels,omitempty" yaml:"channels" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"channels of pictures; 0: 1"`
 }
 
 // Pictures says whether examples are pictures instead of rows.

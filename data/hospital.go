@@ -19,8 +19,8 @@ func init() {
 			Defaults: func(d *config.Data) {
 				d.Year, d.DRGs, d.Index = 2016, slices.Clone(hospitalDRGs), "listing"
 			},
+			Keys: []string{"year", "drgs", "index", "train_share"},
 		},
-		Keys:  []string{"year", "drgs", "index", "train_share"},
 		Shape: wholeShape(Shape{Features: 3}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 			h, err := f.hospital(d)

@@ -13,11 +13,9 @@ import (
 // Kind is one data set: all that the program asks of it by name. Every kind stands in
 // the file of its data set and registers itself there.
 type Kind struct {
-	// DataKind is the name, and what a run file on the data need not say.
+	// DataKind is the name, the keys that it reads, and what a run file on the data need
+	// not say.
 	config.DataKind
-	// Keys are those of the data block that it reads beside the keys of all kinds.
-	// Others are faults.
-	Keys []string
 	// Check says what is wrong with the block; nil: nothing can be.
 	Check func(c *config.Checker, d config.Data)
 	// Shape is what is known of the examples before anything is read; whole says that
@@ -39,11 +37,11 @@ type Kind struct {
 
 var kinds = map[string]Kind{}
 
-// keysOfAll are the keys of the data block that every kind reads.
-var keysOfAll = []string{"kind", "test_share"}
-
 // Register makes a kind known here and to run files. It is called from init functions.
 func Register(k Kind) {
+	if !k.OwnTest { // Load holds the share out
+		k.Keys = slices.Concat(k.Keys, []string{"test_share"})
+	}
 	config.RegisterData(k.DataKind)
 	words := k.Words
 	k.Words = func(d config.Data) string {
@@ -95,7 +93,7 @@ func Check(run config.Run) config.Faults {
 // all kinds.
 func checkForeign(c *config.Checker, k Kind, run config.Run) {
 	usual := reflect.ValueOf(config.Default(k.Name, run.Algorithm.Kind, run.Algorithm.Mode).Data)
-	reads := slices.Concat(keysOfAll, k.Keys)
+	reads := slices.Concat([]string{"kind"}, k.Keys)
 	mine := reflect.ValueOf(run.Data)
 	for i := range mine.NumField() {
 		key, _, _ := strings.Cut(mine.Type().Field(i).Tag.Get("yaml"), ",")

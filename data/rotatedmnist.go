@@ -23,10 +23,8 @@ func init() {
 			classified(r, "cross-silo-mnist")
 			r.Data.Silos, r.Data.MaskSize = 40, 2
 			r.Privacy.Delta = 1e-7
-		}),
-		Keys: []string{"silos", "mask", "mask_size", "train_limit", "standardise"},
+		}, "silos", "mask", "mask_size", "train_limit"),
 		Check: func(c *config.Checker, d config.Data) {
-			checkPictured(c, d)
 			c.Require(d.Silos%rotations == 0, "data.silos", "is %d; allowed: a multiple of %d, the number of rotations", d.Silos, rotations)
 		},
 		Shape: wholeShape(Shape{Classes: digitClasses, Height: 28, Width: 28, Channels: 1}),

@@ -8,9 +8,9 @@ import (
 
 // SiloKind is a data set of silos as the run file knows it: paper 002's settings that
 // its data sets share (appendices B.1 and B.4), then those of its own, with deltas and
-// steps of its authors' published scripts.
-func SiloKind(name string, own func(r *config.Run)) config.DataKind {
-	return config.DataKind{Name: name, Method: "mr-mtl", OwnTest: true, Settings: func(r *config.Run) {
+// steps of its authors' published scripts. Keys are those of the data block that it reads.
+func SiloKind(name string, own func(r *config.Run), keys ...string) config.DataKind {
+	return config.DataKind{Name: name, Method: "mr-mtl", OwnTest: true, Keys: keys, Settings: func(r *config.Run) {
 		a, p := &r.Algorithm, &r.Privacy
 		r.Data.TestShare, r.Data.Standardise = 0.2, string(BySilo)
 		r.Model.Intercept, r.Model.InitSD = true, 0
@@ -42,8 +42,9 @@ func classified(r *config.Run, network string) {
 // rowSilos is a data set of silos of rows. Ranges are documented public ones, if it
 // has any.
 func rowSilos(kind config.DataKind, words, get string, s Shape, ranges func() (centre, scale []float64), load func(folder string) (*Silos, error)) Kind {
+	kind.Keys = []string{"test_share", "train_limit", "standardise", "centre", "scale"}
 	return Kind{
-		DataKind: kind, Keys: []string{"train_limit", "standardise", "centre", "scale"}, Shape: wholeShape(s),
+		DataKind: kind, Shape: wholeShape(s),
 		Check: func(c *config.Checker, d config.Data) { checkConstants(c, d, s.Features, ranges != nil) },
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 			all, err := once(f, kind.Name, []string{kind.Name}, load)
@@ -92,9 +93,4 @@ func checkConstants(c *config.Checker, d config.Data, features int, documented b
 type twoParts struct {
 	train, test *Images
 	report      LoadReport
-}
-
-// checkPictured refuses what pictures do not have.
-func checkPictured(c *config.Checker, d config.Data) {
-	c.Require(d.Standardise != string(ByPaid), "data.standardise", "is paid, but %s has pictures, which are not standardised; leave it out", d.Kind)
 }

@@ -49,7 +49,7 @@ func TestPaidNeedsRanges(t *testing.T) {
 	if centre, scale := PublicRange(run.Data); len(centre) != schoolFeatures || len(scale) != schoolFeatures {
 		t.Errorf("School has the ranges %v and %v", centre, scale)
 	}
-	for kind, path := range map[string]string{"vehicle": "data.centre", "rotated-mnist": "data.standardise"} {
+	for kind, path := range map[string]string{"vehicle": "data.centre", "rotated-mnist": "data.standardise", "cifar10-silos": "data.standardise", "adni": "data.standardise"} {
 		run := config.Default(kind, "mr-mtl", "sound")
 		run.Data.Standardise = "paid"
 		if faults := Check(run); faults == nil || !strings.Contains(faults.Error(), path) {

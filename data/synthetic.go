@@ -21,8 +21,7 @@ func init() {
 			d.Users, d.ValidationUsers = 100, 100
 			d.X = config.Distribution{Kind: "uniform", Low: -1, High: 1, SD: 1}
 			d.Noise = config.Distribution{Kind: "uniform", Low: 0, High: 1, SD: 1}
-		}},
-		Keys:  []string{"users", "validation_users", "samples", "groups", "dimension", "parameters", "shares", "shift", "x", "noise"},
+		}, Keys: []string{"users", "validation_users", "samples", "groups", "dimension", "parameters", "shares", "shift", "x", "noise"}},
 		Check: checkSynthetic,
 		Shape: func(d config.Data) (Shape, bool) {
 			_, features := shape(d)

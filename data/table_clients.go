@@ -117,7 +117,7 @@ func tableKind(name, words, get string, s schema, ownTest bool, load func(folder
 		keys = append(keys, "train_share")
 	}
 	return Kind{
-		DataKind: config.DataKind{Name: name}, Keys: keys, Get: get,
+		DataKind: config.DataKind{Name: name, Keys: keys}, Get: get,
 		Shape: func(d config.Data) (Shape, bool) {
 			return Shape{Features: s.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})}, true
 		},

@@ -15,8 +15,8 @@ func init() {
 		DataKind: config.DataKind{
 			Name:     "writers",
 			Defaults: func(d *config.Data) { d.Set, d.Rotated = "unipen", 0.5 },
+			Keys:     []string{"set", "rotated", "train_share", "ink"},
 		},
-		Keys: []string{"set", "rotated", "train_share", "ink"},
 		// The set decides about classes.
 		Shape: func(config.Data) (Shape, bool) { return Shape{Height: 28, Width: 28}, false },
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {

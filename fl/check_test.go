@@ -25,9 +25,11 @@ func TestCheck(t *testing.T) {
 			r.Algorithm.Kind, r.Algorithm.Mode, r.Privacy.NoiseMultiplier = "group-private", "sound", 1
 			r.Privacy.Protects, r.Privacy.Radius, r.Privacy.RadiusDecay = "update", 1, 0.1
 		},
-		"algorithm.empty":      func(r *config.Run) { r.Algorithm.Empty = "split" },
-		"algorithm.weights":    func(r *config.Run) { r.Algorithm.Weights = "counts" },
-		"algorithm.clustering": func(r *config.Run) { r.Algorithm.Kind, r.Algorithm.Clustering = "group-private", "declared" },
+		"algorithm.empty":   func(r *config.Run) { r.Algorithm.Empty = "split" },
+		"algorithm.weights": func(r *config.Run) { r.Algorithm.Weights = "counts" },
+		// Nobody's values are wrong: all would choose the first model, whatever is protected.
+		"algorithm.selection.score": func(r *config.Run) { r.Algorithm.Selection.Score = "error" },
+		"algorithm.clustering":      func(r *config.Run) { r.Algorithm.Kind, r.Algorithm.Clustering = "group-private", "declared" },
 	} {
 		run := config.Default("synthetic", "ifca", "paper")
 		change(&run)

@@ -48,6 +48,8 @@ type MethodKind struct {
 	// Common says what the server's model is, where it keeps one for all, to somebody who
 	// was not there.
 	Common Common
+	// Keys are paths of the run file that it reads and not all methods do: docs/run-file.md.
+	Keys []string
 	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
 	Settings func(run *config.Run)
 	// Check holds the run file against what the method can do.
@@ -82,7 +84,7 @@ func RegisterMethod(k MethodKind) {
 		panic("fl: the method " + k.Name + " is registered twice")
 	}
 	methods[k.Name] = k
-	config.RegisterMethod(config.Choice{Name: k.Name, Settings: k.Settings})
+	config.RegisterMethod(config.Choice{Name: k.Name, Keys: k.Keys, Settings: k.Settings})
 }
 
 // Methods are the names of the registered methods, sorted.

@@ -62,6 +62,9 @@ type Pull = model.Pull
 type ProtectionKind struct {
 	Name  string
 	Words string // what it protects, in half a sentence
+	// Keys are paths of the run file that it reads and not all protections do:
+	// docs/run-file.md.
+	Keys []string
 	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
 	Settings func(run *config.Run)
 	// Check holds the run file against what the protection can cover. Every fault is a
@@ -79,7 +82,7 @@ func RegisterProtection(k ProtectionKind) {
 		panic("fl: the protection " + k.Name + " is registered twice")
 	}
 	protections[k.Name] = k
-	config.RegisterProtection(config.Choice{Name: k.Name, Settings: k.Settings})
+	config.RegisterProtection(config.Choice{Name: k.Name, Keys: k.Keys, Settings: k.Settings})
 }
 
 // Protections are the names of the registered protections, sorted.

@@ -33,7 +33,7 @@ var layerKinds = map[string]layerKind{}
 // registerLayer makes a kind of layer known to networks and run files. It is called from
 // init functions.
 func registerLayer(k layerKind) {
-	config.RegisterLayer(k.name)
+	config.RegisterLayer(k.name, k.keys...)
 	layerKinds[k.name] = k
 }
 

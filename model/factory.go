@@ -130,6 +130,7 @@ func Check(run config.Run) config.Faults {
 		_, err := Of(run, s)
 		c.Require(err == nil, "model", "%v", err)
 	}
+	c.Require(l.Limit == 0 || !whole || s.Pictures(), "algorithm.local.limit", "is %d, but of rows all are taken; allowed: 0 (or pictures)", l.Limit)
 	standard := config.Default(run.Data.Kind, run.Algorithm.Kind, run.Algorithm.Mode).Algorithm.Local
 	unread := func(ok bool, key, needs string) {
 		c.Require(ok, "algorithm.local."+key, "is given, but algorithm.local.optimiser is %q; allowed: only with %s", l.Optimiser, needs)

@@ -118,3 +118,18 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckTheLimit: only of pictures a client can draw some for a round.
+func TestCheckTheLimit(t *testing.T) {
+	for kind, faulty := range map[string]bool{"synthetic": true, "school": true, "rotated-mnist": false, "writers": false} {
+		run := config.Default(kind, "fedavg", "paper")
+		run.Algorithm.Local.Limit = 3
+		found := false
+		for _, f := range Check(run) {
+			found = found || f.Path == "algorithm.local.limit"
+		}
+		if found != faulty {
+			t.Errorf("%s: a fault at algorithm.local.limit %v, want %v", kind, found, faulty)
+		}
+	}
+}

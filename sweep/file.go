@@ -18,31 +18,30 @@ import (
 	"github.com/coterie-fl/coterie/theory"
 )
 
-// file is a sweep file as it is written.
-type file struct {
-	Run    string        `yaml:"run"`   // run file, beside the sweep file
-	Set    []string      `yaml:"set"`   // path=value, for every run
-	Seeds  int           `yaml:"seeds"` // 1, 2, … up to this
-	Grid   yaml.MapSlice `yaml:"grid"`  // path: list of values
-	Tuning *Tuning       `yaml:"tuning"`
+// File is a sweep file as it is written.
+type File struct {
+	Run    string        `yaml:"run" jsonschema_description:"the run file, seen from the sweep file's folder"`
+	Set    []string      `yaml:"set" jsonschema_description:"settings of every run, each path=value as --set has it; empty: none"`
+	Seeds  int           `yaml:"seeds" jsonschema:"minimum=1" jsonschema_description:"runs of every point of the grid, with the seeds 1, 2, … up to this"`
+	Grid   yaml.MapSlice `yaml:"grid" jsonschema_description:"keys of the run file and the values that each takes; all combinations are run, the last key fastest"`
+	Tuning *Tuning       `yaml:"tuning" jsonschema_description:"every silo tunes for itself and pays for it (docs/tuning.md); the run file's own settings are those of the pivot; left out: nobody tunes"`
 }
 
 // Tuning says that every silo tunes for itself and pays for it, by random stopping:
 // docs/tuning.md. The run file's own settings are those of the pivot.
 type Tuning struct {
-	Distribution string  `yaml:"distribution"` // of the number of trials: tnb or poisson
-	MeanTrials   float64 `yaml:"mean_trials"`
-	Eta          float64 `yaml:"eta"` // tnb: shape, above -1
-	Score        Score   `yaml:"score"`
-	// Entropy is system, or seeded to repeat a simulation.
-	Entropy string `yaml:"entropy"`
+	Distribution string  `yaml:"distribution" jsonschema:"enum=tnb,enum=poisson" jsonschema_description:"distribution of the secret number of trials: tnb, truncated negative binomial, or poisson; empty: tnb"`
+	MeanTrials   float64 `yaml:"mean_trials" jsonschema:"exclusiveMinimum=0" jsonschema_description:"mean number of trials"`
+	Eta          float64 `yaml:"eta" jsonschema:"exclusiveMinimum=-1" only:".distribution=tnb" jsonschema_description:"shape of the distribution: 0 is the logarithmic one, 1 the geometric one"`
+	Score        Score   `yaml:"score" jsonschema_description:"how a silo judges a trial; charged in every trial"`
+	Entropy      string  `yaml:"entropy" jsonschema:"enum=system,enum=seeded" jsonschema_description:"where the draws come from: the system, or the seed, to repeat a simulation; empty: system"`
 }
 
 // Score is how a silo judges a trial: the sum of its training examples' losses, each
 // clipped to Bound, with Gaussian noise of Noise*Bound. It is charged in every trial.
 type Score struct {
-	Bound float64 `yaml:"bound"`
-	Noise float64 `yaml:"noise"`
+	Bound float64 `yaml:"bound" jsonschema:"exclusiveMinimum=0" jsonschema_description:"what the loss of a training example is clipped to before it is added up"`
+	Noise float64 `yaml:"noise" jsonschema:"exclusiveMinimum=0" jsonschema_description:"standard deviation of the sum's noise, divided by bound"`
 }
 
 // event is what one score costs.
@@ -86,7 +85,7 @@ func Load(path string, set []string) (*Plan, error) {
 	if err := config.Bounded(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f := file{Seeds: 1}
+	f := File{Seeds: 1}
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("%w: %s: %s", config.ErrInvalid, path, yaml.FormatError(err, false, false))
 	}
@@ -97,7 +96,7 @@ func Load(path string, set []string) (*Plan, error) {
 	return p, nil
 }
 
-func (f file) plan(folder string, set []string) (*Plan, error) {
+func (f File) plan(folder string, set []string) (*Plan, error) {
 	if f.Run == "" || f.Seeds < 1 || len(f.Grid) == 0 {
 		return nil, fmt.Errorf("%w: a sweep needs run (a run file), grid (path: list of values), and seeds of at least 1", config.ErrInvalid)
 	}
@@ -144,7 +143,7 @@ func (f file) plan(folder string, set []string) (*Plan, error) {
 }
 
 // points are all combinations of the grid's values.
-func (f file) points() ([][]config.Setting, error) {
+func (f File) points() ([][]config.Setting, error) {
 	grid := [][]config.Setting{nil}
 	for _, axis := range f.Grid {
 		path := fmt.Sprint(axis.Key)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/manual"
 	"github.com/coterie-fl/coterie/report"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
@@ -29,6 +30,7 @@ type runFlags struct {
 	resume  string
 	compare []string
 	schema  bool
+	manual  bool
 }
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -52,6 +54,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.StringSliceVar(&f.compare, "compare", nil, "methods to train the same file with as well and show beside it, for example local,fedavg; instead of the run file's")
 	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")
+	flags.BoolVar(&f.manual, "markdown", false, "with --schema: print docs/run-file.md, every key of the run file and of the files beside it, instead")
 	return cmd
 }
 
@@ -59,13 +62,8 @@ func (a *app) newRunCommand() *cobra.Command {
 func dataFolder(flag string) string { return cmp.Or(flag, os.Getenv("COTERIE_DATA")) }
 
 func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
-	if f.schema {
-		schema, err := config.Schema()
-		if err != nil {
-			return err
-		}
-		_, err = a.stdout.Write(schema)
-		return err
+	if f.schema || f.manual {
+		return a.printSchema(f)
 	}
 	d, s, err := a.openRun(cmd, f, args)
 	if err != nil {
@@ -84,6 +82,23 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 		return a.printJSON(res.Summary)
 	}
 	return a.printRun(d, res)
+}
+
+// printSchema describes run files to editors, or to people.
+func (a *app) printSchema(f runFlags) error {
+	describe := config.Schema
+	switch {
+	case !f.schema:
+		return fmt.Errorf("%w: --markdown is how --schema is written: give both", errUsage)
+	case f.manual:
+		describe = manual.RunFile
+	}
+	text, err := describe()
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(text)
+	return err
 }
 
 // printRun shows a finished run to people.

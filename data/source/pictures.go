@@ -13,7 +13,7 @@ func init() {
 	kind := data.SiloKind("pictures", func(r *config.Run) {
 		r.Model = config.Model{Kind: "network"} // its layers are the user's to choose
 		r.Algorithm.Local.Batch, r.Algorithm.Local.Step, r.Algorithm.Local.Loss = 100, 0.1, "cross-entropy"
-	})
+	}, "source", "height", "width", "channels", "classes", "test_share", "test", "train_limit", "not_public")
 	silos := kind.Settings
 	kind.Settings = func(r *config.Run) {
 		silos(r)
@@ -27,7 +27,6 @@ func init() {
 	data.Register(data.Kind{
 		DataKind: kind,
 		Get:      "nothing is built in: name your own in data.source (docs/data.md)",
-		Keys:     []string{"source", "height", "width", "channels", "classes", "test", "train_limit", "not_public"},
 		Check:    checkPictures,
 		Shape: func(d config.Data) (data.Shape, bool) {
 			s := data.Shape{Classes: len(d.Classes), Height: d.Height, Width: d.Width, Channels: d.Channels}

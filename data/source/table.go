@@ -12,10 +12,10 @@ import (
 // A table of one's own: a row an example, its columns described by the run file.
 func init() {
 	data.Register(data.Kind{
-		Get:      "one's own file, folder or query, in data.source",
-		DataKind: config.DataKind{Name: "table", Method: "mr-mtl", OwnTest: true, Settings: tableSettings, Settle: settleTable},
-		Keys: []string{"source", "target", "task", "classes", "target_range", "target_missing", "features", "sensitive",
-			"test", "train_limit", "standardise", "not_public"},
+		Get: "one's own file, folder or query, in data.source",
+		DataKind: config.DataKind{Name: "table", Method: "mr-mtl", OwnTest: true, Settings: tableSettings, Settle: settleTable,
+			Keys: []string{"source", "target", "task", "classes", "target_range", "target_missing", "features", "sensitive",
+				"test_share", "test", "train_limit", "standardise", "not_public"}},
 		Check: checkTable,
 		Shape: func(d config.Data) (data.Shape, bool) {
 			e, err := data.NewEncoding(d)

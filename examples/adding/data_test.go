@@ -14,10 +14,9 @@ import (
 func init() {
 	data.Register(data.Kind{
 		DataKind: config.DataKind{
-			Name: "lines", Method: "fedavg",
+			Name: "lines", Method: "fedavg", Keys: []string{"users", "samples"},
 			Settings: func(r *config.Run) { r.Data.Users, r.Algorithm.Rounds, r.Algorithm.ClientsPerRound = 6, 7, 0 },
 		},
-		Keys:    []string{"users", "samples"},
 		Shape:   func(config.Data) (data.Shape, bool) { return data.Shape{Features: 1}, true },
 		Clients: func(d config.Data) (train, validation int) { return d.Users, 2 },
 		Load:    loadLines,

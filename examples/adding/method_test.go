@@ -10,10 +10,12 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// A method: its name, words, what it cannot do, and how it is made.
+// A method: its name, words, the keys that it reads and not all methods do, what it cannot
+// do, and how it is made.
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "median", Words: "one model for all: the median of the releases in every coordinate",
+		Keys: []string{"algorithm.clients_per_round", "algorithm.sampling", "algorithm.stop.patience", "algorithm.stop.return", "algorithm.stop.validation_clients"},
 		Check: func(c *config.Checker, run config.Run) {
 			k := run.Algorithm.Hypotheses
 			c.Require(k == 1, "algorithm.hypotheses", "is %d, but median has one model; allowed: 1", k)

@@ -11,10 +11,12 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// A protection: its name, words, what it cannot cover of a method, and how it is made.
+// A protection: its name, words, the keys that it reads and not all protections do, what it
+// cannot cover of a method, and how it is made.
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "signs", Words: "nothing that could be proved: a release has the update's signs alone",
+		Keys: []string{"algorithm.clients_per_round", "algorithm.sampling", "algorithm.stop.patience", "algorithm.stop.return"},
 		Check: func(c *config.Checker, run config.Run, o fl.Outline) {
 			c.Require(o.Sends > 0, "privacy.protects", "is signs, but %s sends nothing: there is no update", run.Algorithm.Kind)
 			c.Require(!o.Declares, "privacy.protects", "is signs, but releases declare more than a model, which has no sign")

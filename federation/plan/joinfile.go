@@ -23,12 +23,12 @@ type JoinFile struct {
 
 // Source says where a participant's data come from.
 type Source struct {
-	Kind   string          `yaml:"kind" jsonschema:"enum=run,enum=own,enum=trainer" jsonschema_description:"run: this participant's share of the run file's data (synthetic, or from --data); own: rows or pictures of its own, as a run file describes them; trainer: the trainer has them"`
-	Client int             `yaml:"client" jsonschema:"minimum=-1" jsonschema_description:"run: which client's share; -1: that of the participant's place in the run"`
-	Run    string          `yaml:"run" jsonschema_description:"own: the participant's own copy of the run file, whose data block describes the examples; a plan that describes them otherwise is refused before it can be trained"`
-	Source config.Source   `yaml:"source" jsonschema_description:"own: where they lie"`
-	Test   config.TestPart `yaml:"test" jsonschema_description:"own: path of the held-out examples, where the run file has them in a file of their own"`
-	Name   string          `yaml:"name" jsonschema_description:"own: what the client is called in the source's client column, and in a simulation; empty: as the participant is"`
+	Kind   string          `yaml:"kind" jsonschema:"enum=run,enum=own,enum=trainer" jsonschema_description:"whose examples: run, this participant's share of the run file's data (synthetic, or from --data); own, rows or pictures of its own, as a run file describes them; trainer, those that the trainer has"`
+	Client int             `yaml:"client" jsonschema:"minimum=-1" only:".kind=run" jsonschema_description:"which client's share; -1: that of the participant's place in the run"`
+	Run    string          `yaml:"run" only:".kind=own" jsonschema_description:"the participant's own copy of the run file, whose data block describes the examples: a plan that describes them otherwise is refused before it can be trained"`
+	Source config.Source   `yaml:"source" only:".kind=own" jsonschema_description:"where its rows or pictures lie"`
+	Test   config.TestPart `yaml:"test" only:".kind=own" jsonschema_description:"path of the held-out examples, where the run file has them in a file of their own; column and value belong into the run file"`
+	Name   string          `yaml:"name" only:".kind=own" jsonschema_description:"what the client is called in the source's client column, and in a simulation; empty: as the participant is"`
 }
 
 // LoadJoinFile reads a join file that stands in dir.

@@ -17,7 +17,7 @@ import (
 // its dataset, over all runs and federations.
 type Policy struct {
 	Ceilings []Ceiling `yaml:"ceilings" jsonschema_description:"what all releases together may lose, by unit, relation, claim and trust; what is not named is refused"`
-	Methods  []string  `yaml:"methods" jsonschema_description:"algorithm.kind that may be run; empty: any"`
+	Methods  []string  `yaml:"methods" jsonschema_description:"values of algorithm.kind that may be run; empty: any"`
 	// MinimumNoise and MaximumLeak bound one release: its noise multiplier, and its
 	// loss at the radius.
 	MinimumNoise      float64 `yaml:"minimum_noise" jsonschema:"minimum=0" jsonschema_description:"least noise multiplier of a plan; 0: any"`
@@ -35,15 +35,15 @@ type Ceiling struct {
 	Unit     string  `yaml:"unit" jsonschema:"enum=example,enum=client,enum=node,enum=neighbourhood" jsonschema_description:"what is protected"`
 	Relation string  `yaml:"relation" jsonschema:"enum=add-remove,enum=replace-one,enum=metric" jsonschema_description:"which datasets are neighbours"`
 	Claim    string  `yaml:"claim" jsonschema:"enum=proved,enum=metric,enum=heuristic,enum=none" jsonschema_description:"how far the number can be trusted; heuristic and none are refused unless named here"`
-	Trust    string  `yaml:"trust" jsonschema:"enum=participant,enum=server" jsonschema_description:"who adds the noise: participant (default), or server, which then is sent the update itself; a server's noise is refused unless named here"`
+	Trust    string  `yaml:"trust" jsonschema:"enum=participant,enum=server" jsonschema_description:"who adds the noise: the participant, or the server, which then is sent the update itself and is refused unless named here; empty: participant"`
 	Epsilon  float64 `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"most that may be lost in all"`
-	Delta    float64 `yaml:"delta" jsonschema:"minimum=0,maximum=1" jsonschema_description:"fixed in advance; 0 for the relation metric"`
-	Distance float64 `yaml:"distance" jsonschema:"minimum=0" jsonschema_description:"claim metric: the loss between points this far apart is held to epsilon too; 0: not bounded"`
+	Delta    float64 `yaml:"delta" jsonschema:"minimum=0,maximum=1" jsonschema_description:"delta that epsilon goes with, fixed in advance; 0 for the relation metric"`
+	Distance float64 `yaml:"distance" jsonschema:"minimum=0" only:".claim=metric" jsonschema_description:"the loss between points this far apart is held to epsilon, too; 0: not bounded"`
 	// EpsilonSwitch is what is promised against a server that chooses radius and
 	// hypotheses; Epsilon and Distance are not.
-	EpsilonSwitch float64 `yaml:"epsilon_switch" jsonschema:"minimum=0" jsonschema_description:"claim metric, required: most that any two data sets may lose in all, the sum of epsilon*(2*radius + spread of the hypotheses) over all releases"`
-	Unlimited     bool    `yaml:"unlimited" jsonschema_description:"claim none: releases without noise are allowed"`
-	Filter        string  `yaml:"filter" jsonschema:"enum=renyi,enum=zcdp" jsonschema_description:"how releases are added up: renyi (default) or zcdp"`
+	EpsilonSwitch float64 `yaml:"epsilon_switch" jsonschema:"minimum=0" only:".claim=metric" jsonschema_description:"most that any two data sets may lose in all: the sum of epsilon*(2*radius + spread of the hypotheses) over all releases; must be given"`
+	Unlimited     bool    `yaml:"unlimited" only:".claim=none" jsonschema_description:"must be true: releases without noise are allowed"`
+	Filter        string  `yaml:"filter" jsonschema:"enum=renyi,enum=zcdp" jsonschema_description:"how releases are added up; empty: renyi"`
 }
 
 // LoadPolicy reads a policy file.

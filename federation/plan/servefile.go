@@ -11,14 +11,14 @@ import (
 
 // ServeFile is what `coterie serve` reads. Paths are relative to the file.
 type ServeFile struct {
-	Run             string     `yaml:"run" jsonschema_description:"the run file"`
+	Run             string     `yaml:"run" jsonschema_description:"the run file, seen from the serve file's folder"`
 	Listen          string     `yaml:"listen" jsonschema_description:"address for participants, host:port"`
 	Admin           string     `yaml:"admin" jsonschema_description:"address for /metrics, /healthz and /readyz, plain HTTP; empty: none"`
-	CA              string     `yaml:"ca" jsonschema_description:"folder that coterie ca init made"`
-	Store           string     `yaml:"store" jsonschema_description:"what the server must remember: sqlite:PATH or postgres://..."`
+	CA              string     `yaml:"ca" jsonschema_description:"folder of the federation's authority, which coterie ca init made"`
+	Store           string     `yaml:"store" jsonschema_description:"where the server keeps what it must remember: sqlite:PATH, or postgres://user@host/name"`
 	Out             string     `yaml:"out" jsonschema_description:"folder for the models and the result"`
 	Participants    []string   `yaml:"participants" jsonschema_description:"names of those who may take part; their order numbers them"`
-	Shape           data.Shape `yaml:"shape" jsonschema_description:"shape of the data; not needed if the run's data are synthetic"`
+	Shape           data.Shape `yaml:"shape" jsonschema_description:"shape of the data; left out: as the run file tells it, or a copy of the data that --data names"`
 	Start           int        `yaml:"start" jsonschema:"minimum=0" jsonschema_description:"participants that must be there before the first round; 0: all"`
 	Quorum          int        `yaml:"quorum" jsonschema:"minimum=0" jsonschema_description:"releases that close a round before its deadline; 0: all that were asked"`
 	Minimum         int        `yaml:"minimum" jsonschema:"minimum=0" jsonschema_description:"with fewer releases at the deadline a round is abandoned; 0: half of those asked"`

@@ -26,19 +26,19 @@ const (
 
 // Spec is the trainer block of a participant's file.
 type Spec struct {
-	Command        []string `yaml:"command" jsonschema_description:"program and arguments of the trainer"`
-	Directory      string   `yaml:"directory" jsonschema_description:"where it runs; empty: here"`
-	Environment    []string `yaml:"environment" jsonschema_description:"names of further environment variables that it may see"`
+	Command        []string `yaml:"command" jsonschema_description:"program and arguments of the trainer; empty: there is none"`
+	Directory      string   `yaml:"directory" jsonschema_description:"folder that it runs in; empty: the one that coterie was started in"`
+	Environment    []string `yaml:"environment" jsonschema_description:"names of further environment variables that it may see; empty: none"`
 	StartSeconds   float64  `yaml:"start_seconds" jsonschema:"minimum=0" jsonschema_description:"how long it may take to get ready; 0: 60"`
 	RequestSeconds float64  `yaml:"request_seconds" jsonschema:"minimum=0" jsonschema_description:"how long one answer may take; 0: 600"`
-	Mode           string   `yaml:"mode" jsonschema:"enum=method,enum=update,enum=per-example,enum=attested" jsonschema_description:"who protects what it returns: the plan's method (default), update or per-example: this participant, attested: nobody but the trainer"`
-	Clip           float64  `yaml:"clip" jsonschema:"minimum=0" jsonschema_description:"update, per-example: largest norm of an update, or of an example's gradient"`
-	Noise          float64  `yaml:"noise" jsonschema:"minimum=0" jsonschema_description:"update, per-example: noise multiplier, standard deviation divided by clip"`
-	Steps          int      `yaml:"steps" jsonschema:"minimum=0,maximum=1000000" jsonschema_description:"per-example: steps in a round"`
-	Rate           float64  `yaml:"rate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"per-example: probability with which each example is in a step's batch"`
-	Batch          int      `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"per-example: public batch size that the noised sum is divided by"`
-	Step           float64  `yaml:"step" jsonschema:"minimum=0" jsonschema_description:"per-example: step size"`
-	Release        string   `yaml:"release" jsonschema_description:"attested: the release that the trainer's author vouches for, as JSON"`
+	Mode           string   `yaml:"mode" jsonschema:"enum=method,enum=update,enum=per-example,enum=attested" jsonschema_description:"who protects what it returns: method, the plan's method; update and per-example, this participant; attested, nobody but the trainer; empty: method"`
+	Clip           float64  `yaml:"clip" jsonschema:"minimum=0" only:".mode=update|per-example" jsonschema_description:"largest norm of an update, or of an example's gradient"`
+	Noise          float64  `yaml:"noise" jsonschema:"minimum=0" only:".mode=update|per-example" jsonschema_description:"noise multiplier: standard deviation divided by clip"`
+	Steps          int      `yaml:"steps" jsonschema:"minimum=0,maximum=1000000" only:".mode=per-example" jsonschema_description:"steps in a round"`
+	Rate           float64  `yaml:"rate" jsonschema:"minimum=0,maximum=1" only:".mode=per-example" jsonschema_description:"probability with which each example is in a step's batch"`
+	Batch          int      `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" only:".mode=per-example" jsonschema_description:"public batch size that the noised sum is divided by"`
+	Step           float64  `yaml:"step" jsonschema:"minimum=0" only:".mode=per-example" jsonschema_description:"step size"`
+	Release        string   `yaml:"release" only:".mode=attested" jsonschema_description:"the release that the trainer's author vouches for, as JSON"`
 }
 
 // IsSet says whether the participant's file has a trainer.

@@ -4,6 +4,24 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+)
+
+// Keys that only some methods read.
+var (
+	// clusterKeys are of methods whose participants may belong to clusters.
+	clusterKeys = []string{
+		"algorithm.hypotheses", "algorithm.empty", "algorithm.idle_rounds",
+		"algorithm.selection.rule", "algorithm.selection.epsilon_share", "algorithm.selection.score", "algorithm.selection.bound",
+	}
+	// warmKeys are of methods that may first find clusters.
+	warmKeys = append([]string{"algorithm.warm_start", "algorithm.clustering"}, clusterKeys...)
+	// judgedKeys are of methods that stop, and return a round's models, by what held-out
+	// clients say.
+	judgedKeys = []string{"algorithm.stop.patience", "algorithm.stop.return", "algorithm.stop.validation_clients"}
+	lambdaKeys = []string{"algorithm.lambda", "algorithm.prox"}
+	askedKeys  = []string{"algorithm.clients_per_round", "algorithm.sampling"}
+	weightKeys = []string{"algorithm.weights"}
 )
 
 // checkOneModel is for methods with one model at the server.
@@ -34,6 +52,9 @@ func checkClusters(c *config.Checker, run config.Run) {
 
 func checkClustering(c *config.Checker, run config.Run) {
 	a := run.Algorithm
+	if shape, whole := data.ShapeOf(run.Data); whole && shape.Classes == 0 && a.Selection.Rule != "nearest" {
+		c.Require(a.Selection.Score != "error", "algorithm.selection.score", "is error, but the answers are values, of which none is wrong, so that all would choose the first cluster; allowed: loss")
+	}
 	if a.Clustering != "k-means" {
 		return
 	}

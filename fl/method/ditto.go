@@ -1,6 +1,8 @@
 package method
 
 import (
+	"slices"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
@@ -9,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "ditto", Words: "a common model, and beside it everybody's own, drawn to the common one", Common: fl.CommonGlobal,
-		Settings: personal,
+		Keys: slices.Concat(lambdaKeys, askedKeys, weightKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkOneModel(c, run)
 			checkPersonal(c, run)

@@ -1,6 +1,8 @@
 package method
 
 import (
+	"slices"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
@@ -9,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "local", Words: "everybody alone, nothing is sent", Common: fl.CommonNothing,
-		Settings: personal,
+		Keys: slices.Concat(warmKeys, askedKeys, weightKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

@@ -15,6 +15,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mocha", Words: "everybody's own model, and how they relate is learned beside them", Common: fl.CommonMean,
+		Keys: lambdaKeys,
 		Settings: func(run *config.Run) {
 			personal(run)
 			run.Algorithm.ClientsPerRound = 0

@@ -1,6 +1,8 @@
 package method
 
 import (
+	"slices"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
@@ -9,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster", Common: fl.CommonMean,
-		Settings: personal,
+		Keys: slices.Concat(warmKeys, lambdaKeys, askedKeys, weightKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

@@ -2,6 +2,7 @@ package protect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
@@ -14,6 +15,7 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "client", Words: "whole participants, from everybody but the server, which clips updates and noises their sum",
+		Keys: slices.Concat(wholeKeys, noiseKeys, targetKeys, []string{"privacy.update_clip"}),
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Weights, a.ClientsPerRound, a.Stop = "equal", 0, config.Stop{Return: "last", Every: a.Stop.Every}

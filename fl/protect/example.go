@@ -2,6 +2,7 @@ package protect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -16,6 +17,10 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "example", Words: "single examples, by clipping and noise in every step (DP-SGD)",
+		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, []string{
+			"algorithm.selection.epsilon_share", "algorithm.selection.bound",
+			"privacy.clip", "privacy.relation", "privacy.public_size", "privacy.records_per_person", "privacy.moments_share", "privacy.silos",
+		}),
 		Settings: func(run *config.Run) {
 			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
 			run.Algorithm.Local.Remainder = "drop"
@@ -302,8 +307,6 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(p.NoiseMultiplier == 0 || len(p.Silos) == 0, "privacy.silos", "have targets, but privacy.noise_multiplier fixes the noise; give one of them")
 	c.Require(a.Local.Limit == 0, "algorithm.local.limit", "is %d: which examples it draws is not accounted for; allowed under privacy.protects example: 0 (set algorithm.local.batch)", a.Local.Limit)
 	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
-	s, _ := data.ShapeOf(run.Data)
-	c.Require(o.Models == 1 || s.Classes > 0 || a.Selection.Score != "error", "algorithm.selection.score", "is %q, but the answers are values; allowed: loss", a.Selection.Score)
 	c.Require(a.Local.Loss != "rmse", "algorithm.local.loss", "is rmse, a root over all examples and no sum over them, so that single examples cannot be clipped; allowed: the other losses")
 	c.Require(a.Local.Remainder != "keep", "algorithm.local.remainder", "is keep, but every step that is paid for has the same batch size; allowed: drop")
 	checkRelation(c, run)

@@ -3,6 +3,7 @@ package protect
 
 import (
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
@@ -13,6 +14,7 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "nothing", Words: "nothing: what is trained is sent as it is",
+		Keys: slices.Concat(singleKeys, declaredKeys, wholeKeys, stopKeys),
 		Settings: func(run *config.Run) {
 			run.Privacy.Epsilon, run.Privacy.NoiseMultiplier = 0, 0
 			if run.Algorithm.Selection.Rule == "private" {

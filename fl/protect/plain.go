@@ -42,7 +42,11 @@ func newPlain(s fl.Setup, o fl.Outline) (plain, error) {
 func (q *plain) Prepare(p *fl.Participant) error {
 	p.Plan = fl.Plan{Weight: 1, Batch: 1, Epochs: q.outline.Passes * q.cfg.Local.Epochs, StepSize: q.cfg.Local.Step, Drawn: event.Shuffle}
 	if p.Data != nil && p.Data.Len() > 0 { // whoever has none releases a fixed vector
-		settleBatches(&p.Plan, p, q.cfg, q.outline, p.Data.Len())
+		size := p.Data.Len()
+		if limit := q.cfg.Local.Limit; limit > 0 && p.Data.Images != nil { // what begin draws
+			size = min(size, limit)
+		}
+		settleBatches(&p.Plan, p, q.cfg, q.outline, size)
 	}
 	return nil
 }

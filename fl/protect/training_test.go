@@ -161,3 +161,15 @@ func TestCheckLocalTraining(t *testing.T) {
 		t.Errorf("auto under a schedule: %v", faults)
 	}
 }
+
+// TestSomePicturesMakeFewSteps: a round's steps are counted over the pictures that are
+// drawn for it, not over all.
+func TestSomePicturesMakeFewSteps(t *testing.T) {
+	for limit, want := range map[int]int{0: 5, 4: 2, 99: 5} {
+		q := &plain{cfg: config.Algorithm{Local: config.Local{Limit: limit, Batch: 2, Epochs: 1, Remainder: "drop"}}, outline: fl.Outline{Passes: 1}}
+		p := &fl.Participant{Data: &data.Client{Pictures: data.Pictures{Images: new(data.Images), Index: make([]int, 11)}}}
+		if err := q.Prepare(p); err != nil || p.Plan.Pass != want || p.Plan.Examples != 11 {
+			t.Errorf("limit %d: %d steps over %d pictures, %v; want %d", limit, p.Plan.Pass, p.Plan.Examples, err, want)
+		}
+	}
+}

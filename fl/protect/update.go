@@ -3,6 +3,7 @@ package protect
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/account"
@@ -16,6 +17,9 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "update", Words: "every update, by metric privacy: noise in proportion to a radius",
+		Keys: slices.Concat(singleKeys, wholeKeys, stopKeys, noiseKeys, []string{
+			"privacy.radius", "privacy.radius_decay", "privacy.radius_floor", "privacy.sanitise", "privacy.layer_shares", "privacy.ceiling",
+		}),
 		Settings: func(run *config.Run) {
 			p := &run.Privacy
 			p.NoiseMultiplier, p.Epsilon = 5, 0

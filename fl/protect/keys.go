@@ -1,0 +1,22 @@
+package protect
+
+// Keys that only some protections read. docs/run-file.md says so of them, and a test in
+// sim changes each under every protection.
+var (
+	// singleKeys are of protections under which the server gets single releases, so that
+	// participants may be sampled, and may belong to clusters.
+	singleKeys = []string{
+		"algorithm.clients_per_round", "algorithm.sampling",
+		"algorithm.hypotheses", "algorithm.warm_start", "algorithm.empty", "algorithm.idle_rounds",
+		"algorithm.selection.rule", "algorithm.selection.share", "algorithm.selection.score",
+	}
+	// declaredKeys are of those under which participants may say more than a model.
+	declaredKeys = []string{"algorithm.clustering", "algorithm.weights"}
+	// wholeKeys are of those that leave training as it is.
+	wholeKeys = []string{"algorithm.local.limit", "algorithm.local.remainder"}
+	// stopKeys are of those under which a round may be chosen by held-out examples.
+	stopKeys = []string{"algorithm.stop.patience", "algorithm.stop.return"}
+	// noiseKeys are of those that add noise, targetKeys of those that find it from a target.
+	noiseKeys  = []string{"privacy.noise_multiplier", "privacy.noise"}
+	targetKeys = []string{"privacy.epsilon", "privacy.delta"}
+)

@@ -1,0 +1,360 @@
+package sim_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// probe changes one key of a run file: whether the run's result changes tells whether the
+// key was read.
+type probe struct {
+	path, value string
+	with        string // settings, separated by spaces, that have the key mean something
+	on          string // data; empty: synthetic
+}
+
+// The settings with which a method has several clusters: from the start, or in a warm
+// start.
+const (
+	clusters = "algorithm.hypotheses=4 algorithm.empty=keep"
+	warm     = clusters + " algorithm.warm_start=0.75"
+	far      = " algorithm.local.step=0.5 algorithm.local.epochs=20" // from where it began
+	network  = "model.kind=network model.layers=[{kind:linear,units:2},{kind:tanh},{kind:linear,units:1}]"
+)
+
+// probes are of every key of the algorithm and privacy blocks, and of what else a run
+// without real data can read. Several of one key serve methods that need other settings.
+var probes = []probe{
+	{path: "algorithm.hypotheses", value: "3", with: "algorithm.hypotheses=2"},
+	{path: "algorithm.hypotheses", value: "3", with: "algorithm.hypotheses=2 algorithm.warm_start=0.5"},
+	{path: "algorithm.rounds", value: "4"},
+	{path: "algorithm.clients_per_round", value: "3"},
+	{path: "algorithm.sampling", value: "balanced", with: "algorithm.clients_per_round=3"},
+	{path: "algorithm.empty", value: "relocate", with: clusters + " algorithm.idle_rounds=1"},
+	{path: "algorithm.empty", value: "relocate", with: warm + " algorithm.idle_rounds=1"},
+	{path: "algorithm.idle_rounds", value: "9", with: clusters + " algorithm.idle_rounds=1 algorithm.empty=relocate"},
+	{path: "algorithm.idle_rounds", value: "9", with: warm + " algorithm.idle_rounds=1 algorithm.empty=relocate"},
+	{path: "algorithm.clustering", value: "declared", with: clusters + far + " algorithm.clustering=k-means"},
+	{path: "algorithm.clustering", value: "declared", with: warm + far + " algorithm.clustering=k-means"},
+	{path: "algorithm.lambda", value: "0.5"},
+	{path: "algorithm.prox", value: "inside", with: "algorithm.lambda=3"},
+	{path: "algorithm.prox", value: "server", with: "algorithm.lambda=3"},
+	{path: "algorithm.federated_share", value: "0.4", with: "algorithm.federated_share=0.9"},
+	{path: "algorithm.warm_start", value: "0.4", with: warm},
+	{path: "algorithm.weights", value: "counts", on: "table"},
+	{path: "algorithm.weights", value: "counts", with: clusters + " algorithm.clustering=declared", on: "table"},
+	{path: "algorithm.weights", value: "counts", with: warm + " algorithm.clustering=declared", on: "table"},
+	{path: "algorithm.selection.rule", value: "nearest", with: clusters},
+	{path: "algorithm.selection.rule", value: "nearest", with: warm},
+	{path: "algorithm.selection.share", value: "0.4", with: clusters + " algorithm.selection.share=1 algorithm.clustering=declared algorithm.clients_per_round=3"},
+	{path: "algorithm.selection.share", value: "0.4", with: clusters + " algorithm.selection.share=1"},
+	{path: "algorithm.selection.share", value: "0.4", with: warm + " algorithm.selection.share=1"},
+	{path: "algorithm.selection.epsilon_share", value: "0.3", with: clusters},
+	{path: "algorithm.selection.epsilon_share", value: "0.3", with: warm},
+	{path: "algorithm.selection.score", value: "loss", with: clusters + " algorithm.selection.score=error", on: "table"},
+	{path: "algorithm.selection.score", value: "loss", with: warm + " algorithm.selection.score=error", on: "table"},
+	{path: "algorithm.selection.bound", value: "50", with: clusters + " algorithm.selection.epsilon_share=0.3"},
+	{path: "algorithm.selection.bound", value: "50", with: warm + " algorithm.selection.epsilon_share=0.3"},
+	{path: "algorithm.local.epochs", value: "2"},
+	{path: "algorithm.local.step", value: "0.05"},
+	{path: "algorithm.local.batch", value: "2"},
+	{path: "algorithm.local.limit", value: "2", on: "pictures"},
+	{path: "algorithm.local.loss", value: "half-squared-error"},
+	{path: "algorithm.local.remainder", value: "keep", with: "algorithm.local.batch=3 algorithm.local.remainder=drop"},
+	{path: "algorithm.local.optimiser", value: "adam"},
+	{path: "algorithm.local.momentum", value: "0.1", with: "algorithm.local.optimiser=momentum algorithm.local.batch=2"},
+	{path: "algorithm.local.beta1", value: "0.1", with: "algorithm.local.optimiser=adam algorithm.local.batch=2"},
+	{path: "algorithm.local.beta2", value: "0.1", with: "algorithm.local.optimiser=adam algorithm.local.batch=2"},
+	{path: "algorithm.local.schedule", value: "linear"},
+	{path: "algorithm.local.class_weights", value: "[1,3]", on: "table"},
+	{path: "algorithm.local.focal_alpha", value: "0.4", with: "algorithm.local.loss=focal", on: "table"},
+	{path: "algorithm.local.focal_gamma", value: "3", with: "algorithm.local.loss=focal", on: "table"},
+	{path: "algorithm.stop.patience", value: "1", with: "algorithm.stop.patience=0 algorithm.local.step=1.9"},
+	{path: "algorithm.stop.return", value: "best", with: "algorithm.stop.return=last"},
+	{path: "algorithm.stop.every", value: "2"},
+	{path: "algorithm.stop.validation_clients", value: "2"},
+	{path: "privacy.noise_multiplier", value: "3", with: "privacy.epsilon=0 privacy.noise_multiplier=1 algorithm.selection.rule=best"},
+	{path: "privacy.radius", value: "0.1"},
+	{path: "privacy.radius_decay", value: "0.5", with: "algorithm.federated_share=0.9"},
+	{path: "privacy.radius_floor", value: "3"},
+	{path: "privacy.sanitise", value: "layers", with: network},
+	{path: "privacy.layer_shares", value: "[0.5,0.5]", with: network + " privacy.sanitise=layers"},
+	{path: "privacy.ceiling", value: "0.8"},
+	{path: "privacy.noise", value: "exact-seeded"},
+	{path: "privacy.noise", value: "exact-seeded", with: evaluated},
+	{path: "privacy.epsilon", value: "3"},
+	{path: "privacy.delta", value: "0.001"},
+	{path: "privacy.delta", value: "0.001", with: evaluated},
+	{path: "privacy.clip", value: "0.01"},
+	{path: "privacy.update_clip", value: "0.01"},
+	{path: "privacy.relation", value: "replace-one", with: "privacy.relation=add-remove privacy.public_size=8"},
+	{path: "privacy.relation", value: "replace-one", with: evaluated + " privacy.relation=add-remove privacy.public_size=8"},
+	{path: "privacy.public_size", value: "20", with: "privacy.public_size=8 privacy.relation=add-remove"},
+	{path: "privacy.records_per_person", value: "2"},
+	{path: "privacy.records_per_person", value: "2", with: evaluated},
+	{path: "privacy.moments_share", value: "0.3", with: "data.standardise=paid", on: "table"},
+	{path: "privacy.silos", value: "[{name: north, epsilon: 1}]", on: "table"},
+	{path: "model.intercept", value: "true"},
+	{path: "model.init_sd", value: "2"},
+	{path: "data.users", value: "5"},
+	{path: "data.validation_users", value: "3", with: "judge.by=clients data.test_share=0.3"},
+	{path: "data.samples", value: "6"},
+	{path: "data.groups", value: "3"},
+	{path: "data.dimension", value: "3"},
+	{path: "data.parameters", value: "[[1,2],[3,4]]"},
+	{path: "data.shares", value: "[0.2,0.8]"},
+	{path: "data.shift", value: "[1,2]"},
+	{path: "data.x.kind", value: "normal"},
+	{path: "data.x.low", value: "0"},
+	{path: "data.x.high", value: "2"},
+	{path: "data.x.mean", value: "2", with: "data.x.kind=normal"},
+	{path: "data.x.sd", value: "2", with: "data.x.kind=normal"},
+	{path: "data.noise.kind", value: "normal"},
+	{path: "data.noise.low", value: "-1"},
+	{path: "data.noise.high", value: "2"},
+	{path: "data.noise.mean", value: "2", with: "data.noise.kind=normal"},
+	{path: "data.noise.sd", value: "2", with: "data.noise.kind=normal"},
+}
+
+// evaluated asks for a round of evaluation, which reads keys that the run's protection
+// may not.
+const evaluated = "judge.evaluate.epsilon=1 algorithm.stop.return=last algorithm.stop.patience=0 data.test_share=0.3"
+
+// choices are what decides, beside the data, which keys are read.
+var choices = []string{"algorithm.kind", "privacy.protects", "algorithm.mode"}
+
+// outcomeOf runs a file with settings; refused: it cannot be run.
+func (d probing) outcomeOf(t *testing.T, text string, set []string) (result string, refused bool) {
+	t.Helper()
+	key := text + strings.Join(set, " ")
+	if old, ok := d.known[key]; ok {
+		return old, old == ""
+	}
+	defer func() { d.known[key] = result }()
+	run, err := config.ResolveIn(d.folder, []byte(text), set, sim.Checks()...)
+	if err != nil {
+		return "", true
+	}
+	s, err := sim.New(run, nil)
+	if err != nil {
+		return "", true
+	}
+	defer s.Close()
+	for more := true; more; {
+		if more, err = s.Step(); err != nil {
+			t.Fatalf("%s %v: %v", text, set, err)
+		}
+	}
+	res, err := s.Result()
+	if err != nil {
+		t.Fatalf("%s %v: %v", text, set, err)
+	}
+	out, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(out)), false
+}
+
+// probing is data to probe on, and what is known already.
+type probing struct {
+	folder string
+	known  map[string]string
+}
+
+// blocks are the data of probes.
+var blocks = map[string]string{
+	"": "{kind: synthetic, users: 6, validation_users: 4, samples: 8}",
+	"table": "{kind: table, source: {path: rows.csv, client: ward}, target: ill, task: yes/no, " +
+		"features: [{name: age, type: number, range: [0, 100]}, {name: weight, type: number, range: [0, 100]}]}",
+	"pictures": "{kind: pictures, source: {path: pictures}, height: 3, width: 3, channels: 1, classes: [a, b]}\n" +
+		"model: {kind: network, layers: [{kind: flatten}, {kind: linear, units: 2}]}",
+}
+
+// fileOf is the run file of a choice on some data, settingsOf what it needs beside that.
+func fileOf(on string, chosen map[string]string) string {
+	return fmt.Sprintf("data: %s\nalgorithm: {kind: %s, clients_per_round: 0}\n", blocks[on], chosen["algorithm.kind"])
+}
+
+func settingsOf(chosen map[string]string) []string {
+	return append(needs(chosen["privacy.protects"], chosen["algorithm.mode"]), "algorithm.rounds=3", "run.workers=1")
+}
+
+// changes says whether a probe changes a run with some choices.
+func (d probing) changes(t *testing.T, p probe, chosen map[string]string, more ...string) bool {
+	t.Helper()
+	text := fileOf(p.on, chosen)
+	set := slices.Concat(settingsOf(chosen), strings.Fields(p.with), more)
+	before, refused := d.outcomeOf(t, text, set)
+	if refused {
+		return false
+	}
+	after, refused := d.outcomeOf(t, text, append(set, p.path+"="+p.value))
+	return !refused && before != after
+}
+
+// runs says that a method goes under a protection.
+func (d probing) runs(t *testing.T, chosen map[string]string) bool {
+	t.Helper()
+	_, refused := d.outcomeOf(t, fileOf("", chosen), settingsOf(chosen))
+	return !refused
+}
+
+// holds says that a key is read, by its conditions on choices.
+func holds(k config.Key, chosen map[string]string) bool {
+	return !slices.ContainsFunc(k.Only, func(c config.Condition) bool {
+		v, ok := chosen[c.Path]
+		return ok && !slices.Contains(c.Values, v)
+	})
+}
+
+// TestKeysAreReadByWhomTheySay: of every key of the algorithm and privacy blocks,
+// docs/run-file.md says which methods, protections and modes read it, and with which
+// values of other keys. Each is changed under every method, protection and mode: a run
+// that changes reads it and must be among those, and every value that is named must have
+// such a run.
+func TestKeysAreReadByWhomTheySay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of small runs on one worker: nothing is concurrent")
+	}
+	keys := map[string]config.Key{}
+	for _, k := range config.Keys(config.Run{}) {
+		keys[k.Path] = k
+	}
+	d := probing{t.TempDir(), map[string]string{}}
+	d.write(t)
+	read := map[string]map[string]bool{} // key: choice=value with which a run changed
+	also := map[string]bool{}            // keys that an evaluation has read
+	for _, p := range probes {
+		k, ok := keys[p.path]
+		if !ok || k.Block && k.Field != nil && !strings.Contains(k.Type, "list") {
+			t.Fatalf("%s is no key to be set", p.path)
+		}
+		if read[p.path] == nil {
+			read[p.path] = map[string]bool{}
+		}
+		tried := false
+		d.everywhere(keys, func(chosen map[string]string) {
+			known := !slices.ContainsFunc(choices, func(path string) bool { return !read[p.path][path+"="+chosen[path]] })
+			if known && holds(k, chosen) || !d.changes(t, p, chosen) {
+				return // known: nothing would be learned
+			}
+			if strings.Contains(p.with, "judge.evaluate") {
+				also[p.path] = true
+				return
+			}
+			if !holds(k, chosen) {
+				t.Errorf("%s changes a run of %v, but is said to be read with %v", p.path, chosen, k.Only)
+			}
+			for _, path := range choices {
+				read[p.path][path+"="+chosen[path]] = true
+			}
+			if !tried { // once
+				tried = true
+				for _, c := range k.Only {
+					d.checkCondition(t, keys, p, c, chosen)
+				}
+			}
+		})
+	}
+	for _, path := range slices.Sorted(maps.Keys(read)) {
+		k := keys[path]
+		for _, choice := range choices {
+			for _, v := range keys[choice].Values {
+				said := false
+				d.everywhere(keys, func(chosen map[string]string) {
+					said = said || chosen[choice] == v && holds(k, chosen) && d.runs(t, chosen)
+				})
+				if got := read[path][choice+"="+v]; got != said && path+" "+v != "data.validation_users local" { // has others judge it
+					t.Errorf("%s, %s %s: read %v, said to be %v", path, choice, v, got, said)
+				}
+			}
+		}
+		if (k.Also != "") != also[path] {
+			t.Errorf("%s: read by an evaluation %v, said to be read by %q", path, also[path], k.Also)
+		}
+	}
+	for path, k := range keys {
+		block, _, _ := strings.Cut(path, ".")
+		mine := k.Field != nil && !k.Block && (block == "algorithm" || block == "privacy") && !slices.Contains(append(choices, "privacy.accounting"), path)
+		if mine && read[path] == nil {
+			t.Errorf("nothing changes %s: add a probe", path)
+		}
+	}
+}
+
+// everywhere calls f with every method under every protection in both modes.
+func (d probing) everywhere(keys map[string]config.Key, f func(chosen map[string]string)) {
+	for _, method := range fl.Methods() {
+		for _, protects := range fl.Protections() {
+			for _, mode := range keys["algorithm.mode"].Values {
+				f(map[string]string{"algorithm.kind": method, "privacy.protects": protects, "algorithm.mode": mode})
+			}
+		}
+	}
+}
+
+// checkCondition finds a key that is read although another one does not have the value
+// that it is said to need.
+func (d probing) checkCondition(t *testing.T, keys map[string]config.Key, p probe, c config.Condition, chosen map[string]string) {
+	t.Helper()
+	if _, choice := chosen[c.Path]; choice || c.Path == "data.kind" {
+		return
+	}
+	for _, other := range keys[c.Path].Values {
+		if !slices.Contains(c.Values, other) && d.changes(t, p, chosen, c.Path+"="+other) {
+			t.Errorf("%s changes a run of %v with %s %s, but is said to be read with %v", p.path, chosen, c.Path, other, c.Values)
+		}
+	}
+}
+
+// write makes a table and pictures to probe on.
+func (d probing) write(t *testing.T) {
+	t.Helper()
+	rows := "ward,age,weight,ill\n"
+	for i := range 60 {
+		age, weight := i*37%100, i*53%100
+		ill := "no"
+		if age+weight > 90+i%3*20 {
+			ill = "yes"
+		}
+		rows += fmt.Sprintf("%s,%d,%d,%s\n", []string{"north", "south", "west"}[i%3], age, weight, ill)
+	}
+	if err := os.WriteFile(filepath.Join(d.folder, "rows.csv"), []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 24 {
+		folder := filepath.Join(d.folder, "pictures", []string{"north", "south"}[i%2], []string{"a", "b"}[i/2%2])
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		picture := image.NewGray(image.Rect(0, 0, 3, 3))
+		for at := range 9 {
+			picture.SetGray(at%3, at/3, color.Gray{Y: uint8(i * at * 29)})
+		}
+		f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%d.png", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := png.Encode(f, picture); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
