@@ -119,37 +119,3 @@ func TestAuditCanaryRefuses(t *testing.T) {
 		t.Errorf("%v: %s", err, stderr)
 	}
 }
-
-// TestDocumentedCanaryCommands executes the lines of docs/audit.md; a long one with
-// few runs, which may find what is not there.
-func TestDocumentedCanaryCommands(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "audit.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("run.yaml", []byte(canaryFile), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for line := range strings.Lines(string(text)) {
-		line, _, _ = strings.Cut(line, "#")
-		args := strings.Fields(line)
-		if len(args) < 3 || !slices.Equal(args[:3], []string{"coterie", "audit", "canary"}) {
-			continue
-		}
-		lines++
-		short := false
-		for i, arg := range args {
-			if arg == "60000" {
-				args[i], short = "60", true
-			}
-		}
-		if _, stderr, code := coterie(t, args[1:]...); code != 0 && !(short && code == exitRefused) {
-			t.Errorf("%s: exit %d, %s", line, code, stderr)
-		}
-	}
-	if lines != 3 {
-		t.Errorf("%d commands are documented", lines)
-	}
-}

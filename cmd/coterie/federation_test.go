@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,53 +16,17 @@ import (
 	"time"
 )
 
-// quickStart is the shell text of docs/federation.md.
-func quickStart(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "federation.md"))
+// afterQuickStart: everybody has the server's models.
+func afterQuickStart(w *walk) {
+	server, err := os.ReadFile(w.path("clinics", "server", "model.safetensors"))
 	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "```sh\n")
-	lines, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed {
-		t.Fatal("docs/federation.md has no shell block")
-	}
-	return lines
-}
-
-// TestQuickStart executes exactly the lines of docs/federation.md.
-func TestQuickStart(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:7443")
-	if err != nil {
-		t.Skipf("the quick start's port is in use here: %v", err)
-	}
-	l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-eu", "-c", quickStart(t))
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	cmd.WaitDelay = time.Second
-	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(cmd.Dir, "clinics", "server.log"))
-		t.Fatalf("%v\n%s\nserver: %s", err, out, log)
-	}
-	t.Logf("%.1f s", time.Since(began).Seconds())
-	server, err := os.ReadFile(filepath.Join(cmd.Dir, "clinics", "server", "model.safetensors"))
-	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, name := range []string{"north", "south", "west"} {
-		own, err := os.ReadFile(filepath.Join(cmd.Dir, "clinics", name, "out", "model.safetensors"))
+		own, err := os.ReadFile(w.path("clinics", name, "out", "model.safetensors"))
 		if err != nil || !bytes.Equal(own, server) {
-			t.Errorf("%s has other models than the server: %v", name, err)
+			w.Errorf("%s has other models than the server: %v", name, err)
 		}
-	}
-	if !strings.Contains(string(out), "10 releases") {
-		t.Errorf("the ledger does not show ten releases:\n%s", out)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -67,25 +66,9 @@ func writePatients(t *testing.T, dir string) {
 	writeFiles(t, dir, map[string]string{"run.yaml": clinicFile, "patients.csv": table(150, true), "later.csv": table(60, true), "new.csv": table(20, false)})
 }
 
-// TestDocumentedModels executes the lines of docs/models.md, and holds what they print
-// against each other.
-func TestDocumentedModels(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "models.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "```sh\n")
-	lines, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed || strings.Count(lines, "coterie ") != 5 {
-		t.Fatalf("docs/models.md has another shell block than was thought: %q", lines)
-	}
-	dir := t.TempDir()
-	writePatients(t, dir)
-	cmd := exec.Command("bash", "-eu", "-c", lines)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+// afterModels holds what the lines of docs/models.md leave against each other.
+func afterModels(w *walk) {
+	t, dir := w.T, w.dir
 	result := filepath.Join(dir, "result")
 	// The run holds out later.csv, so that judging its models there is what the run did.
 	stored := object(t, filepath.Join(result, "result.json"))

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,65 +21,12 @@ import (
 	"github.com/coterie-fl/coterie/internal/tier"
 )
 
-// ownDataPage are the shell blocks of docs/your-own-data.md under headings that have a
-// word, one after another.
-func ownDataPage(t *testing.T, keep func(heading string) bool) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "your-own-data.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for i, part := range strings.Split(string(text), "\n## ") {
-		heading, _, _ := strings.Cut(part, "\n")
-		if i > 0 && !keep(heading) {
-			continue
-		}
-		for {
-			_, rest, found := strings.Cut(part, "```sh\n")
-			if !found {
-				break
-			}
-			block, after, _ := strings.Cut(rest, "```")
-			out.WriteString(block)
-			part = after
-		}
-	}
-	return out.String()
-}
-
-// shell executes lines in a folder, with this binary on the path.
-func shell(t *testing.T, dir, lines string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-eu", "-c", lines)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return string(out)
-}
-
-// TestYourOwnData executes the lines of docs/your-own-data.md: from a table to a drafted
-// file, a private run with comparisons, predictions, figures, an audit, an ONNX file, and
-// the same in a federation, whose models are the simulation's bit for bit.
-func TestYourOwnData(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:7444")
-	if err != nil {
-		t.Skipf("the page's port is in use here: %v", err)
-	}
-	l.Close()
-	dir := t.TempDir()
-	out := shell(t, dir, ownDataPage(t, func(heading string) bool { return !strings.Contains(heading, "Adult") }))
-	for _, want := range []string{"Taking part paid for", "demographic parity difference", "claim proved", "60 committed"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the page's commands do not say %q:\n%s", want, out)
-		}
-	}
-	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+// afterOwnData: from a table to a drafted file, a private run with comparisons,
+// predictions, figures, an audit, an ONNX file, and the same in a federation, whose models
+// are the simulation's bit for bit.
+func afterOwnData(w *walk) {
+	t := w.T
+	in := w.path
 	res := object(t, in("result", "result.json"))
 	auc := res["metrics"].(map[string]any)["auc"].(map[string]any)["value"].(float64)
 	if p := res["privacy"].(map[string]any); p["claim"] != "proved" || p["epsilon"].(float64) > 2 {
@@ -111,37 +57,10 @@ func TestYourOwnData(t *testing.T) {
 	})
 }
 
-// TestReadmeOwnData executes README's lines on one's own data.
-func TestReadmeOwnData(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "## Your own data\n")
-	_, rest, _ = strings.Cut(rest, "go install ./cmd/coterie\n")
-	block, _, found := strings.Cut(rest, "```")
-	if !found || strings.Count(block, "coterie ") < 5 {
-		t.Fatalf("README's block is %q", block)
-	}
-	dir := t.TempDir()
-	shell(t, dir, "coterie data generate clinics --out patients.csv && cp patients.csv new.csv\n"+block)
-	for _, name := range []string{"predictions.csv", "clinic-03.onnx", "result/report.html"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestAdultAtTwelveSites executes the page's study of Adult: MR-MTL with every row
-// protected at epsilon 2, proved, comes within 0.03 of the AUC of FedAvg without privacy.
-func TestAdultAtTwelveSites(t *testing.T) {
-	if os.Getenv("COTERIE_DATA") == "" {
-		t.Skip("COTERIE_DATA is not set")
-	}
-	dir := t.TempDir()
-	page := ownDataPage(t, func(heading string) bool { return strings.Contains(heading, "Adult") })
-	_, page, _ = strings.Cut(page, "--out patients.csv\n") // the block above all headings
-	shell(t, dir, page)
+// afterAdult: MR-MTL with every row protected at epsilon 2, proved, comes within 0.03 of the
+// AUC of FedAvg without privacy.
+func afterAdult(w *walk) {
+	t, dir := w.T, w.dir
 	auc := func(run, claim string) float64 {
 		res := object(t, filepath.Join(dir, run, "result.json"))
 		p := res["privacy"].(map[string]any)
@@ -240,12 +159,37 @@ func answersAsPredicted(t *testing.T, onnx, table, predictions, client string) {
 	}
 }
 
+// ownDataPage are the commands of some sections of docs/your-own-data.md.
+func ownDataPage(t *testing.T, headings ...string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, b := range readPage(t, "docs/your-own-data.md").blocks {
+		if b.typed() && slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(b.heading, h) }) {
+			out.WriteString(strings.Join(b.lines, "\n") + "\n")
+		}
+	}
+	return out.String()
+}
+
+// shell executes lines in a folder, with this binary on the path.
+func shell(t *testing.T, dir, lines string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-eu", "-c", lines)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // threeClinics is the run of docs/your-own-data.md for three clinics, seeded, with its
 // simulation made.
 func threeClinics(t *testing.T) *clinics {
 	t.Helper()
 	page := t.TempDir()
-	shell(t, page, ownDataPage(t, func(heading string) bool { return strings.HasPrefix(heading, "2.") || strings.HasPrefix(heading, "1.") }))
+	shell(t, page, ownDataPage(t, "Your own data", "1.", "2."))
 	text, err := os.ReadFile(filepath.Join(page, "study", "run.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,36 +90,25 @@ func TestEvaluatePictures(t *testing.T) {
 	}
 }
 
-// TestDocumentedPictureModels executes the lines of docs/models.md on the run file of
-// docs/data.md.
-func TestDocumentedPictureModels(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "models.md"))
-	if err != nil {
-		t.Fatal(err)
+// beforePictures leaves what the lines of docs/models.md on pictures read: the run file of
+// docs/data.md, pictures of three clinics, later ones, and loose new ones.
+func beforePictures(w *walk) {
+	if err := os.CopyFS(w.dir, os.DirFS(filepath.Dir(documentedPictures(w.T)))); err != nil {
+		w.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Pictures\n")
-	_, rest, ok := strings.Cut(section, "```sh\n")
-	lines, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed || strings.Count(lines, "coterie ") != 4 {
-		t.Fatalf("docs/models.md has other lines on pictures than was thought: %q", lines)
+	drawClinics(w.T, w.path("later"), 10, 8)
+	loose, _, _ := arrays(w.T, w.path("scans"), 20)
+	if err := os.Rename(loose, w.path("new")); err != nil {
+		w.Fatal(err)
 	}
-	dir := filepath.Dir(documentedPictures(t))
-	drawClinics(t, filepath.Join(dir, "later"), 10, 8)
-	loose, _, _ := arrays(t, filepath.Join(dir, "scans"), 20)
-	if err := os.Rename(loose, filepath.Join(dir, "new")); err != nil {
-		t.Fatal(err)
+}
+
+func afterPictures(w *walk) {
+	if rows := cells(w.T, w.path("predictions.csv")); len(rows) != 21 || rows[20][0] != filepath.Join("new", "0019.png") {
+		w.Errorf("%d lines up to %q", len(rows), rows[len(rows)-1])
 	}
-	cmd := exec.Command("bash", "-eu", "-c", lines)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if rows := cells(t, filepath.Join(dir, "predictions.csv")); len(rows) != 21 || rows[20][0] != filepath.Join("new", "0019.png") {
-		t.Errorf("%d lines up to %q", len(rows), rows[len(rows)-1])
-	}
-	if n := strings.Count(string(out), "client north"); n != 3 { // predicted for, judged among all, judged alone
-		t.Errorf("the north's model is told %d times:\n%s", n, out)
+	if n := strings.Count(w.out, "client north"); n != 3 { // predicted for, judged among all, judged alone
+		w.Errorf("the north's model is told %d times:\n%s", n, w.out)
 	}
 }
 

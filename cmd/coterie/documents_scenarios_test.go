@@ -1,0 +1,184 @@
+package main
+
+// invented is a table that is nobody's data.
+const invented = "coterie data generate clinics --out patients.csv; cp patients.csv new.csv"
+
+// scenarios are what the readers of the pages have at hand and do.
+var scenarios = []scenario{
+	{
+		page: "README.md", under: []string{"Two commands"},
+		lines: []treatment{{line: "./scripts/test", never: "this test is a part of it"}},
+		says:  []string{"group-private", "report  "},
+	},
+	{
+		page: "README.md", under: []string{"Your own data"}, prepare: invented,
+		after: left("predictions.csv", "clinic-03.onnx", "result/report.html"),
+	},
+	{
+		page: "README.md", under: []string{"Real work"},
+		words: map[string]string{"20261115-120000-ifca-1a2b3c": "$(ls coterie-runs | grep -e -ifca-)"},
+		setup: func(w *walk) { w.write("my.yaml", twoFaults) },
+		shows: []shown{{begins: "coterie: my.yaml", command: "coterie run my.yaml"}},
+		says:  []string{"0.582", "2.578"}, // seed 1, balanced; seed 7
+	},
+	{
+		page: "README.md", under: []string{"A real federation"},
+		prepare: `(cd examples/federation; until [ -e ca/registry.json ]; do sleep 0.05; done
+		for name in south west; do coterie ca invite $name --ca ca --out $name.invite; coterie join --invite $name.invite --identity $name/identity; coterie join $name.yaml 2>$name.log & done; builtin wait) >others.log 2>&1 &`,
+		says: []string{"10 releases"},
+	},
+	{
+		page: "README.md", under: []string{"The privacy calculator"},
+		prepare: "printf 'silo,examples,batch,epochs,epsilon,delta\nnorth,1000,50,10,3,1e-5\n' >silos.csv",
+		says:    []string{"2.38515", "5.6", "north", "Usage:"},
+	},
+	{
+		page: "README.md", data: true,
+		lines: []treatment{
+			{line: "coterie reproduce dlg", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce hospital", as: "--scale smoke"},
+		},
+		says: []string{"recovered", "equal opportunity difference"},
+	},
+
+	{
+		page: "CONTRIBUTING.md",
+		lines: []treatment{
+			{line: "./scripts/test", never: "this test is a part of it"},
+			{line: "go test ./cmd/coterie", never: "this test is a part of it"},
+		},
+	},
+	{
+		page: "python/README.md", python: true, prepare: twoColumns,
+		setup: func(w *walk) { w.usePython() },
+		lines: []treatment{
+			{line: "pip install", by: "go test ./cmd/coterie -run TestDocuments"},
+			{line: "go test ./cmd/coterie", never: "this test is among them"},
+		},
+		says: []string{"OK"},
+	},
+
+	{page: "docs/README.md", under: []string{"You own data"}, most: 5, after: left("predictions.csv", "result/report.html"), says: []string{"Taking part paid for"}},
+	{page: "docs/README.md", under: []string{"You run the server"}, most: 5, after: left("north.invite", "examples/federation/server/state.db"), says: []string{"north"}},
+	{page: "docs/README.md", under: []string{"You compare methods"}, most: 5, after: left("result/report.html", "coterie-runs/reproduce-synthetic-quick/report.html"), says: []string{"IFCA", "verdict"}},
+	{page: "docs/README.md", under: []string{"You audit"}, most: 5, says: []string{"equalized odds difference", "closed-form", "confidence"}},
+
+	{
+		page: "docs/audit.md", under: []string{"A canary"}, setup: func(w *walk) { w.write("run.yaml", canaryFile) },
+		lines: []treatment{{line: "coterie audit canary --runs 60000", over: "--runs 60000", as: "--runs 1000 --seed 1"}},
+		says:  []string{"confidence", `"noise_at_most"`},
+	},
+	{
+		page: "docs/audit.md", data: true,
+		prepare: "cp examples/group-private.yaml run.yaml; coterie run run.yaml --quiet --out coterie-runs/ID",
+		lines: []treatment{
+			{line: "coterie audit inversion --network relu", as: "--samples 1 --evaluations 20"},
+			{line: "coterie reproduce dlg --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce dlg --scale full", soak: "19 minutes on two cores"},
+		},
+		after: left("page.html"),
+	},
+	{page: "docs/certificates.md", says: []string{"revoked"}, after: left("north.invite", "again.invite")},
+	{
+		page: "docs/crossing.md", data: true,
+		lines: []treatment{
+			{line: "coterie reproduce handwriting-methods", over: "--scale quick --seeds 5", as: "--scale smoke --seeds 1"},
+			{line: "coterie reproduce school-clustering", over: "--scale quick", as: "--scale smoke"},
+		},
+		says:  []string{"against FedAvg"},
+		after: left("coterie-runs/reproduce-handwriting-methods-smoke/report.html", "coterie-runs/reproduce-school-clustering-smoke/report.html"),
+	},
+	{
+		page: "docs/data.md", python: true, setup: beforeEMNIST, after: afterEMNIST,
+		shows: []shown{{begins: "zip/us_zip_latlon.csv.gz", not: "the files of the data folder"}},
+	},
+	{
+		page: "docs/decisions/0006-handwriting-settings.md", data: true,
+		lines: []treatment{{line: "coterie reproduce fairness-handwriting", never: "docs/fairness.md has it"}},
+	},
+	{
+		page: "docs/fairness.md", data: true,
+		lines: []treatment{
+			{line: "coterie reproduce fairness --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce fairness-handwriting --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce fairness-handwriting", soak: "minutes at quick scale"},
+		},
+		says:  []string{"African-American", "Female"},
+		after: left("coterie-runs/reproduce-fairness-smoke/report.html", "coterie-runs/reproduce-fairness-handwriting-smoke/report.html"),
+	},
+	{page: "docs/federation.md", says: []string{"10 releases"}, after: afterQuickStart},
+	{
+		page: "docs/ledger.md", setup: beforeLedger,
+		prepare: `mkdir other; coterie ledger receipts my-ledger --out other/DIR >/dev/null; cp other/DIR/clinics-000001.json receipt.json
+		HEX=$(coterie ledger show my-ledger --output json | grep -o '"key":"[0-9a-f]*"' | head -n 1 | cut -d'"' -f4)
+		coterie ledger witness my-ledger other/FILE`,
+		words: map[string]string{"FILE": "other/FILE", "HEX": "$HEX", "schools-000001.json": "clinics-000001.json", "/mnt/other/ledger.witness": "other/ledger.witness"},
+		says:  []string{"as they were written", "as it was signed", "assumed spread 10"},
+		after: left("other/ledger.witness"),
+	},
+	{page: "docs/models.md", under: []string{"Pictures"}, setup: beforePictures, after: afterPictures},
+	{page: "docs/models.md", setup: func(w *walk) { writePatients(w.T, w.dir) }, after: afterModels},
+	{page: "docs/operations.md"},
+	{
+		page: "docs/performance.md", data: true,
+		lines: []treatment{
+			{line: "coterie reproduce hospital --scale full", soak: "half a minute"},
+			{line: "coterie run examples/rotated-mnist.yaml", soak: "six minutes"},
+		},
+		says: []string{"school"},
+	},
+	{page: "docs/performance-kernels.md"},
+	{page: "docs/proofs/ledger.md", shows: []shown{{begins: "nothing --reserve-->", not: "a picture of the states"}}},
+	{
+		page: "docs/python.md", python: true, setup: beforePython, after: afterPython,
+		lines: []treatment{{line: "apt-get install", never: "scripts/test installs what is missing"}},
+		says:  []string{"proved 1.99", "algorithm.rounds", "clinic-04", "'ward=surgery': "},
+	},
+	{
+		page: "docs/silos.md", data: true,
+		lines: []treatment{
+			{line: "coterie run examples/rotated-mnist.yaml", soak: "six minutes"},
+			{line: "coterie reproduce silo-rotated-mnist --scale full", over: "--scale full", as: "--scale smoke"},
+		},
+		says: []string{"proved", "heuristic", "fedavg", "rotated"},
+	},
+	{page: "docs/theory.md", says: []string{"lambda 0.9538"}, after: left("coterie-runs/reproduce-mean-estimation-quick/report.html")},
+	{
+		page: "docs/trainer.md", prepare: invented + "; coterie init patients.csv --client clinic --target readmitted --out study; cp study/run.yaml run.yaml; sed -i 's|\\.\\./patients|patients|' run.yaml",
+		lines: []treatment{{line: "pip install ./python", by: "go test ./cmd/coterie -run TestDocuments"}},
+		says:  []string{`"features"`, "ward"},
+	},
+	{page: "docs/tuning.md", after: left("coterie-runs/reproduce-tuning-cost-quick/report.html")},
+	{page: "docs/your-own-data.md", under: []string{"6. What privacy costs"}, data: true, after: afterAdult},
+	{
+		page: "docs/your-own-data.md", after: afterOwnData,
+		says: []string{"Taking part paid for", "demographic parity difference", "claim proved", "60 committed"},
+	},
+}
+
+// twoColumns leaves a model that needs no more than an age and a ward.
+const twoColumns = `(echo clinic,age,ward,ill; for i in $(seq 40 79); do echo north,$i,A,yes; echo south,$i,B,no; done) >rows.csv
+cat >run.yaml <<'END'
+data:
+  kind: table
+  source: {path: rows.csv, client: clinic}
+  target: ill
+  task: yes/no
+  features: [{name: age, type: number, range: [0, 120]}, {name: ward, type: category, values: [A, B]}]
+algorithm: {kind: mr-mtl, rounds: 2}
+privacy: {epsilon: 2, delta: 1.0e-5}
+END
+coterie run run.yaml --quiet --out result
+`
+
+// twoFaults is a run file with the faults that README shows.
+const twoFaults = `name: my
+data: {kind: synthetic}
+algorithm:
+  hypothess: 2
+  kind: group-private
+  rounds: 5
+  clients_per_round: 7
+privacy:
+  noise_multiplier: -1
+`
