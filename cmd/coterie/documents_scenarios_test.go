@@ -59,7 +59,7 @@ var scenarios = []scenario{
 	},
 
 	{page: "docs/README.md", under: []string{"You own data"}, most: 5, after: left("predictions.csv", "result/report.html"), says: []string{"Taking part paid for"}},
-	{page: "docs/README.md", under: []string{"You run the server"}, most: 5, after: left("north.invite", "examples/federation/server/state.db"), says: []string{"north"}},
+	{page: "docs/README.md", under: []string{"You run the server"}, most: 5, after: left("north.invite", "examples/federation/server/state.db"), says: []string{"waiting for participants", "north", "MISSING"}},
 	{page: "docs/README.md", under: []string{"You compare methods"}, most: 5, after: left("result/report.html", "coterie-runs/reproduce-synthetic-quick/report.html"), says: []string{"IFCA", "verdict"}},
 	{page: "docs/README.md", under: []string{"You audit"}, most: 5, says: []string{"equalized odds difference", "closed-form", "confidence"}},
 
@@ -74,11 +74,16 @@ var scenarios = []scenario{
 		lines: []treatment{
 			{line: "coterie audit inversion --network relu", as: "--samples 1 --evaluations 20"},
 			{line: "coterie reproduce dlg --scale quick", over: "--scale quick", as: "--scale smoke"},
-			{line: "coterie reproduce dlg --scale full", soak: "19 minutes on two cores"},
+			{line: "coterie reproduce dlg", soak: "minutes, 19 of them at full scale"},
 		},
 		after: left("page.html"),
 	},
-	{page: "docs/certificates.md", says: []string{"revoked"}, after: left("north.invite", "again.invite")},
+	{page: "docs/architecture.md", lines: []treatment{{line: "go generate", by: "go test ./internal/manual -run TestPage"}}},
+	{page: "docs/decisions/0012-interruptions.md"},
+	{page: "docs/decisions/0013-operating.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}},
+	{page: "docs/json.md", says: []string{"kernel"}},
+	{page: "docs/run-file.md", after: left("run.schema.json")},
+	{page: "docs/certificates.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}, says: []string{"revoked"}, after: left("north.invite", "again.invite")},
 	{
 		page: "docs/crossing.md", data: true,
 		lines: []treatment{
@@ -106,19 +111,36 @@ var scenarios = []scenario{
 		says:  []string{"African-American", "Female"},
 		after: left("coterie-runs/reproduce-fairness-smoke/report.html", "coterie-runs/reproduce-fairness-handwriting-smoke/report.html"),
 	},
-	{page: "docs/federation.md", says: []string{"10 releases"}, after: afterQuickStart},
+	{page: "docs/federation.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestAKilledParticipantIsNamed"}}, says: []string{"10 releases"}, after: afterQuickStart},
 	{
 		page: "docs/ledger.md", setup: beforeLedger,
 		prepare: `mkdir other; coterie ledger receipts my-ledger --out other/DIR >/dev/null; cp other/DIR/clinics-000001.json receipt.json
 		HEX=$(coterie ledger show my-ledger --output json | grep -o '"key":"[0-9a-f]*"' | head -n 1 | cut -d'"' -f4)
 		coterie ledger witness my-ledger other/FILE`,
 		words: map[string]string{"FILE": "other/FILE", "HEX": "$HEX", "schools-000001.json": "clinics-000001.json", "/mnt/other/ledger.witness": "other/ledger.witness"},
+		shows: []shown{
+			{begins: "example, add-remove, proved", by: "go test ./cmd/coterie -run TestLedgerShowCanBeRecomputed"},
+			{begins: "refused by the privacy ledger", by: "go test ./ledger -run TestRefusals"},
+		},
 		says:  []string{"as they were written", "as it was signed", "assumed spread 10"},
 		after: left("other/ledger.witness"),
 	},
 	{page: "docs/models.md", under: []string{"Pictures"}, setup: beforePictures, after: afterPictures},
 	{page: "docs/models.md", setup: func(w *walk) { writePatients(w.T, w.dir) }, after: afterModels},
-	{page: "docs/operations.md"},
+	{
+		page: "docs/operations.md", under: []string{"Watching"}, prepare: threeWait,
+		says: []string{"waiting for participants", "north", "MISSING", "night-watch"},
+	},
+	{page: "docs/operations.md", under: []string{"Containers and systemd"}, by: "go test ./packaging -run TestContainers|TestUnits"},
+	{
+		page: "docs/operations.md", prepare: "cp examples/federation/*.yaml .",
+		lines: []treatment{
+			{line: "pg_dump", by: "go test ./federation/store -run TestDumpOfPostgreSQL"},
+			{line: "coterie backup serve.yaml --without-store", by: "go test ./cmd/coterie -run TestBackup"},
+			{line: "coterie serve restored/serve.yaml", by: "go test ./cmd/coterie -run TestServerIsRestored"},
+		},
+		after: left("monday.backup", "restored/serve.yaml"),
+	},
 	{
 		page: "docs/performance.md", data: true,
 		lines: []treatment{
@@ -155,6 +177,11 @@ var scenarios = []scenario{
 		says: []string{"Taking part paid for", "demographic parity difference", "claim proved", "60 committed"},
 	},
 }
+
+// threeWait is a server whose three participants are not there yet.
+const threeWait = `cp examples/federation/*.yaml .; coterie ca init ca --server 127.0.0.1:7443 >/dev/null; coterie serve serve.yaml 2>server.log &
+until [ -e server.log ] && grep -q listening server.log; do sleep 0.05; done
+`
 
 // twoColumns leaves a model that needs no more than an age and a ward.
 const twoColumns = `(echo clinic,age,ward,ill; for i in $(seq 40 79); do echo north,$i,A,yes; echo south,$i,B,no; done) >rows.csv

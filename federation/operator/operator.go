@@ -16,6 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/participant"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/federation/transfer"
 )
 
 // askTime is how long one question may take.
@@ -32,6 +33,7 @@ type Operator struct {
 	way     http.RoundTripper
 	under   *http.Transport
 	until   time.Time
+	asked   bool // somebody has answered, or nobody for long
 }
 
 // AtServer asks the server of a file, by the authority's folder that the file names: no
@@ -124,7 +126,7 @@ func (o *Operator) Status(ctx context.Context) (server.Status, error) {
 	if err != nil {
 		return st, fmt.Errorf("ask %s: %w", o.address, err)
 	}
-	reply, err := (&http.Client{Transport: o.way}).Do(q)
+	reply, err := o.ask(q)
 	if err != nil {
 		return st, o.explain(err)
 	}
@@ -142,10 +144,37 @@ func (o *Operator) Status(ctx context.Context) (server.Status, error) {
 	return st, nil
 }
 
+// arrival is how long the first question waits for a server that nobody answers for yet:
+// it may have been started a moment ago. Within that time it is asked every askAgain.
+const (
+	arrival  = 3 * time.Second
+	askAgain = 100 * time.Millisecond
+)
+
+// ask makes the request, the first one for some time.
+func (o *Operator) ask(q *http.Request) (*http.Response, error) {
+	client := &http.Client{Transport: o.way}
+	for began := time.Now(); ; {
+		reply, err := client.Do(q)
+		if err == nil || o.asked || !nobody(err) || time.Since(began) > arrival {
+			o.asked = true
+			return reply, err
+		}
+		if transfer.Wait(q.Context(), nil, askAgain) != nil {
+			return nil, err
+		}
+	}
+}
+
+// nobody says that there was no server to connect to.
+func nobody(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
 // explain says what to do if nobody answers.
 func (o *Operator) explain(err error) error {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if nobody(err) {
 		return fmt.Errorf("no server answers at %s: it does not run, or listens elsewhere (--server host:port): %w", o.address, err)
 	}
 	return fmt.Errorf("ask %s for its status: %w", o.address, err)

@@ -2,10 +2,13 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coterie-fl/coterie/federation/identity"
@@ -98,4 +101,41 @@ func TestACertificateForMinutesIsMadeAnew(t *testing.T) {
 		t.Errorf("%d certificates after the first was due: %v", made, err)
 	}
 	o.Close()
+}
+
+// TestTheFirstQuestionWaits for a server that is being started; later ones do not.
+func TestTheFirstQuestionWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, asked := time.Now(), 0
+		o := &Operator{address: "fl.example.org:7443", connect: func(context.Context) (http.RoundTripper, *http.Transport, time.Time, error) {
+			return starting{&asked, began.Add(time.Second)}, new(http.Transport), began.Add(time.Hour), nil
+		}}
+		if _, err := o.Status(t.Context()); err != nil || time.Since(began) > 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		o.way = starting{&asked, began.Add(time.Hour)}
+		asked = 0
+		if _, err := o.Status(t.Context()); err == nil || asked != 1 || !strings.Contains(err.Error(), "does not run") {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+		never := &Operator{address: "fl.example.org:7443", connect: o.connect, way: o.way, until: began.Add(time.Hour)}
+		began = time.Now()
+		if _, err := never.Status(t.Context()); err == nil || time.Since(began) < arrival || time.Since(began) > arrival+time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// starting is a server that is reached from some time on.
+type starting struct {
+	asked *int
+	from  time.Time
+}
+
+func (s starting) RoundTrip(q *http.Request) (*http.Response, error) {
+	*s.asked++
+	if time.Now().Before(s.from) {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	}
+	return answer{200, "{}"}.RoundTrip(q)
 }

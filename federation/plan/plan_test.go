@@ -191,9 +191,9 @@ func TestReleasesAgainstPolicy(t *testing.T) {
 	}
 	// A refusal names the numbers.
 	for want, what := range map[string]event.Event{
-		"wants a noise multiplier of at least 2 (minimum_noise), the release has 1.9":                   event.Gaussian{Noise: 1.9},
-		"at most 1 at its radius (maximum_leak), this one loses 4; noise 20 instead of 5 would do":      event.MetricLaplace{Dimension: 20, NoiseMultiplier: 5, Radius: 1},
-		"at most 1 at its radius (maximum_leak), this one loses 1.4":                                    event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1, Slack: 1},
+		"wants a noise multiplier of at least 2 (minimum_noise), the release has 1.9":                event.Gaussian{Noise: 1.9},
+		"at most 1 at its radius (maximum_leak), this one loses 4; noise 20 instead of 5 would do":   event.MetricLaplace{Dimension: 20, NoiseMultiplier: 5, Radius: 1},
+		"at most 1 at its radius (maximum_leak), this one loses 1.4":                                 event.MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 1, Slack: 1},
 		"at most 1 at its radius (maximum_leak), this one loses 4.5; noise 40 instead of 5 would do": event.MetricLaplace{Dimension: 20, NoiseMultiplier: 5, Radius: 1, Slack: 0.5},
 	} {
 		if err := p.AllowsRelease(event.Release{What: what}); err == nil || !strings.HasSuffix(err.Error(), want) {
