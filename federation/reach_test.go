@@ -179,7 +179,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := table{clock: &wrongClock{}}
 			x.clock.set(c.enrolled)
-			x.f = identitytest.New(t, identity.Options{Now: x.clock.now})
+			x.f = identitytest.New(t, identity.Options{Now: x.clock.now, Lifetime: day})
 			config, err := x.f.Enrol(t, "north").ClientTLS()
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ func describe(e Event, depth int) string {
 		}
 		return text
 	case Selection:
-		return fmt.Sprintf("a private choice at epsilon %s (%s)", figure(e.Epsilon), e.Mechanism)
+		return fmt.Sprintf("a private choice (%s, parameter %s)", e.Mechanism, figure(e.Epsilon))
 	case NodeGaussian:
 		return fmt.Sprintf("Gaussian noise of %s times the clip on batches of %d of %d nodes, each node in at most %d", figure(e.Noise), e.Batch, e.Nodes, e.Occurrences)
 	case Unprotected:

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Copy is an SQLite store as it was at one instant: a file of its own, and the bytes that
@@ -68,10 +69,36 @@ func CopySQLite(ctx context.Context, path, to string) (*Copy, error) {
 		return nil, fmt.Errorf("copy the store: %w", err)
 	}
 	c := &Copy{Database: to}
-	if err := errors.Join(c.take(ctx, db, path), db.Close()); err != nil {
+	err = founded(ctx, db)
+	if err == nil {
+		err = c.take(ctx, db, path)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("copy the store %s: %w", path, errors.Join(err, c.Close()))
 	}
 	return c, nil
+}
+
+// founding is how long a server may take to make its tables.
+const founding = 2 * time.Second
+
+// founded waits until the tables are there: a server may just have been started.
+func founded(ctx context.Context, db *sql.DB) error {
+	for began := time.Now(); ; {
+		var there int
+		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'assignments'").Scan(&there)
+		if err == nil && there > 0 {
+			return nil
+		}
+		if time.Since(began) > founding {
+			return errors.Join(errors.New("it has no tables: no server has been started with it yet, or it is not a store"), err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // take holds the writers' lock on one connection, and reads on another.

@@ -218,3 +218,36 @@ func TestDumpOfPostgreSQL(t *testing.T) {
 	check(t, writeRound(t.Context(), s, false))
 	t.Logf("round %d, %d releases of it", last.Number, accepted)
 }
+
+// TestCopyWhileAServerStarts: whoever backs up a store at the instant in which a server
+// makes it waits for the tables, and the server for whoever looks.
+func TestCopyWhileAServerStarts(t *testing.T) {
+	for i := range 20 {
+		path := filepath.Join(t.TempDir(), "state.db")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		copied := make(chan error, 2)
+		for j := range 2 {
+			go func() {
+				c, err := CopySQLite(t.Context(), path, fmt.Sprintf("%s.copy%d", path, j))
+				if err == nil {
+					err = c.Close()
+				}
+				copied <- err
+			}()
+		}
+		s, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatalf("start %d: %v", i, err)
+		}
+		for range 2 {
+			if err := <-copied; err != nil {
+				t.Fatalf("copy %d: %v", i, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -103,7 +103,27 @@ func (s *sqlStore) openSQLite(ctx context.Context, path string) error {
 	}
 	s.db.SetMaxOpenConns(1) // one writer; a second connection would only wait for it
 	s.blobs = fileBlobs{s.options.Spool}
+	if err := connect(ctx, s.db); err != nil {
+		return err
+	}
 	return migrate(ctx, s.db, goose.DialectSQLite3, "migrations/sqlite")
+}
+
+// connect makes the one connection, and the settings with it. SQLite does not wait by
+// itself where the journal is changed, and somebody may just be looking at the file: one
+// who backs up, say.
+func connect(ctx context.Context, db *sql.DB) error {
+	for began := time.Now(); ; {
+		err := db.PingContext(ctx)
+		if err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY") || time.Since(began) > 10*time.Second {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // spoolOf is the folder of bytes beside an SQLite file.
