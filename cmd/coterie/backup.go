@@ -95,6 +95,6 @@ func afterRestore(r backup.Restored) []string {
 	return append(next,
 		"make sure that the old server does not run any more, and that participants reach the new one at the old address",
 		"coterie serve "+filepath.Join(r.Directory, r.Serve),
-		"revoke again whom you revoked since "+at+"; invite again who enrolled or renewed a certificate since then: the restored server does not know it",
+		"revoke again whom you revoked since "+at+"; invite again who enrolled for the first time since then: the restored server does not know them (who has renewed a certificate since is let in)",
 	)
 }

@@ -215,14 +215,16 @@ func (d *doomed) restore(file string) (end map[string]any) {
 }
 
 // TestServerIsRestored: a backup that is taken in the middle of a run, while a round is half
-// answered, brings the server back after it was killed with all that it had, some rounds
-// later. The run ends with the models of one that nothing happened to, and every round is
+// answered and the federation has just got new keys, brings the server back after it was
+// killed with all that it had, some rounds later, in which everybody has renewed its
+// certificate under the new authority. The run ends with the models of one that nothing happened to, and every round is
 // paid for once.
 func TestServerIsRestored(t *testing.T) {
 	d := newDoomed(t, "exact-seeded")
 	d.accepted("west", 2)
 	d.signal(d.joined["west"], syscall.SIGSTOP)
 	d.accepted("north", 3)
+	runJSON(t, "ca", "rotate", "--ca", d.path("ca"))
 	var taken map[string]any
 	for i := 0; ; i++ { // until the others have answered the round that waits for west
 		file := fmt.Sprintf("half-%d.backup", i)
@@ -238,6 +240,9 @@ func TestServerIsRestored(t *testing.T) {
 	d.signal(d.joined["west"], syscall.SIGCONT)
 	at := int(taken["rounds"].(float64))
 	d.accepted("north", at+3)
+	for _, name := range d.names { // of which the backup knows nothing
+		d.logs[name].until(t, "the certificate was renewed")
+	}
 	d.lose()
 	before := d.slots("south")
 	end := d.restore("half.backup")
@@ -249,6 +254,11 @@ func TestServerIsRestored(t *testing.T) {
 		d.logs[name].until(t, "nothing was charged", fmt.Sprintf(`"round":%d}`, round))
 	}
 	d.sameReleases(before, d.slots("south"))
+	for _, name := range d.names {
+		if all := runJSON(t, "ledger", "show", d.path(name, "ledger"))["successions"].([]any); len(all) != 1 {
+			t.Errorf("%s knows of %d new keys, want 1", name, len(all))
+		}
+	}
 }
 
 // sameReleases holds what was committed before against what is now: bytes and receipts.

@@ -11,10 +11,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/internal/durable"
 )
 
@@ -137,7 +140,21 @@ func unpack(body io.Reader, dir string) (m Manifest, err error) {
 	if err := compare(m, files); err != nil {
 		return m, err
 	}
+	if err := markRestored(m, scratch); err != nil {
+		return m, err
+	}
 	return m, move(scratch, dir, m.Serve)
+}
+
+// markRestored tells the authority among the files that it knows nothing of the time since
+// the backup.
+func markRestored(m Manifest, dir string) error {
+	for _, f := range m.Files {
+		if path.Base(f.Name) == "authority.json" {
+			return identity.MarkRestored(filepath.Join(dir, filepath.FromSlash(path.Dir(f.Name))), m.Created, time.Now())
+		}
+	}
+	return nil
 }
 
 func readManifest(text []byte) (m Manifest, err error) {

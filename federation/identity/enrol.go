@@ -196,7 +196,17 @@ func (a *Authority) Admit(state *tls.ConnectionState) (Peer, error) {
 		return Peer{}, fmt.Errorf("%w: %s has one from %s to %s", ErrOutdated, leaf.Subject.CommonName,
 			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
 	}
-	if err := a.registry.view(func(r *registry) error { return r.admit(peer, now) }); err != nil {
+	renewed := false
+	err = a.registry.view(func(r *registry) error {
+		if renewed = r.renewedInGap(peer, leaf); renewed {
+			return nil
+		}
+		return r.admit(peer, now)
+	})
+	if err == nil && renewed {
+		err = a.adopt(peer, leaf)
+	}
+	if err != nil {
 		return Peer{}, err
 	}
 	return peer, nil

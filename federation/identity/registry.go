@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,12 +15,14 @@ import (
 )
 
 // registry is what the authority has said so far. Certificates that are not in
-// it are refused, so a lost or restored registry locks out rather than lets in.
+// it are refused, so a lost registry locks out rather than lets in; of a restored one,
+// see MarkRestored.
 type registry struct {
 	Version int                    `json:"version"`
 	Invites map[string]*invitation `json:"invites"` // by the secret's hash
 	Issued  map[string]*issue      `json:"issued"`  // by serial number
 	Blocked map[string]time.Time   `json:"blocked"` // participants that may not enrol or connect
+	Gaps    []gap                  `json:"gaps,omitempty"`
 }
 
 type invitation struct {
@@ -59,6 +62,7 @@ func (r *registry) forget(now time.Time) {
 			delete(r.Issued, serial)
 		}
 	}
+	r.Gaps = slices.DeleteFunc(r.Gaps, func(g gap) bool { return now.After(g.To.Add(maxLifetime)) })
 }
 
 // registryFile shares a registry between processes: it is replaced whole under a
