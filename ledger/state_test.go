@@ -260,7 +260,7 @@ func TestConcurrentReserves(t *testing.T) {
 					mutex.Lock()
 					paid++
 					mutex.Unlock()
-				case !errors.Is(err, ErrRefused) && !errors.Is(err, ErrStored) && !errors.Is(err, ErrConflict):
+				case !errors.Is(err, ErrRefused) && !errors.Is(err, ErrStored) && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrGone):
 					t.Errorf("round %d: %v", round, err)
 				}
 				_, _ = l.Summary()

@@ -14,11 +14,15 @@ var protocols = []string{"h2", "http/1.1"}
 // ServerTLS is for the server's listener: TLS 1.3, client certificates of this
 // authority only, checked against revocation at every handshake. A connection
 // without a certificate gets through the handshake, since enrolment needs one:
-// Guard or Admit keeps it out of everything else.
-func (a *Authority) ServerTLS() *tls.Config {
-	config := &tls.Config{
+// Guard or Admit keeps it out of everything else. It offers HTTP/2 and HTTP/1.1, or what
+// only names.
+func (a *Authority) ServerTLS(only ...string) *tls.Config {
+	if len(only) == 0 {
+		only = protocols
+	}
+	every := &tls.Config{
 		MinVersion:     tls.VersionTLS13,
-		NextProtos:     protocols,
+		NextProtos:     only,
 		ClientAuth:     tls.VerifyClientCertIfGiven,
 		Time:           a.now,
 		GetCertificate: a.certificateFor,
@@ -34,14 +38,16 @@ func (a *Authority) ServerTLS() *tls.Config {
 			return nil // or the registry cannot be read: every request asks again
 		},
 	}
-	// Authorities change with a rotation, so every handshake asks for them.
+	// Authorities change with a rotation, so every handshake asks for them. Who is given the
+	// settings may write to them: a handshake takes those of before.
+	config := every.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		k, err := a.current()
 		if err != nil {
 			return nil, err
 		}
-		now := config.Clone()
-		now.ClientCAs, now.GetConfigForClient = k.clientCAs(), nil
+		now := every.Clone()
+		now.ClientCAs = k.clientCAs()
 		return now, nil
 	}
 	return config

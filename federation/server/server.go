@@ -182,8 +182,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) HTTPServer() *http.Server {
 	var only http.Protocols
 	only.SetHTTP2(true)
-	config := s.authority.ServerTLS()
-	config.NextProtos = []string{"h2"}
+	config := s.authority.ServerTLS("h2")
 	return &http.Server{
 		Handler: s.Handler(), TLSConfig: config, Protocols: &only, ConnContext: withGuest,
 		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
