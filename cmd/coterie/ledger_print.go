@@ -133,9 +133,12 @@ func atRadii(s event.Statement) string {
 
 // describeLoss is what was lost: first what is promised against everybody.
 func describeLoss(s event.Statement) string {
-	text := fmt.Sprintf("epsilon %v%s at delta %v", s.Epsilon, atRadii(s), s.Delta)
+	text := "epsilon " + upTo(s.Epsilon, 6) + atRadii(s)
+	if s.Delta > 0 {
+		text += fmt.Sprintf(" at delta %v", s.Delta)
+	}
 	if s.EpsilonSwitch != nil {
-		text = fmt.Sprintf("epsilon_switch %v between any two data sets, %s", *s.EpsilonSwitch, text)
+		text = fmt.Sprintf("epsilon_switch %s between any two data sets, %s", upTo(*s.EpsilonSwitch, 6), text)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -38,7 +39,12 @@ func printStatus(w io.Writer, address string, st server.Status) error {
 			if s.RunID != st.RunID {
 				in = " of run " + s.RunID
 			}
-			fmt.Fprintf(w, "  %s: %s (%s), at round %d%s\n", p.Name, describeLoss(s.Privacy), describeTerms(s.Privacy), s.Round, in)
+			who, _, _ := strings.Cut(string(s.Privacy.Trust), " ")
+			if who != "nobody" {
+				who = "the " + who
+			}
+			fmt.Fprintf(w, "  %s: %s (claim %s, unit %s, relation %s, noise by %s), at round %d%s\n",
+				p.Name, describeLoss(s.Privacy), s.Privacy.Claim, s.Privacy.Unit, s.Privacy.Relation, who, s.Round, in)
 		}
 	}
 	return nil
