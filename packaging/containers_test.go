@@ -24,11 +24,14 @@ var hardened = []string{"--read-only", "--read-only-tmpfs=false", "--tmpfs", "/t
 func TestContainers(t *testing.T) {
 	s := newSandbox(t)
 	s.build("v0.0.0-test")
-	for name, test := range map[string]func(*sandbox){"context": testContext, "image": testImage, "server": testServer, "compose": testCompose, "systemd": testSystemd} {
-		t.Run(name, func(t *testing.T) {
+	for _, part := range []struct {
+		name string
+		test func(*sandbox)
+	}{{"context", testContext}, {"image", testImage}, {"compose", testCompose}, {"server", testServer}, {"systemd", testSystemd}} {
+		t.Run(part.name, func(t *testing.T) {
 			inner := *s
 			inner.t = t
-			test(&inner)
+			part.test(&inner)
 		})
 	}
 }
@@ -129,7 +132,8 @@ func (s *sandbox) join(name, invitation string) *exec.Cmd {
 }
 
 // testServer: a server in the image, as its user, on a root that cannot be written, serves
-// participants from outside, is stopped in the middle and goes on.
+// participants from outside, is stopped in the middle and goes on. Its port is its own: the
+// compose file's may still be held for a moment by a container that has ended.
 func testServer(s *sandbox) {
 	data := s.path("server-data")
 	for _, name := range []string{"run.yaml", "serve.yaml"} {
@@ -141,8 +145,8 @@ func testServer(s *sandbox) {
 		s.t.Fatal(err)
 	}
 	once := append(append([]string{"run", "--rm", "-v", data + ":/data"}, hardened...), "coterie")
-	s.podman(append(once, "ca", "init", "ca", "--server", "127.0.0.1:7443")...)
-	s.podman(append(append([]string{"run", "-d", "--name", "server", "-p", "7443:7443", "-v", data + ":/data"}, hardened...), "coterie")...)
+	s.podman(append(once, "ca", "init", "ca", "--server", "127.0.0.1:7444")...)
+	s.podman(append(append([]string{"run", "-d", "--name", "server", "-p", "7444:7443", "-v", data + ":/data"}, hardened...), "coterie")...)
 
 	status := s.run("cat", "/proc/"+s.podman("inspect", "--format", "{{.State.Pid}}", "server")+"/status")
 	for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "Groups:\t65532 ", "NoNewPrivs:\t1", "CapEff:\t0000000000000000"} {
