@@ -107,6 +107,7 @@ type Algorithm struct {
 	Local           Local  `yaml:"local" jsonschema_description:"training at the client"`
 	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`
 
+	Components     int       `yaml:"components,omitempty" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"directions that a principal component analysis keeps; 0: all, at most 50"`
 	Clustering     string    `yaml:"clustering,omitempty" jsonschema:"enum=k-means,enum=declared" jsonschema_description:"who finds clusters: k-means, the server, among releases that name none; declared, the participants, who name the one that they chose"`
 	Lambda         Lambda    `yaml:"lambda,omitempty" jsonschema:"oneof_type=string;number,pattern=^(auto|inf|[0-9.]+([eE][-+]?[0-9]+)?)$" jsonschema_description:"strength with which models are drawn to the common one; mr-mtl also takes inf, and auto: set by the server from what was released already"`
 	Prox           string    `yaml:"prox,omitempty" jsonschema:"enum=outside,enum=inside,enum=server" jsonschema_description:"where lambda's gradient enters: outside, after clipping and noise; inside (protects example), clipped with every example's; server (mr-mtl), models are drawn to the mean after the round"`
@@ -124,6 +125,8 @@ type Local struct {
 	Limit  int     `yaml:"limit" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"pictures that a client trains on in a round, drawn afresh; 0: all; rows are all taken"`
 	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge,enum=focal" jsonschema_description:"whose gradient is followed: of values, squared-error, half of it, or its root (rmse); of classes, cross-entropy, or focal, which counts less what is right already; of 2 classes, hinge"`
 
+	Steps     int     `yaml:"steps,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"steps that a client makes in a round, instead of whole epochs; 0: epochs say how many"`
+	StepDecay float64 `yaml:"step_decay,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"after every step the step size is multiplied by exp(-step_decay), as long as the client goes on from where it was (central, and silos' own clip rules): a public schedule; 0: none"`
 	Remainder string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"whether the last, smaller batch of a shuffled epoch is trained on or left out"`
 	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass"`
 	Momentum  float64 `yaml:"momentum" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=momentum" jsonschema_description:"what is kept of the last step's velocity"`
@@ -175,12 +178,36 @@ type Privacy struct {
 	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"every participant's target; 0: noise_multiplier gives the noise"`
 	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" also:"judge.evaluate" jsonschema_description:"delta of the target (example, client), and of judge.evaluate's release"`
 	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"largest norm of one example's gradient; what is longer is shortened to it"`
+	Clipping         Clipping     `yaml:"clipping,omitempty" jsonschema_description:"how the clip is found during training; empty: it stays as it is"`
+	Sector           Sector       `yaml:"sector,omitempty" jsonschema_description:"what updates are brought into instead of a ball, under the relation replace-one; empty: a ball"`
 	UpdateClip       float64      `yaml:"update_clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"largest norm of a participant's update; what is longer is shortened to it"`
 	Relation         string       `yaml:"relation,omitempty" jsonschema:"enum=add-remove,enum=replace-one" only:"algorithm.mode=sound" also:"judge.evaluate" jsonschema_description:"which data sets are neighbours: one example more or less, or one replaced by another, which leaves the number of examples public"`
 	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" only:"algorithm.mode=sound;privacy.relation=add-remove" jsonschema_description:"declared number of examples that rate and steps follow from, under add-remove; 0: not declared"`
 	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" also:"judge.evaluate" jsonschema_description:"records that one person may have; the target then holds for a person"`
 	MomentsShare     float64      `yaml:"moments_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" only:"algorithm.mode=sound;data.standardise=paid" jsonschema_description:"epsilon of the moments by themselves, as a share of the silo's whole"`
 	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"participants that have a target of their own"`
+}
+
+// Clipping says how the clip is found during training. It starts at clip (or update_clip)
+// and moves by what was released, noise included.
+type Clipping struct {
+	Rule          string  `yaml:"rule,omitempty" jsonschema:"enum=fixed,enum=quantile,enum=online,enum=adam-wosm" jsonschema_description:"fixed, the clip stays; quantile (Andrew et al.), it follows a quantile of the norms; online (OSO-DPSGD), clip and step size follow the agreement of released gradients; adam-wosm (Mohapatra et al.), it stays, and Adam's first moment is divided by the noise; empty: fixed"`
+	Quantile      float64 `yaml:"quantile,omitempty" jsonschema:"minimum=0,maximum=1" only:"privacy.clipping.rule=quantile" jsonschema_description:"share of the norms that should lie below the clip; 0: 0.5"`
+	Rate          float64 `yaml:"rate,omitempty" jsonschema:"minimum=0,maximum=10" only:"privacy.clipping.rule=quantile|online" jsonschema_description:"how fast the clip's logarithm moves; 0: 0.2 for quantile, 0.0025 for online"`
+	StepRate      float64 `yaml:"step_rate,omitempty" jsonschema:"minimum=0,maximum=10" only:"privacy.clipping.rule=online" jsonschema_description:"how fast the step size's logarithm moves; 0: 0.0025"`
+	GradientNoise float64 `yaml:"gradient_noise,omitempty" jsonschema:"minimum=0,maximum=1000" only:"privacy.clipping.rule=quantile|online" jsonschema_description:"noise on the gradients' sum over the noise that a step is charged for, above 1: what is left pays for the second sum that the clip is learned from; 0: 1.01 for online, and for quantile what leaves the count noise of a twentieth of the batch"`
+	Learn         string  `yaml:"learn,omitempty" jsonschema:"enum=both,enum=clip,enum=step,enum=nothing,enum=random" only:"privacy.clipping.rule=online" jsonschema_description:"what online moves: both, clip and step; or one of them; or nothing; random moves both by coins, to show what learning adds; empty: both"`
+	Decay         float64 `yaml:"decay,omitempty" jsonschema:"minimum=-1,maximum=1" jsonschema_description:"after every step the clip is multiplied by exp(-decay): a public schedule; 0: none"`
+	Lowest        float64 `yaml:"lowest,omitempty" jsonschema:"minimum=0" jsonschema_description:"public limit below which the clip never falls; 0: a millionth of where it starts"`
+	Highest       float64 `yaml:"highest,omitempty" jsonschema:"minimum=0" jsonschema_description:"public limit above which the clip never rises; 0: a million times where it starts"`
+}
+
+// Sector is the part of a hollow ball around a public axis that updates are brought into
+// (paper 001, chapter 5).
+type Sector struct {
+	Lower float64 `yaml:"lower,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"smallest length of an update, as a share of update_clip; 0: any"`
+	Angle float64 `yaml:"angle,omitempty" jsonschema:"minimum=0,maximum=180" jsonschema_description:"largest angle to the axis, in degrees; 0: there is no sector"`
+	Axis  string  `yaml:"axis,omitempty" jsonschema:"enum=last,enum=mean" jsonschema_description:"last, the last released mean of updates; mean, the running mean of all released ones; in the first round there is none and updates are clipped to the ball; empty: last"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.
