@@ -32,13 +32,14 @@ type Method interface {
 
 // Outline is what a protection must know of a method.
 type Outline struct {
-	Models   int  // that the server keeps, and participants may choose from
-	Passes   int  // over a participant's examples in a round
-	Chooses  int  // rounds, from the first one, in which participants choose a model
-	Sends    int  // rounds, from the first one, in which something is sent
-	Declares bool // releases end with a Declaration
-	Personal bool // participants keep a model of their own
-	Single   bool // the server needs every participant's release, not their sum alone
+	Models    int  // that the server keeps, and participants may choose from
+	Passes    int  // over a participant's examples in a round
+	Chooses   int  // rounds, from the first one, in which participants choose a model
+	Sends     int  // rounds, from the first one, in which something is sent
+	Declares  bool // releases end with a Declaration
+	Personal  bool // participants keep a model of their own
+	Single    bool // the server needs every participant's release, not their sum alone
+	Continues bool // a participant's training goes on in every round from where it was, optimiser and all
 }
 
 // MethodKind is what a method registers: one value in one file.
@@ -50,6 +51,8 @@ type MethodKind struct {
 	Common Common
 	// Keys are paths of the run file that it reads and not all methods do: docs/run-file.md.
 	Keys []string
+	// Central says that it needs all examples in one place: it is no federation.
+	Central bool
 	// Settings is what it needs otherwise than the data's papers have it; nil: nothing.
 	Settings func(run *config.Run)
 	// Check holds the run file against what the method can do.
@@ -97,6 +100,9 @@ func MethodWords(kind string) string { return methods[kind].Words }
 
 // CommonOf is what the server's one model is under a method.
 func CommonOf(kind string) Common { return methods[kind].Common }
+
+// IsCentral says whether a method needs all examples in one place.
+func IsCentral(kind string) bool { return methods[kind].Central }
 
 func methodOf(run config.Run) (MethodKind, error) {
 	k, ok := methods[run.Algorithm.Kind]

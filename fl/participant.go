@@ -3,6 +3,8 @@ package fl
 import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Participant is what stays with one client. What every response reads comes first:
@@ -19,6 +21,9 @@ type Participant struct {
 	// Mishap is why the last release is a fixed one, if it is: training failed, or left
 	// the finite numbers. It tells of the data and stays with the participant.
 	Mishap error
+	// Watch counts what its noised steps do; nil: nobody does. It is for simulations
+	// alone: what it holds is paid for by nobody.
+	Watch *mech.StepTrace
 	// Purse pays for releases. Nil in simulation, where the account is enough.
 	Purse   Purse
 	Account account.Metric
@@ -39,10 +44,11 @@ type Participant struct {
 
 // Kept is what a participant keeps between rounds. It is never sent.
 type Kept struct {
-	Personal []float64 // its own model, if the method has it keep one
-	Cluster  int       // that it chose last
-	Last     []float64 // its last release's model, if the choice goes by it
-	Scaling  []float64 // centres, then scales, of its features, if it paid for them
+	Personal []float64    // its own model, if the method has it keep one
+	Cluster  int          // that it chose last
+	Last     []float64    // its last release's model, if the choice goes by it
+	Scaling  []float64    // centres, then scales, of its features, if it paid for them
+	Training model.Memory // what its next round's training goes on with
 	Paid     Paid
 	// Evaluated is the SHA-256 of the broadcast that the evaluation judged: the run must
 	// end with it. Nil: there was none.

@@ -81,7 +81,8 @@ type Plan struct {
 	Moments  float64 // noise of the features' moments, divided by their bound; 0: none are paid for
 	Weight   float64 // declared to the server
 	StepSize float64 // of a step
-	Clip     float64 // of an example's gradient
+	Clip     float64 // of an example's gradient, at the start
+	Clipping mech.ClipRule
 	Drawn    event.Sampling
 	Terms    account.Terms
 	Trust    event.Trust
@@ -95,7 +96,7 @@ type Plan struct {
 
 // Rule is how the participant's steps are drawn and priced.
 func (p *Plan) Rule() mech.StepRule {
-	return mech.StepRule{Clip: p.Clip, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples}
+	return mech.StepRule{Clip: p.Clip, Clipping: p.Clipping, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples}
 }
 
 // Variance is that of the noise in a coordinate of one round's update.

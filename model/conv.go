@@ -134,7 +134,9 @@ func (c *convCell[F]) gradient(dst, in, dOut []F, add bool) {
 func (c *convCell[F]) add(acc, _, weights []F, g int) {
 	n := c.parameters()
 	for i, w := range weights[:g] {
-		kernel.Axpy(w, c.kept[i*n:(i+1)*n], acc)
+		if w != 0 {
+			kernel.Axpy(w, c.kept[i*n:(i+1)*n], acc)
+		}
 	}
 }
 

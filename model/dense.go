@@ -56,8 +56,10 @@ func (d *dense[F]) cell(examples int) cell[F] {
 
 type denseCell[F Float] struct {
 	*dense[F]
-	kept []F // gradients at the output, until their weights are known
-	work kernel.Workspace[F]
+	kept   []F // gradients at the output, until their weights are known
+	some   []F // inputs of those examples that have a weight, and theirs at the output
+	theirs []F
+	work   kernel.Workspace[F]
 }
 
 func (d *denseCell[F]) forward(theta, in, out []F, g int) {
@@ -106,13 +108,37 @@ func (d *denseCell[F]) backward(p pass[F]) {
 }
 
 func (d *denseCell[F]) add(acc, in, weights []F, g int) {
+	taken := 0
 	for i, w := range weights[:g] {
+		if w == 0 {
+			continue
+		}
+		taken++
 		if w != 1 {
 			row := d.kept[i*d.out : (i+1)*d.out]
 			kernel.Scale(row, w, row)
 		}
 	}
-	d.accumulate(acc, in, d.kept, g)
+	if taken == g {
+		d.accumulate(acc, in, d.kept, g)
+		return
+	}
+	// What has no weight belongs to another sum: the others are laid together, so that the
+	// product is of them alone.
+	if d.some == nil {
+		d.some, d.theirs = make([]F, len(d.kept)/d.out*d.in), make([]F, len(d.kept))
+	}
+	at := 0
+	for i, w := range weights[:g] {
+		if w != 0 {
+			copy(d.some[at*d.in:(at+1)*d.in], in[i*d.in:])
+			copy(d.theirs[at*d.out:(at+1)*d.out], d.kept[i*d.out:])
+			at++
+		}
+	}
+	if at > 0 {
+		d.accumulate(acc, d.some[:at*d.in], d.theirs, at)
+	}
 }
 
 // accumulate adds in' * dOut, and the column sums for the bias.

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/kernel"
@@ -210,15 +211,20 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 	if len(dst) != len(order)*out {
 		return fmt.Errorf("%d outputs do not fit %d values", len(order)*out, len(dst))
 	}
-	var at int
-	w := e.work[0]
 	e.network.chain.prepare(theta, len(order))
-	for from := 0; from < len(order); from += e.chunk {
-		if e.stopped != nil && e.stopped() {
-			return ErrStopped
+	chunks := (len(order) + e.chunk - 1) / e.chunk
+	var stopped atomic.Bool
+	e.runner.Each(chunks, func(worker, c int) {
+		if stopped.Load() || e.stopped != nil && e.stopped() {
+			stopped.Store(true)
+			return
 		}
-		g := min(e.chunk, len(order)-from)
-		at += copy(dst[at:], w.cell.forward(theta, e.gather(w, ex, order[from:from+g]), g))
+		from := c * e.chunk
+		g, w := min(e.chunk, len(order)-from), e.work[worker]
+		copy(dst[from*out:], w.cell.forward(theta, e.gather(w, ex, order[from:from+g]), g))
+	})
+	if stopped.Load() {
+		return ErrStopped
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ type cell[F Float] interface {
 	// as the pass asks for.
 	backward(p pass[F])
 	// add adds the weighted sum of the examples' gradients, as kept by the last
-	// backward pass with norms, to acc.
+	// backward pass with norms, to acc. An example of weight 0 is left out, and its
+	// gradient stays as it is: it may belong to another sum.
 	add(acc, in []F, weights []F, g int)
 }
 

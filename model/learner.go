@@ -99,12 +99,17 @@ func (s *Step) exact() bool { return s.Paid != nil && s.Paid.Exact() }
 // stepSum keeps the sums that protected steps reuse.
 type stepSum[F Float] struct {
 	lanes    *mech.LaneSum[F]
-	exact    *mech.ClippedSum
+	exact    *mech.StepSum
 	released []int64
 }
 
-// floats is an empty float sum, clipped to a bound.
-func (s *stepSum[F]) floats(n, lanes int, bound float64) (*mech.LaneSum[F], error) {
+// floats is an empty float sum, clipped to the step's bound.
+func (s *stepSum[F]) floats(n, lanes int, step *Step) (sum *mech.LaneSum[F], err error) {
+	if step.Paid != nil {
+		s.lanes, err = mech.PrepareLanes(step.Paid, s.lanes, n, lanes)
+		return s.lanes, err
+	}
+	bound := step.bound()
 	if s.lanes == nil || s.lanes.Bound() != bound {
 		sum, err := mech.NewLaneSum[F](n, lanes, bound)
 		if err != nil {
@@ -125,16 +130,12 @@ func (s *stepSum[F]) release(dst []F, step *Step) error {
 }
 
 // integers is an empty integer sum on the step's lattice.
-func (s *stepSum[F]) integers(n int, step *Step) (*mech.ClippedSum, error) {
-	if !step.Paid.Fits(s.exact, n) {
-		sum, err := step.Paid.NewSum(n)
-		if err != nil {
-			return nil, err
-		}
-		s.exact, s.released = sum, make([]int64, n)
+func (s *stepSum[F]) integers(n int, step *Step) (sum *mech.StepSum, err error) {
+	if len(s.released) != n {
+		s.released = make([]int64, n)
 	}
-	s.exact.Reset()
-	return s.exact, nil
+	s.exact, err = step.Paid.PrepareSum(s.exact, n)
+	return s.exact, err
 }
 
 // releaseExact sets dst to the integer sum with exact noise.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
@@ -65,7 +64,7 @@ func (l *linearLearner) Gradient(dst, theta []float64, c *data.Client, batch []i
 		l.plain(dst, theta)
 		return nil
 	}
-	if err := l.protected(dst, theta, s, bound); err != nil {
+	if err := l.protected(dst, theta, s); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
 	kernel.Scale(dst, 1/float64(s.Divisor), dst)
@@ -155,11 +154,11 @@ func (l *linearLearner) plain(dst, theta []float64) {
 }
 
 // protected sets dst to the clipped sum, noised if the step has noise.
-func (l *linearLearner) protected(dst, theta []float64, s *Step, bound float64) error {
+func (l *linearLearner) protected(dst, theta []float64, s *Step) error {
 	if s.exact() {
 		return l.exact(dst, theta, s)
 	}
-	sum, err := l.sum.floats(len(dst), 1, bound)
+	sum, err := l.sum.floats(len(dst), 1, s)
 	if err != nil {
 		return err
 	}
@@ -247,11 +246,7 @@ func (l *linearLearner) exact(dst, theta []float64, s *Step) error {
 		for j, value := range l.shift {
 			v[j] += value
 		}
-		clipped, err := mech.Clip(v, s.bound())
-		if err == nil {
-			err = sum.Add(clipped)
-		}
-		if err != nil {
+		if err := sum.Add(v); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}

@@ -53,11 +53,10 @@ func (l *networkLearner[F]) Gradient(dst, theta []float64, c *data.Client, batch
 	if err := l.lay(theta, c, batch, l.trained); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
-	bound := s.bound()
-	if bound == 0 {
+	if s.bound() == 0 {
 		return l.plain(dst, s.Shift)
 	}
-	if err := l.protected(dst, s, bound); err != nil {
+	if err := l.protected(dst, s); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
 	kernel.Scale(dst, 1/float64(s.Divisor), dst)
@@ -81,11 +80,11 @@ func (l *networkLearner[F]) plain(dst, shift []float64) error {
 }
 
 // protected sets dst to the clipped sum, noised if the step has noise.
-func (l *networkLearner[F]) protected(dst []float64, s *Step, bound float64) error {
+func (l *networkLearner[F]) protected(dst []float64, s *Step) error {
 	if s.exact() {
 		return l.exact(dst, s)
 	}
-	sum, err := l.sum.floats(len(dst), lanes, bound)
+	sum, err := l.sum.floats(len(dst), lanes, s)
 	if err != nil {
 		return err
 	}
@@ -155,11 +154,7 @@ func (l *networkLearner[F]) exact(dst []float64, s *Step) error {
 		if err := l.own(k, s.Shift); err != nil {
 			return err
 		}
-		clipped, err := mech.Clip(l.vector, s.bound())
-		if err == nil {
-			err = sum.Add(clipped)
-		}
-		if err != nil {
+		if err := sum.Add(l.vector); err != nil {
 			return fmt.Errorf("example %d of the batch: %w", k, err)
 		}
 	}

@@ -18,6 +18,7 @@ type network[F Float] struct {
 	classes  int // 0: values
 	pictures bool
 	stopped  func() bool // nil: nobody stops it
+	runner   Runner      // of one learner's chunks; nil: it is alone
 }
 
 // Initialise draws parameters as PyTorch does by default.
@@ -51,8 +52,7 @@ func (m *network[F]) Learner() (Learner, error) {
 	if l.trained, l.judged, err = objectives[F](m.loss, m.emphasis, m.classes, net.Output().Len()); err != nil {
 		return nil, err
 	}
-	// Clients are what is spread over workers; within one there is nothing to share.
-	if l.engine, err = NewEngine(net, l.trained, nil); err != nil {
+	if l.engine, err = NewEngine(net, l.trained, m.runner); err != nil {
 		return nil, err
 	}
 	l.engine.stopped = m.stopped

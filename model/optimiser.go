@@ -13,6 +13,7 @@ const (
 	sgd      = iota // theta -= step*g
 	momentum        // v = m*v + g, theta -= step*v: PyTorch's form
 	adam            // Kingma and Ba (2015), with their bias correction
+	adamWOSM        // Adam without second moment: the noise's deviation stands for it
 )
 
 // adamEpsilon keeps Adam's divisor from 0.
@@ -26,6 +27,7 @@ type Optimiser struct {
 	first        []float64
 	second       []float64
 	steps        int
+	lent         bool // first and second are a Memory's
 }
 
 // NewOptimiser reads a run file's block.
@@ -49,24 +51,44 @@ func NewOptimiser(l config.Local) (Optimiser, error) {
 	return Optimiser{}, fmt.Errorf("optimiser %q is not known; allowed: sgd, momentum, adam", l.Optimiser)
 }
 
+// WithoutSecondMoment is AdamWOSM (Mohapatra et al. 2022): where noise is all that is
+// seen in a gradient, its known deviation takes the place of Adam's second moment.
+func WithoutSecondMoment(l config.Local) (Optimiser, error) {
+	if !(l.Beta1 >= 0 && l.Beta1 < 1) {
+		return Optimiser{}, fmt.Errorf("adam's beta1 %v; allowed: 0 or more, less than 1", l.Beta1)
+	}
+	return Optimiser{kind: adamWOSM, beta1: l.Beta1}, nil
+}
+
 // Plain says that gradients move parameters as they are: theta -= step*gradient.
 func (o *Optimiser) Plain() bool { return o.kind == sgd }
 
-// restart forgets all earlier gradients.
-func (o *Optimiser) restart(n int) {
+// restart goes on from what is remembered of earlier gradients, or forgets them.
+func (o *Optimiser) restart(n int, m *Memory) {
 	if o.kind == sgd {
 		return
 	}
 	o.steps = 0
-	if len(o.first) != n {
+	if m != nil {
+		if len(m.First) != n {
+			m.First, m.Moves = make([]float64, n), 0
+		}
+		if o.kind == adam && len(m.Second) != n {
+			m.Second = make([]float64, n)
+		}
+		o.first, o.second, o.steps, o.lent = m.First, m.Second, m.Moves, true
+		return
+	}
+	if o.lent || len(o.first) != n {
+		o.lent = false
 		o.first, o.second = make([]float64, n), make([]float64, n)
 	}
 	clear(o.first)
 	clear(o.second)
 }
 
-// move takes one step.
-func (o *Optimiser) move(theta, gradient []float64, step float64) {
+// move takes one step; noise is the deviation of what was added to the gradient.
+func (o *Optimiser) move(theta, gradient []float64, step, noise float64) {
 	switch o.kind {
 	case momentum:
 		for i, g := range gradient {
@@ -81,6 +103,13 @@ func (o *Optimiser) move(theta, gradient []float64, step float64) {
 			o.first[i] = o.beta1*o.first[i] + (1-o.beta1)*g
 			o.second[i] = o.beta2*o.second[i] + (1-o.beta2)*g*g
 			theta[i] -= step * o.first[i] / (math.Sqrt(o.second[i])*root + adamEpsilon)
+		}
+	case adamWOSM:
+		o.steps++
+		step /= (1 - math.Pow(o.beta1, float64(o.steps))) * (noise + adamEpsilon)
+		for i, g := range gradient {
+			o.first[i] = o.beta1*o.first[i] + (1-o.beta1)*g
+			theta[i] -= step * o.first[i]
 		}
 	default:
 		for i, g := range gradient {

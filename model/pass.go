@@ -54,6 +54,11 @@ type Pass struct {
 	// parameters in place. Otherwise every step's gradient is added in double precision.
 	Single bool
 
+	// Memory is what the pass goes on with, and leaves behind at its end. Nil: every pass
+	// begins anew.
+	Memory *Memory
+
+	decay    float64 // of the step size, step by step, where nothing is paid
 	schedule schedule
 	base     float64 // step size of the first round
 	rounds   int
@@ -66,9 +71,18 @@ type Pass struct {
 	shift    []float64
 }
 
+// Memory is what training keeps from one pass to the next, where it goes on: the
+// optimiser's means, and how far clip and step size have moved. Of noised gradients all
+// of it is post-processing.
+type Memory struct {
+	First, Second []float64 // the optimiser's; empty: it begins
+	Moves         int       // of the optimiser
+	Clip          mech.ClipState
+}
+
 // NewPass reads a run file's block; rounds is what its schedule runs over.
 func NewPass(l config.Local, rounds int) (Pass, error) {
-	p := Pass{Epochs: l.Epochs, Batch: l.Batch, Drop: l.Remainder == "drop", StepSize: l.Step, base: l.Step, rounds: rounds}
+	p := Pass{Epochs: l.Epochs, Batch: l.Batch, Drop: l.Remainder == "drop", StepSize: l.Step, base: l.Step, decay: l.StepDecay, rounds: rounds}
 	var err error
 	if p.Optimiser, err = NewOptimiser(l); err != nil {
 		return Pass{}, err
@@ -77,8 +91,9 @@ func NewPass(l config.Local, rounds int) (Pass, error) {
 	return p, err
 }
 
-// Descend takes the pass's steps on theta, by the gradients of a learner. Optimisers
-// start anew: what they remember of one pass is not carried into the next.
+// Descend takes the pass's steps on theta, by the gradients of a learner. Without a
+// Memory optimisers start anew: what they remember of one pass is not carried into the
+// next.
 func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 	if err := p.begin(c.Len()); err != nil {
 		return err
@@ -97,12 +112,19 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 		}
 		p.Shift = p.shift[:len(theta)]
 	}
-	p.Optimiser.restart(len(theta))
+	p.Optimiser.restart(len(theta), p.Memory)
+	made := int64(0)
 	for {
 		batch, more, err := p.next()
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
+		if !more {
+			p.remember(made)
+			return nil
+		}
+		size, noise := p.size(made) // before the step moves them
+		made++
 		if inside {
 			for i, v := range theta {
 				p.Shift[i] = p.Pull.Slope*v + p.Pull.Offset[i]
@@ -116,7 +138,31 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 				gradient[i] += p.Pull.Slope*v + p.Pull.Offset[i]
 			}
 		}
-		p.Optimiser.move(theta, gradient, p.StepSize)
+		p.Optimiser.move(theta, gradient, size, noise)
+	}
+}
+
+// size is the next step's, and the deviation of the noise in its gradient.
+func (p *Pass) size(made int64) (step, noise float64) {
+	switch {
+	case p.Paid != nil:
+		return p.StepSize * p.Paid.Pace(), p.Paid.Deviation() / float64(max(1, p.Divisor))
+	case p.decay == 0:
+		return p.StepSize, 0
+	case p.Memory != nil:
+		made += p.Memory.Clip.Steps
+	}
+	return p.StepSize * math.Exp(-p.decay*float64(made)), 0
+}
+
+// remember leaves behind what the next pass goes on with.
+func (p *Pass) remember(made int64) {
+	if p.Memory == nil {
+		return
+	}
+	p.Memory.Moves = p.Optimiser.steps
+	if p.Paid == nil { // whoever opened the paid steps has them saved
+		p.Memory.Clip.Steps += made
 	}
 }
 
@@ -125,7 +171,7 @@ func (p *Pass) drawn() bool { return p.Paid != nil || p.Sampler != nil }
 
 // plain says whether the pass is gradient descent and nothing else.
 func (p *Pass) plain() bool {
-	return !p.drawn() && p.Clip == 0 && p.Pull.Offset == nil && p.Optimiser.Plain()
+	return !p.drawn() && p.Clip == 0 && p.Pull.Offset == nil && p.Optimiser.Plain() && p.decay == 0
 }
 
 // begin walks to the pass's first batch, on so many examples.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/coterie-fl/coterie/data"
-	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
@@ -169,8 +168,7 @@ func (l *softmaxLearner) Gradient(dst, theta []float64, c *data.Client, batch []
 		l.scratch = make([]float64, 2*max(len(batch), ownLine))
 	}
 	norms, factors := l.scratch[:len(batch)], l.scratch[len(batch):2*len(batch)]
-	bound := s.bound()
-	if bound == 0 {
+	if s.bound() == 0 {
 		for k := range factors {
 			factors[k] = 1 / float64(len(batch))
 		}
@@ -178,7 +176,7 @@ func (l *softmaxLearner) Gradient(dst, theta []float64, c *data.Client, batch []
 		l.addWeighted(dst, factors)
 		return nil
 	}
-	if err := l.protected(dst, s, bound, norms, factors); err != nil {
+	if err := l.protected(dst, s, norms, factors); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
 	kernel.Scale(dst, 1/float64(s.Divisor), dst)
@@ -186,11 +184,11 @@ func (l *softmaxLearner) Gradient(dst, theta []float64, c *data.Client, batch []
 }
 
 // protected sets dst to the clipped sum, noised if the step has noise.
-func (l *softmaxLearner) protected(dst []float64, s *Step, bound float64, norms, factors []float64) error {
+func (l *softmaxLearner) protected(dst []float64, s *Step, norms, factors []float64) error {
 	if s.exact() {
 		return l.exact(dst, s)
 	}
-	sum, err := l.sum.floats(len(dst), 1, bound)
+	sum, err := l.sum.floats(len(dst), 1, s)
 	if err != nil {
 		return err
 	}
@@ -263,11 +261,7 @@ func (l *softmaxLearner) exact(dst []float64, s *Step) error {
 		l.batch, l.slopes = batch[k:k+1], slopes[k*l.Classes:(k+1)*l.Classes]
 		clear(v)
 		l.addWeighted(v, one[:])
-		clipped, err := mech.Clip(v, s.bound())
-		if err == nil {
-			err = sum.Add(clipped)
-		}
-		if err != nil {
+		if err := sum.Add(v); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}

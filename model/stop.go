@@ -31,6 +31,25 @@ func (m *network[F]) stoppable(stopped func() bool) Model {
 	return &own
 }
 
+// Spread is the model with learners that spread the chunks of a batch over a runner's
+// workers: for one client that holds everything. Usually clients are what is spread, and
+// within one there is nothing to share. What is computed is the same, bit by bit. The
+// learners of one model must not work at the same time, for they share the runner.
+// Models that are no networks are returned as they are: their steps are short.
+func Spread(m Model, r Runner) Model {
+	switch m := m.(type) {
+	case *network[float32]:
+		own := *m
+		own.runner = r
+		return &own
+	case *network[float64]:
+		own := *m
+		own.runner = r
+		return &own
+	}
+	return m
+}
+
 // stopValues is how many values of examples a learner of rows reads before it asks
 // whether to stop: about a millisecond's work, beside which asking costs nothing.
 const stopValues = 1 << 20

@@ -61,6 +61,11 @@ func (c *checkpoint) vectors() []*[]float64 {
 			all = append(all, &c.Answers.Vectors[i])
 		}
 	}
+	for i := range c.Kept { // last: older checkpoints have none of them
+		for _, v := range trained(&c.Kept[i]) {
+			all = append(all, v)
+		}
+	}
 	return all
 }
 
@@ -218,6 +223,9 @@ func (c *checkpoint) fill(values []byte) error {
 		return nil
 	}
 	all := c.vectors()
+	if older := len(all) - 4*len(c.Kept); len(c.Lengths) == older { // before training could go on
+		all = all[:older]
+	}
 	if len(c.Lengths) != len(all) {
 		return fmt.Errorf("cannot be read: %d vectors of %d", len(c.Lengths), len(all))
 	}

@@ -130,18 +130,30 @@ type before struct {
 	switched       float64
 	kept           fl.Kept
 	personal, last []float64 // which answers write over
+	training       [4][]float64
 	_              [128]byte // the next worker's fields lie on other cache lines
 }
 
 func (b *before) note(p *fl.Participant) {
 	b.data, b.scaled, b.account, b.switched, b.kept = p.Data, p.Scaled, p.Account, p.Switch, p.Kept
 	b.personal, b.last = append(b.personal[:0], p.Personal...), append(b.last[:0], p.Last...)
+	for i, v := range trained(&p.Kept) {
+		b.training[i] = append(b.training[i][:0], *v...)
+	}
+}
+
+// trained are the vectors that a participant's training goes on with.
+func trained(k *fl.Kept) [4]*[]float64 {
+	return [4]*[]float64{&k.Training.First, &k.Training.Second, &k.Training.Clip.Gradient, &k.Training.Clip.Direction}
 }
 
 func (b *before) restore(p *fl.Participant) {
 	p.Data, p.Scaled, p.Account, p.Switch, p.Kept, p.Mishap = b.data, b.scaled, b.account, b.switched, b.kept, nil
 	copy(p.Personal, b.personal)
 	copy(p.Last, b.last)
+	for i, v := range trained(&p.Kept) {
+		copy(*v, b.training[i])
+	}
 }
 
 func (r *Rounds) respondOne(worker, i int) {

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ type Simulation struct {
 	parameters int
 	learners   []model.Learner // one a worker
 	rounds     *Rounds
+	inner      *pool.Pool // that one participant's batches are spread over; nil: there are several
 	sampler    *fl.Sampler
 	judge      judge
 	progress   progress
@@ -84,11 +87,14 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 }
 
 // newOn prepares a run on data that are there.
-func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
+func newOn(run config.Run, federation *data.Federation) (made *Simulation, err error) {
 	if err := fits(run, federation); err != nil {
 		return nil, err
 	}
 	asked := run
+	if fl.IsCentral(run.Algorithm.Kind) {
+		federation = federation.Pooled()
+	}
 	if run.Algorithm.ClientsPerRound == 0 {
 		run.Algorithm.ClientsPerRound = len(federation.Train)
 	}
@@ -98,6 +104,17 @@ func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	}
 	stop := new(atomic.Bool)
 	m = model.Stoppable(m, stop.Load)
+	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
+	workers := run.Run.Workers
+	if len(federation.Train) == 1 { // its batches are what is shared among workers
+		s.inner = pool.New(cmp.Or(workers, runtime.GOMAXPROCS(0)))
+		m, workers = model.Spread(m, s.inner), 1
+		defer func() {
+			if err != nil {
+				s.inner.Close()
+			}
+		}()
+	}
 	if err := fl.Affordable(run, m.Parameters()); err != nil {
 		return nil, err
 	}
@@ -110,15 +127,12 @@ func newOn(run config.Run, federation *data.Federation) (*Simulation, error) {
 	for i := range participants {
 		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
-	s := &Simulation{
-		run: run, asked: asked, federation: federation, parameters: m.Parameters(), followed: len(run.Judge.Compare) > 0,
-		until:   until{stop: stop},
-		sampler: fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced"),
-	}
+	s.run, s.asked, s.federation, s.parameters = run, asked, federation, m.Parameters()
+	s.sampler = fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err
 	}
-	if s.rounds, err = NewRounds(algorithm, participants, run.Run.Workers, stop); err != nil {
+	if s.rounds, err = NewRounds(algorithm, participants, workers, stop); err != nil {
 		return nil, err
 	}
 	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
@@ -225,6 +239,9 @@ func (s *Simulation) Federation() *data.Federation { return s.federation }
 func (s *Simulation) Close() {
 	s.until.forget()
 	s.rounds.Close()
+	if s.inner != nil {
+		s.inner.Close()
+	}
 }
 
 // Returned are the hypotheses that the run returns, one after another.

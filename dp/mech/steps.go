@@ -17,8 +17,9 @@ type Randomness struct {
 
 // StepRule says how noised gradient steps draw their batches and protect examples.
 type StepRule struct {
-	Clip     float64 // largest norm of an example's gradient
-	Noise    float64 // standard deviation divided by Clip
+	Clip     float64 // largest norm of an example's gradient; where a clip rule starts
+	Noise    float64 // that a step is charged for: standard deviation divided by the clip
+	Clipping ClipRule
 	Sampling event.Sampling
 	Rate     float64 // of Poisson batches; and of shuffled ones, as the papers account for them
 	Batch    int     // examples of a step, but for Poisson
@@ -43,19 +44,24 @@ func (r StepRule) Event(claim event.Claim) event.Sampled {
 // charged. A step more than was paid for is refused. Not safe for concurrent use.
 type Steps struct {
 	rule    StepRule
-	noise   Gaussian
+	noise   Gaussian // of the gradients' sum
+	second  Gaussian // of what a clip rule goes by
+	state   ClipState
+	trace   *StepTrace // nil: nobody watches
 	terms   Terms
 	paid    *Paid
 	at      int // where paid lists a step
 	sampler Sampler
 	from    Randomness
 	begun   bool // a step's batch is out and not noised
+	signs   signs
 }
 
-// Open prepares to draw steps of a rule; it refuses a rule that was not paid for.
+// Open prepares to draw steps of a rule; it refuses a rule that was not paid for. A clip
+// rule begins anew: Continue has it go on.
 func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomness) error {
-	noise := Gaussian{Multiplier: rule.Noise}
-	if err := noise.check(); err != nil {
+	charged := Gaussian{Multiplier: rule.Noise}
+	if err := charged.check(); err != nil {
 		return err
 	}
 	switch {
@@ -64,7 +70,10 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	case from.Exact == nil && from.Keyed == nil:
 		return fmt.Errorf("steps: no source to draw noise from")
 	}
-	if _, err := paid.terms.release(noise.Event(), false); err != nil {
+	if err := rule.Clipping.check(rule.Clip); err != nil {
+		return fmt.Errorf("steps: %w", err)
+	}
+	if _, err := paid.terms.release(charged.Event(), false); err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
 	at, err := paid.find(rule.Event(paid.claim))
@@ -74,30 +83,46 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	if err := s.sampler.Open(rule.Sampling, rule.Rate, rule.Batch, batches); err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
-	s.rule, s.noise, s.terms, s.paid, s.at, s.from, s.begun = rule, noise, paid.terms, paid, at, from, false
+	gradient, second := rule.Clipping.noises(rule.Noise)
+	s.rule, s.noise, s.second, s.terms, s.paid, s.at, s.from, s.begun = rule, Gaussian{gradient}, Gaussian{second}, paid.terms, paid, at, from, false
+	s.state, s.trace = ClipState{Clip: rule.Clip, Pace: 1}, nil
+	s.signs.reset()
 	return nil
 }
 
-// Clip is what every example's gradient is clipped to.
-func (s *Steps) Clip() float64 { return s.rule.Clip }
+// Continue has the steps go on from where earlier ones, of the same rule, ended.
+func (s *Steps) Continue(from *ClipState) {
+	if from == nil || from.Steps == 0 || !s.rule.Clipping.moves() {
+		return
+	}
+	s.state.Steps, s.state.Clip, s.state.Pace = from.Steps, from.Clip, from.Pace
+	s.rule.Clipping.limit(&s.state)
+	s.signs.load(from)
+}
+
+// Save sets to to where the steps have come, if their rule moves anything.
+func (s *Steps) Save(to *ClipState) {
+	if !s.rule.Clipping.moves() {
+		return
+	}
+	to.Steps, to.Clip, to.Pace = s.state.Steps, s.state.Clip, s.state.Pace
+	s.signs.save(to)
+}
+
+// Watch has the steps count what they do: for simulations alone. See StepTrace.
+func (s *Steps) Watch(t *StepTrace) { s.trace = t }
+
+// Clip is what every example's gradient is clipped to in the next step.
+func (s *Steps) Clip() float64 { return s.state.Clip }
+
+// Pace is what the size of the next step is multiplied by.
+func (s *Steps) Pace() float64 { return s.state.Pace }
+
+// Deviation is that of the noise in the next step's sum.
+func (s *Steps) Deviation() float64 { return s.noise.Multiplier * s.state.Clip }
 
 // Exact says whether sums are integers on a lattice, with exact noise.
 func (s *Steps) Exact() bool { return s.from.Exact != nil }
-
-// NewSum is an empty integer sum of n coordinates for the steps' gradients.
-func (s *Steps) NewSum(n int) (*ClippedSum, error) {
-	lattice, err := s.noise.Lattice(s.rule.Clip)
-	if err != nil {
-		return nil, err
-	}
-	return NewClippedSum(n, s.rule.Clip, lattice)
-}
-
-// Fits says whether a sum that an earlier step made can serve again.
-func (s *Steps) Fits(sum *ClippedSum, n int) bool {
-	lattice, err := s.noise.Lattice(s.rule.Clip)
-	return err == nil && sum != nil && len(sum.sum) == n && sum.bound == s.rule.Clip && sum.lattice == lattice && sum.sector == nil && !sum.positive
-}
 
 // Batch begins a step: it draws which of size examples are in it. Under samplings with
 // a public number of examples size must be that number.
@@ -124,31 +149,65 @@ func (s *Steps) begin() error {
 
 // end is asked right before noise is drawn: one noise a batch, on a sum with the
 // rule's bound.
-func (s *Steps) end(bound float64) error {
+func (s *Steps) end(bound float64, signal ClipSignal) error {
 	switch {
 	case !s.begun:
 		return fmt.Errorf("steps: %w: noise without a batch", ErrUnpaid)
-	case bound != s.rule.Clip:
-		return fmt.Errorf("steps: a sum clipped to %v, accounted was %v", bound, s.rule.Clip)
+	case bound != s.state.Clip:
+		return fmt.Errorf("steps: a sum clipped to %v, accounted was %v", bound, s.state.Clip)
+	case signal != s.rule.Clipping.Signal:
+		return fmt.Errorf("steps: a sum that was not prepared for the clip rule")
 	}
 	s.begun = false
 	return nil
 }
 
-// Release ends a step: it sets dst to the sum with exact noise, in lattice steps.
-func (s *Steps) Release(dst []int64, sum *ClippedSum) error {
-	if err := s.end(sum.bound); err != nil {
+// SimulateStep ends a step in a simulation: it sets dst to the sum with float noise, and
+// moves the clip by what was released.
+func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error {
+	if err := s.end(sum.bound, sum.signal); err != nil {
 		return err
 	}
-	_, err := s.noise.Release(dst, sum, s.terms, s.from.Exact)
-	return err
+	if s.rule.Clipping.Signal == SignalNone && s.trace == nil {
+		_, err := SimulateLanes(s.noise, dst, sum, s.terms, s.from.Keyed)
+		s.rule.Clipping.fall(&s.state)
+		return err
+	}
+	if err := sum.Unprotected(dst); err != nil {
+		return fmt.Errorf("gaussian: %w", err)
+	}
+	s.watch(sum.counts)
+	rule := &s.rule.Clipping
+	if rule.Signal == SignalDirections {
+		clip, step, compared := 0.0, 0.0, false
+		if s.trace != nil {
+			clip, step, compared = compare(&s.signs.bare, dst, sum.pointed)
+		}
+		addNormals(dst, s.noise.Multiplier*sum.bound, s.from.Keyed)
+		addNormals(sum.pointed, s.second.Multiplier, s.from.Keyed)
+		turnBy(s, dst, sum.pointed, clip, step, compared)
+	} else {
+		addNormals(dst, s.noise.Multiplier*sum.bound, s.from.Keyed)
+	}
+	if rule.Signal == SignalCount {
+		inside := []float64{sum.inside()}
+		addNormals(inside, s.second.Multiplier/2, s.from.Keyed)
+		rule.follow(&s.state, inside[0], s.rule.Batch)
+	}
+	rule.fall(&s.state)
+	return nil
 }
 
-// SimulateStep ends a step in a simulation: it sets dst to the sum with float noise.
-func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error {
-	if err := s.end(sum.bound); err != nil {
-		return err
+// watch counts what a step's sum has seen, if somebody wants to know.
+func (s *Steps) watch(counts []laneCount) {
+	if s.trace == nil {
+		return
 	}
-	_, err := SimulateLanes(s.noise, dst, sum, s.terms, s.from.Keyed)
-	return err
+	s.trace.Made++
+	for i := range counts {
+		s.trace.Inside, s.trace.Beyond = s.trace.Inside+counts[i].inside, s.trace.Beyond+counts[i].beyond
+		for j, n := range counts[i].norms {
+			s.trace.Norms[j] += n
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 // gradientSum is what a learner's private steps reuse.
 type gradientSum struct {
-	sum    *mech.ClippedSum
+	sum    *mech.StepSum
 	noised []int64
 }
 
@@ -33,16 +33,17 @@ func (l *learner) Gradient(dst, theta []float64, _ *data.Client, batch []int, s 
 		return fmt.Errorf("trainer: divisor %d; a trainer's gradients are protected with exact noise (privacy.noise) or not at all", s.Divisor)
 	}
 	x := &l.steps
-	if !s.Paid.Fits(x.sum, t.parameters) {
-		sum, err := s.Paid.NewSum(t.parameters)
-		if err != nil {
+	var err error
+	if x.sum, err = s.Paid.PrepareSum(x.sum, t.parameters); err != nil {
+		return fmt.Errorf("trainer: %w", err)
+	}
+	if len(x.noised) != t.parameters {
+		x.noised = make([]int64, t.parameters)
+	}
+	if err := l.sumGradients(theta, batch, s); err != nil { // the trainer keeps the reason
+		if x.sum, err = s.Paid.PrepareSum(x.sum, t.parameters); err != nil {
 			return fmt.Errorf("trainer: %w", err)
 		}
-		x.sum, x.noised = sum, make([]int64, t.parameters)
-	}
-	x.sum.Reset()
-	if err := l.sumGradients(theta, batch, s); err != nil {
-		x.sum.Reset() // the trainer keeps the reason
 	}
 	if err := s.Paid.Release(x.noised, x.sum); err != nil {
 		return fmt.Errorf("trainer: %w", err)
@@ -68,11 +69,7 @@ func (l *learner) sumGradients(theta []float64, batch []int, s *model.Step) erro
 		for i, v := range s.Shift {
 			gradient[i] += v
 		}
-		clipped, err := mech.Clip(gradient, s.Paid.Clip())
-		if err != nil {
-			return err
-		}
-		return l.steps.sum.Add(clipped)
+		return l.steps.sum.Add(gradient)
 	})
 	if err != nil {
 		return err

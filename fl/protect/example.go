@@ -17,7 +17,7 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "example", Words: "single examples, by clipping and noise in every step (DP-SGD)",
-		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, []string{
+		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, clippingKeys, []string{
 			"algorithm.selection.epsilon_share", "algorithm.selection.bound",
 			"privacy.clip", "privacy.relation", "privacy.public_size", "privacy.records_per_person", "privacy.moments_share", "privacy.silos",
 		}),
@@ -51,6 +51,11 @@ func newExample(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 		return nil, err
 	}
 	q.pass.Single = false
+	if s.Run.Privacy.Clipping.Rule == clipWOSM {
+		if q.pass.Optimiser, err = model.WithoutSecondMoment(s.Run.Algorithm.Local); err != nil {
+			return nil, fmt.Errorf("algorithm.local: %w", err)
+		}
+	}
 	e := &example{
 		plain: q, privacy: s.Run.Privacy, taken: len(s.Run.Data.NotPublic) > 0,
 		noise:  rng.NewFamily(s.Run.Seed, "noise"),
@@ -88,6 +93,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	plan := fl.Plan{
 		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: e.taken || len(p.Uncovered) > 0 || e.unpaidChoice(),
 		Epochs: e.outline.Passes * e.cfg.Local.Epochs, StepSize: e.cfg.Local.Step, Clip: e.privacy.Clip,
+		Clipping: clipRule(e.privacy.Clipping, e.privacy.Clip, e.cfg.Local.StepDecay),
 		Terms: account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},
 	}
 	if e.moments != nil {
@@ -113,7 +119,10 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 		return plan, fmt.Errorf("it has no examples")
 	}
 	settleBatches(&plan, p, e.cfg, e.outline, size)
-	return plan, e.settleNoise(&plan)
+	if err := e.settleNoise(&plan); err != nil {
+		return plan, err
+	}
+	return plan, settleSplit(&plan.Clipping, plan.Noise, plan.Batch)
 }
 
 // unpaidChoice says that clusters are chosen by private data and nobody pays for it:
@@ -128,6 +137,12 @@ func (e *example) settleNoise(plan *fl.Plan) error {
 		plan.Lattice = &account.Lattice{Coordinates: int64(e.n)}
 		if e.moments != nil {
 			plan.Lattice.Coordinates = int64(max(e.n, e.moments.length(plan.Terms.Relation)))
+		}
+		switch plan.Clipping.Signal {
+		case mech.SignalCount:
+			plan.Lattice.Coordinates++
+		case mech.SignalDirections:
+			plan.Lattice.Coordinates += int64(e.n)
 		}
 	}
 	switch {
@@ -219,8 +234,15 @@ func (g *exampleGuard) Open(b *fl.Broadcast, p *fl.Participant) (bool, error) {
 	if g.privacy.Noise == fl.NoiseSeeded {
 		g.exact.Reset(&g.keyed)
 	}
-	if p.Plan.Private() {
-		return true, g.steps.Open(g.paid, p.Plan.Rule(), g.entropy, mech.Randomness{Exact: g.exact, Keyed: &g.keyed})
+	if !p.Plan.Private() {
+		return true, nil
+	}
+	if err := g.steps.Open(g.paid, p.Plan.Rule(), g.entropy, mech.Randomness{Exact: g.exact, Keyed: &g.keyed}); err != nil {
+		return false, err
+	}
+	g.steps.Continue(&p.Training.Clip)
+	if g.privacy.Noise == "simulated" {
+		g.steps.Watch(p.Watch)
 	}
 	return true, nil
 }
@@ -243,7 +265,10 @@ func (g *exampleGuard) descend(p *fl.Participant, theta []float64, reg fl.Pull) 
 	plan, pass := &p.Plan, &g.pass
 	pass.Divisor, pass.Count, pass.Blank = plan.Batch, plan.Pass, p.Blank
 	pass.Pull.Slope, pass.Pull.Offset = reg.Slope, reg.Offset
-	pass.Paid, pass.Sampler = nil, nil
+	pass.Paid, pass.Sampler, pass.Memory = nil, nil, nil
+	if g.outline.Continues {
+		pass.Memory = &p.Training
+	}
 	if plan.Private() {
 		pass.Paid = &g.steps
 	} else {
@@ -256,7 +281,11 @@ func (g *exampleGuard) descend(p *fl.Participant, theta []float64, reg fl.Pull) 
 	if p.Blank { // nothing is read of what may be the very fault
 		mine = &data.Client{Rows: data.Rows{Features: p.Data.Features}, Pictures: data.Pictures{Images: p.Data.Images}}
 	}
-	return g.learner.Train(theta, mine, pass)
+	err := g.learner.Train(theta, mine, pass)
+	if err == nil && plan.Private() {
+		g.steps.Save(&p.Training.Clip)
+	}
+	return err
 }
 
 // Send sends the model as it is: every step of it is noised.
@@ -309,6 +338,12 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
 	c.Require(a.Local.Loss != "rmse", "algorithm.local.loss", "is rmse, a root over all examples and no sum over them, so that single examples cannot be clipped; allowed: the other losses")
 	c.Require(a.Local.Remainder != "keep", "algorithm.local.remainder", "is keep, but every step that is paid for has the same batch size; allowed: drop")
+	checkClipping(c, p, p.Clip, "privacy.clip")
+	c.Require(p.Sector == (config.Sector{}), "privacy.sector", "is set, but it is for updates of whole participants; allowed: only under privacy.protects client")
+	c.Require(p.Clipping.Rule != clipWOSM || a.Local.Optimiser == "sgd", "algorithm.local.optimiser",
+		"is %s, but the clip rule adam-wosm is an optimiser itself; allowed: sgd (beta1 is read)", a.Local.Optimiser)
+	c.Require((p.Clipping.Rule == "" || p.Clipping.Rule == clipFixed) && p.Clipping.Decay == 0 || a.Lambda != "auto", "algorithm.lambda",
+		"is auto, which goes by the noise of a fixed clip, but privacy.clipping moves it; give a number")
 	checkRelation(c, run)
 	checkMoments(c, run)
 	seen := map[string]bool{}

@@ -65,6 +65,11 @@ func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Ou
 	if a.Local.Remainder == "keep" {
 		each = (size + plan.Batch - 1) / plan.Batch
 	}
+	if steps := a.Local.Steps * o.Passes; steps > 0 { // a round meets an example at most so often
+		plan.Epochs = (steps + each - 1) / each
+		plan.Steps, plan.Local, plan.Pass = steps, steps, a.Local.Steps
+		return
+	}
 	plan.Steps, plan.Local = each*plan.Epochs, each*plan.Epochs
 	plan.Pass = plan.Steps / o.Passes
 }
@@ -109,7 +114,7 @@ type trainer struct {
 func (q *plain) ready(t *trainer) (err error) {
 	t.q, t.pass = q, q.pass
 	t.pass.Shuffle = &t.batches
-	if q.cfg.Local.Remainder == "drop" {
+	if q.cfg.Local.Remainder == "drop" || q.cfg.Local.Steps > 0 {
 		t.entropy, t.pass.Sampler = mech.SystemEntropy(), &t.sampler
 	}
 	t.learner, err = q.Model.Learner()
@@ -170,6 +175,9 @@ func (t *trainer) Train(b *fl.Broadcast, p *fl.Participant, theta, centre []floa
 
 func (t *trainer) descend(p *fl.Participant, theta []float64, reg fl.Pull) error {
 	t.pass.Pull = reg
+	if t.q.outline.Continues {
+		t.pass.Memory = &p.Training
+	}
 	if t.entropy != nil {
 		t.pass.Count = p.Plan.Pass
 		if err := t.sampler.Open(event.Shuffle, p.Plan.Rate, p.Plan.Batch, t.entropy); err != nil {

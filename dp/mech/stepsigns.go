@@ -1,0 +1,118 @@
+package mech
+
+import (
+	"github.com/coterie-fl/coterie/internal/kernel"
+)
+
+// last are a step's two sums, for the next one to be compared with.
+type last struct{ gradient, direction []float32 }
+
+// signs are what SignalDirections goes by: the last step as it was released and, for
+// whoever simulates and watches, as it was without noise. Single precision is enough for
+// the sign of a product, and half the memory.
+type signs struct{ released, bare last }
+
+func (s *signs) reset() {
+	for _, l := range []*last{&s.released, &s.bare} {
+		l.gradient, l.direction = l.gradient[:0], l.direction[:0]
+	}
+}
+
+func (s *signs) load(from *ClipState) {
+	s.released.gradient, s.released.direction = toSingle(s.released.gradient, from.Gradient), toSingle(s.released.direction, from.Direction)
+}
+
+func (s *signs) save(to *ClipState) {
+	to.Gradient, to.Direction = toDouble(to.Gradient, s.released.gradient), toDouble(to.Direction, s.released.direction)
+}
+
+func toSingle[F float32 | float64](dst []float32, src []F) []float32 {
+	dst = dst[:0]
+	for _, v := range src {
+		dst = append(dst, float32(v))
+	}
+	return dst
+}
+
+func toDouble(dst []float64, src []float32) []float64 {
+	dst = dst[:0]
+	for _, v := range src {
+		dst = append(dst, float64(v))
+	}
+	return dst
+}
+
+// compare is the sign of the gradient's product with the last step's direction, and with
+// its gradient; then these take the place of the last ones. False: there were none.
+func compare[F float32 | float64](l *last, gradient, direction []F) (clip, step float64, ok bool) {
+	if ok = len(l.gradient) == len(gradient) && len(l.direction) == len(gradient); ok {
+		clip, step = sign(product(gradient, l.direction)), sign(product(gradient, l.gradient))
+	}
+	l.gradient, l.direction = replace(l.gradient, gradient), replace(l.direction, direction)
+	return clip, step, ok
+}
+
+// replace is toSingle, quick where nothing has to be converted.
+func replace[F float32 | float64](dst []float32, src []F) []float32 {
+	if single, is := any(src).([]float32); is {
+		return append(dst[:0], single...)
+	}
+	return toSingle(dst, src)
+}
+
+// product is that of two vectors.
+func product[F float32 | float64](a []F, b []float32) float64 {
+	if single, is := any(a).([]float32); is {
+		return kernel.Dot(single, b)
+	}
+	var sum float64
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return sum
+}
+
+// turnBy moves clip and step size by the signs of a released step (algorithm 3 of paper
+// 001, lines 15 and 16), and notes whether they are those without noise.
+func turnBy[F float32 | float64](s *Steps, gradient, direction []F, bareClip, bareStep float64, compared bool) {
+	clip, step, ok := compare(&s.signs.released, gradient, direction)
+	if !ok { // nothing was released before: nothing moves
+		return
+	}
+	if s.rule.Clipping.Random {
+		clip, step = s.coin(), s.coin()
+	}
+	s.rule.Clipping.turn(&s.state, clip, step)
+	if s.trace == nil {
+		return
+	}
+	up := func(sign float64, up, all *int64) {
+		if sign > 0 {
+			*up++
+		}
+		*all++
+	}
+	up(clip, &s.trace.ClipUp, &s.trace.ClipSigns)
+	up(step, &s.trace.StepUp, &s.trace.StepSigns)
+	if !compared {
+		return
+	}
+	s.trace.Compared++
+	if clip == bareClip {
+		s.trace.ClipAgree++
+	}
+	if step == bareStep {
+		s.trace.StepAgree++
+	}
+}
+
+// coin is -1 or 1.
+func (s *Steps) coin() float64 {
+	word := uint64(0)
+	if s.from.Exact != nil {
+		word, _ = s.from.Exact.word() // a failing source fails where noise is drawn
+	} else {
+		word = s.from.Keyed.Uint64()
+	}
+	return 1 - 2*float64(word&1)
+}

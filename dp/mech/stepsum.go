@@ -1,0 +1,143 @@
+package mech
+
+import "fmt"
+
+// StepSum is a step's sums as integers on a lattice: of the clipped gradients, and of
+// what a clip rule goes by. It is for exact noise. Not safe for concurrent use.
+type StepSum struct {
+	gradients *ClippedSum
+	second    *ClippedSum // nil: the rule needs none
+	signal    ClipSignal
+	clip      float64
+	direction []float64
+	released  []int64
+	values    []float64
+}
+
+// PrepareSum is an empty sum of n coordinates for the next of the steps: the one that is
+// kept from an earlier step, if it fits, or a new one.
+func (s *Steps) PrepareSum(kept *StepSum, n int) (*StepSum, error) {
+	lattice, err := s.noise.Lattice(s.Clip())
+	if err != nil {
+		return nil, err
+	}
+	signal := s.rule.Clipping.Signal
+	if kept == nil || len(kept.gradients.sum) != n || kept.signal != signal {
+		kept = &StepSum{signal: signal}
+	}
+	kept.clip = s.Clip()
+	if kept.gradients, err = rebound(kept.gradients, n, s.Clip(), lattice); err != nil {
+		return nil, err
+	}
+	if signal == SignalNone {
+		return kept, nil
+	}
+	length, bound := n, 1.0
+	if signal == SignalCount {
+		length, bound = 1, 0.5
+	}
+	if lattice, err = s.second.Lattice(bound); err != nil {
+		return nil, err
+	}
+	kept.second, err = rebound(kept.second, length, bound, lattice)
+	if len(kept.direction) != length {
+		kept.direction, kept.released, kept.values = make([]float64, length), make([]int64, length), make([]float64, n)
+	}
+	return kept, err
+}
+
+// rebound is an empty sum with a bound on a lattice, in the memory of another one of the
+// same length.
+func rebound(kept *ClippedSum, n int, bound float64, l Lattice) (*ClippedSum, error) {
+	if kept != nil && kept.bound == bound && kept.lattice == l {
+		kept.Reset()
+		return kept, nil
+	}
+	length := n
+	if kept != nil {
+		length = 0
+	}
+	sum, err := NewClippedSum(length, bound, l)
+	if err == nil && kept != nil {
+		kept.Reset()
+		sum.sum, sum.term = kept.sum, kept.term
+	}
+	return sum, err
+}
+
+// Lattice is where the gradients' sum lives.
+func (s *StepSum) Lattice() Lattice { return s.gradients.lattice }
+
+// Add adds one example's gradient, clipped, and what it says to the clip rule. The caller
+// gives v away.
+func (s *StepSum) Add(v []float64) error {
+	if s.signal != SignalNone {
+		if err := s.addSecond(v); err != nil {
+			return err
+		}
+	}
+	clipped, err := Clip(v, s.clip)
+	if err != nil {
+		return err
+	}
+	return s.gradients.Add(clipped)
+}
+
+// addSecond adds 1/2 or -1/2, or the direction of a gradient beyond the clip. What is not
+// finite counts as zero, as in Clip.
+func (s *StepSum) addSecond(v []float64) error {
+	norm, err := Norm(v)
+	beyond := err == nil && norm > s.clip
+	clear(s.direction)
+	switch {
+	case s.signal == SignalCount && beyond:
+		s.direction[0] = -0.5
+	case s.signal == SignalCount:
+		s.direction[0] = 0.5
+	case beyond:
+		if len(v) != len(s.direction) {
+			return fmt.Errorf("step sum: %d coordinates do not fit a sum of %d", len(v), len(s.direction))
+		}
+		for i, x := range v {
+			s.direction[i] = x / norm
+		}
+	}
+	bound := 1.0
+	if s.signal == SignalCount {
+		bound = 0.5
+	}
+	clipped, err := Clip(s.direction, bound)
+	if err != nil {
+		return err
+	}
+	return s.second.Add(clipped)
+}
+
+// Release ends a step: it sets dst to the gradients' sum with exact noise, in lattice
+// steps, and moves the clip by what was released.
+func (s *Steps) Release(dst []int64, sum *StepSum) error {
+	if err := s.end(sum.gradients.bound, sum.signal); err != nil {
+		return err
+	}
+	lattice := sum.gradients.lattice
+	if _, err := s.noise.Release(dst, sum.gradients, s.terms, s.from.Exact); err != nil {
+		return err
+	}
+	rule := &s.rule.Clipping
+	if rule.Signal != SignalNone {
+		if _, err := s.second.Release(sum.released, sum.second, s.terms, s.from.Exact); err != nil {
+			clear(dst)
+			return err
+		}
+		sum.second.lattice.Float(sum.direction, sum.released)
+	}
+	switch rule.Signal {
+	case SignalCount:
+		rule.follow(&s.state, sum.direction[0], s.rule.Batch)
+	case SignalDirections:
+		lattice.Float(sum.values, dst)
+		turnBy(s, sum.values, sum.direction, 0, 0, false)
+	}
+	rule.fall(&s.state)
+	return nil
+}

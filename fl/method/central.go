@@ -1,0 +1,43 @@
+package method
+
+import (
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
+)
+
+func init() {
+	fl.RegisterMethod(fl.MethodKind{
+		Name: "central", Words: "one model, trained where all examples are", Common: fl.CommonGlobal, Central: true,
+		Keys: []string{"algorithm.stop.patience", "algorithm.stop.return"},
+		Settings: func(run *config.Run) {
+			a := &run.Algorithm
+			a.Hypotheses, a.ClientsPerRound, a.Weights, a.Selection.Rule = 1, 0, "equal", "best"
+			a.Stop = config.Stop{Return: "last", Every: a.Stop.Every}
+			if run.Judge.By != "clients" || run.Data.TestShare > 0 {
+				run.Judge.By = "test"
+			}
+		},
+		Check: func(c *config.Checker, run config.Run) {
+			checkOneModel(c, run)
+			a, p := run.Algorithm, run.Privacy
+			c.Require(a.ClientsPerRound == 0 || a.ClientsPerRound == 1, "algorithm.clients_per_round", "is %d, but central trains where all examples are; allowed: 0", a.ClientsPerRound)
+			c.Require(p.Protects == "example" || p.Protects == "nothing", "privacy.protects", "is %s, but central has no participants that could send something; allowed: example, nothing", p.Protects)
+			c.Require(len(p.Silos) == 0, "privacy.silos", "have targets, but central knows no silos; allowed: privacy.epsilon")
+			c.Require(run.Judge.By != "own", "judge.by", "is own, but central has one model and no participants; allowed: test, clients")
+		},
+		New: func(s fl.Setup) (fl.Method, error) {
+			return &central{newCentres(s, 0, s.Run.Algorithm.Rounds, false)}, nil
+		},
+	})
+}
+
+// central is training in one place: the rounds are blocks of steps between two judgements
+// and checkpoints, and each goes on where the last one ended, optimiser, clip and step
+// size included.
+type central struct{ centres }
+
+func (m *central) Outline() fl.Outline {
+	o := m.centres.Outline()
+	o.Continues = true
+	return o
+}
