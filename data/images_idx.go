@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 )
 
 // maxIDX bounds what an idx file may hold.
@@ -74,33 +75,38 @@ func (x *IDX) Next(values []byte) error {
 
 // End says whether the file ends where its header says, once all values are read.
 func (x *IDX) End() error {
-	if _, err := x.in.ReadByte(); err != io.EOF {
+	switch _, err := x.in.ReadByte(); err {
+	case io.EOF:
+		return nil
+	case nil:
 		return fmt.Errorf("idx: there are bytes after the %d values that the header says", x.total)
+	default: // a wrong checksum, too
+		return fmt.Errorf("idx: the end of the file: %w", err)
 	}
-	return nil
 }
 
 // Close closes the file.
 func (x *IDX) Close() error { return x.done() }
 
-// ReadIDX reads an idx file as a whole: its dimensions and its values. Memory is taken as
-// the data arrive.
-func ReadIDX(r io.Reader) (dims []int, values []byte, err error) {
+// mostDeflated is more than deflate can shorten anything by (1,032 times).
+const mostDeflated = 1100
+
+// readIDX reads an idx file of so many bytes as a whole: its dimensions and its values,
+// each into its place. A header that says more than the file can hold is refused before
+// memory is taken for it.
+func readIDX(r io.Reader, size int64) (dims []int, values []byte, err error) {
 	x, err := newIDX(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err = io.ReadAll(io.LimitReader(x.in, x.total))
-	if err != nil {
-		return nil, nil, fmt.Errorf("idx: %w", err)
+	if x.total/mostDeflated > size {
+		return nil, nil, fmt.Errorf("idx: the header says %d values, more than a file of %d bytes can hold", x.total, size)
 	}
-	if int64(len(values)) != x.total {
-		return nil, nil, fmt.Errorf("idx: %d values, the header says %d", len(values), x.total)
-	}
-	if err := x.End(); err != nil {
+	values = make([]byte, x.total)
+	if err := x.Next(values); err != nil {
 		return nil, nil, err
 	}
-	return x.Dims, values, nil
+	return x.Dims, values, x.End()
 }
 
 // ReadIDXFile reads an idx file, plain or compressed by gzip.
@@ -110,7 +116,11 @@ func ReadIDXFile(path string) (dims []int, values []byte, err error) {
 		return nil, nil, fmt.Errorf("read an idx file: %w", err)
 	}
 	defer done()
-	dims, values, err = ReadIDX(in)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read an idx file: %w", err)
+	}
+	dims, values, err = readIDX(in, info.Size())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -5,12 +5,13 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 func TestReadIDX(t *testing.T) {
 	good := []byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6}
-	dims, values, err := ReadIDX(bytes.NewReader(good))
+	dims, values, err := readIDX(bytes.NewReader(good), int64(len(good)))
 	if err != nil || len(dims) != 2 || dims[1] != 3 || len(values) != 6 || values[5] != 6 {
 		t.Fatal(dims, values, err)
 	}
@@ -25,7 +26,7 @@ func TestReadIDX(t *testing.T) {
 		"claims too much":  {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		"claims more than": {0, 0, 8, 1, 0x7f, 0xff, 0xff, 0xff, 1},
 	} {
-		if _, _, err := ReadIDX(bytes.NewReader(raw)); err == nil {
+		if _, _, err := readIDX(bytes.NewReader(raw), int64(len(raw))); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}
@@ -34,7 +35,7 @@ func TestReadIDX(t *testing.T) {
 func FuzzReadIDX(f *testing.F) {
 	f.Add([]byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		dims, values, err := ReadIDX(bytes.NewReader(raw))
+		dims, values, err := readIDX(bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			return
 		}
@@ -73,6 +74,13 @@ func TestLoadIDXImages(t *testing.T) {
 	}
 	if dims, values, err := ReadIDXFile(filepath.Join(dir, "plain")); err != nil || dims[0] != 1 || values[0] != 7 {
 		t.Error(dims, values, err)
+	}
+	// A header that lies costs no memory: two gigabytes do not fit into 9 bytes.
+	if err := os.WriteFile(filepath.Join(dir, "lie"), []byte{0, 0, 8, 1, 0x7f, 0xff, 0xff, 0xff, 7}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ReadIDXFile(filepath.Join(dir, "lie")); err == nil || !strings.Contains(err.Error(), "more than a file of 9 bytes can hold") {
+		t.Errorf("a file of 9 bytes that says 2 GB: %v", err)
 	}
 	if _, err := LoadIDXImages(dir, "set", "train", 9); err == nil {
 		t.Error("a label out of range was accepted")

@@ -18,7 +18,7 @@ const (
 
 func init() {
 	Register(Kind{
-		Get: "MNIST's four files: mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz",
+		Get: idxFiles("MNIST", "mnist"),
 		DataKind: SiloKind("rotated-mnist", func(r *config.Run) {
 			classified(r, "cross-silo-mnist")
 			r.Data.Silos, r.Data.MaskSize = 40, 2
@@ -29,13 +29,7 @@ func init() {
 		},
 		Shape: wholeShape(Shape{Classes: digitClasses, Height: 28, Width: 28, Channels: 1}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			p, err := once(f, "mnist", []string{"mnist"}, func(folder string) (p *twoParts, err error) {
-				p = &twoParts{}
-				if p.train, err = LoadIDXImages(folder, "mnist", "train", digitClasses); err == nil {
-					p.test, err = LoadIDXImages(folder, "mnist", "t10k", digitClasses)
-				}
-				return p, err
-			})
+			p, err := loadIDXParts(f, "mnist")
 			if err != nil {
 				return nil, err
 			}
