@@ -161,6 +161,8 @@ type RoundRecord struct {
 	Shared     *event.Number  `json:"shared"`
 	// Hypotheses after the round: the first two coordinates of each.
 	Hypotheses [][2]float64 `json:"hypotheses"`
+	// Steps are those of examples' clipped gradients; null: there are none.
+	Steps *StepsRecord `json:"steps"`
 }
 
 // Release is one released vector: its first two coordinates.
