@@ -39,6 +39,9 @@ func (s *Simulation) result() (Result, error) {
 		History: s.record.history(s),
 	}
 	res.History.Curves = s.judgement.curves
+	if made := res.History.Rounds; len(made) > 0 {
+		res.Steps = made[len(made)-1].Steps
+	}
 	if err := s.account(&res); err != nil {
 		return Result{}, err
 	}
@@ -104,6 +107,8 @@ func (s *Simulation) account(res *Result) (err error) {
 		res.Privacy = s.rounds.Algorithm.StateUpdates(s.rounds.Participants)
 		s.addBudgets(res)
 	} else if res.Privacy, err = fl.StateSpends(s.run, spends, proved, s.federation.NotCovered); err != nil {
+		return err
+	} else if err := s.priceRounds(&res.History, spends); err != nil {
 		return err
 	}
 	if s.spent != nil && s.run.Judge.By != "own" {

@@ -12,22 +12,25 @@ import (
 // Summary is what one run prints with --output json. Its keys are stable:
 // docs/json.md.
 type Summary struct {
-	RunID        string       `json:"run_id"`
-	Name         string       `json:"name"`
-	Dataset      string       `json:"dataset"` // data.kind
-	Algorithm    string       `json:"algorithm"`
-	Mode         string       `json:"mode"`
-	Judge        string       `json:"judge"`
-	Seed         uint64       `json:"seed"`
-	Rounds       int          `json:"rounds"`
-	BestRound    int          `json:"best_round"`
-	Returned     string       `json:"returned"` // best or last
-	Stopped      string       `json:"stopped"`
-	Clients      int          `json:"clients"`
-	Hypotheses   int          `json:"hypotheses"` // models of the server
-	Parameters   int          `json:"parameters"`
-	Metrics      Metrics      `json:"metrics"`
-	Privacy      fl.Privacy   `json:"privacy"`
+	RunID      string     `json:"run_id"`
+	Name       string     `json:"name"`
+	Dataset    string     `json:"dataset"` // data.kind
+	Algorithm  string     `json:"algorithm"`
+	Mode       string     `json:"mode"`
+	Judge      string     `json:"judge"`
+	Seed       uint64     `json:"seed"`
+	Rounds     int        `json:"rounds"`
+	BestRound  int        `json:"best_round"`
+	Returned   string     `json:"returned"` // best or last
+	Stopped    string     `json:"stopped"`
+	Clients    int        `json:"clients"`
+	Hypotheses int        `json:"hypotheses"` // models of the server
+	Parameters int        `json:"parameters"`
+	Metrics    Metrics    `json:"metrics"`
+	Privacy    fl.Privacy `json:"privacy"`
+	// Steps are those of the last round's examples, whose gradients are clipped; null: there
+	// are none.
+	Steps        *StepsRecord `json:"steps"`
 	Participants []Line       `json:"participants"` // null where none has a figure or a target of its own
 	Comparison   []Comparison `json:"comparison"`   // with judge.compare's methods; null: none
 	// Evaluation is what the evaluation round's noised counts say; absent: there was none.
@@ -155,10 +158,14 @@ type RoundRecord struct {
 	Sizes      []int          `json:"sizes"` // releases in every cluster
 	Median     *event.Number  `json:"median_epsilon"`
 	Max        *event.Number  `json:"max_epsilon"`
-	Declined   int            `json:"declined"`
-	Relocated  int            `json:"relocated"`
-	Lambda     *event.Number  `json:"lambda"`
-	Shared     *event.Number  `json:"shared"`
+	// Epsilon is what the participant that is most exposed at the end had spent after the
+	// round, in the terms of the result's privacy; null in rounds between those that are
+	// told, and where the others are not null.
+	Epsilon   *event.Number `json:"epsilon"`
+	Declined  int           `json:"declined"`
+	Relocated int           `json:"relocated"`
+	Lambda    *event.Number `json:"lambda"`
+	Shared    *event.Number `json:"shared"`
 	// Hypotheses after the round: the first two coordinates of each.
 	Hypotheses [][2]float64 `json:"hypotheses"`
 	// Steps are those of examples' clipped gradients; null: there are none.
