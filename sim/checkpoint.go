@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -43,8 +44,9 @@ type checkpoint struct {
 	// Answers are of the round under way; nil: there is none.
 	Answers *fl.Answers
 	// Made and Sizes are of a round whose judgement was interrupted.
-	Made  made
-	Sizes []int
+	Made   made
+	Sizes  []int
+	Traces []mech.StepTrace // since the last record; nil: steps are not watched
 	// Lengths are those of the vectors that follow, value by value: encoded one by one, the
 	// models of a large network would take longer than the second that an answer may take.
 	Lengths []int
@@ -72,7 +74,7 @@ func (c *checkpoint) vectors() []*[]float64 {
 // snapshot is the run as it is now. It shares the run's memory: write it before going on.
 func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
 	c := &checkpoint{
-		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds,
+		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds, Traces: s.traces,
 		State: *s.rounds.State, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
 	for i := range s.rounds.Participants {
@@ -174,6 +176,7 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	}
 	s.rounds.State, s.sampler.State, s.progress, s.made = &c.State, c.Sampler, c.Progress, c.Made
 	s.record.resume(c.Record, c.Sizes, k)
+	copy(s.traces, c.Traces)
 	for i := range s.rounds.Participants {
 		p := &s.rounds.Participants[i]
 		p.Account, p.Switch, p.Kept = c.Accounts[i], c.Switch[i], c.Kept[i]

@@ -26,6 +26,7 @@ type recorder struct {
 	Max, Error, Lambda, Shared     []float64
 	Sizes                          []int
 	Declined, Relocated            []int
+	Steps                          []*StepsRecord // none, unless steps are watched
 
 	Early []Release
 	Late  []Release // a ring: the slot of a round is round modulo windowRounds
@@ -95,6 +96,9 @@ func (r *recorder) add(s *Simulation, m made) {
 	r.Sizes = append(r.Sizes, r.size...)
 	r.Med, r.Max = append(r.Med, r.median), append(r.Max, r.most)
 	r.Error, r.Lambda, r.Shared = append(r.Error, s.progress.Error), append(r.Lambda, s.progress.Lambda), append(r.Shared, s.progress.Shared)
+	if steps := s.stepsRecord(); steps != nil {
+		r.Steps = append(r.Steps, steps)
+	}
 	r.Declined = append(r.Declined, m.Declined)
 	r.Relocated = append(r.Relocated, m.Relocated)
 	for j := range r.K {
@@ -167,6 +171,7 @@ func (r *recorder) thin() {
 	r.Med, r.Max = everySecond(r.Med, 1), everySecond(r.Max, 1)
 	r.Error, r.Lambda, r.Shared = everySecond(r.Error, 1), everySecond(r.Lambda, 1), everySecond(r.Shared, 1)
 	r.Declined, r.Relocated = everySecond(r.Declined, 1), everySecond(r.Relocated, 1)
+	r.Steps = everySecond(r.Steps, 1)
 	r.Leakage, r.Sizes = everySecond(r.Leakage, r.K), everySecond(r.Sizes, r.K)
 	r.Hypotheses = everySecond(r.Hypotheses, 2*r.K)
 }
@@ -189,6 +194,9 @@ func (r *recorder) history(s *Simulation) History {
 			Declined: r.Declined[i], Relocated: r.Relocated[i],
 			Error: numberIf(classes && !math.IsNaN(r.Error[i]), r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
 			Median: numberIf(s.spent != nil, r.Med[i]), Max: numberIf(s.spent != nil, r.Max[i]),
+		}
+		if i < len(r.Steps) {
+			rec.Steps = r.Steps[i]
 		}
 		for j := i * r.K; j < (i+1)*r.K; j++ {
 			if s.spent != nil {

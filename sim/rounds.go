@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/pool"
 )
@@ -131,12 +132,16 @@ type before struct {
 	kept           fl.Kept
 	personal, last []float64 // which answers write over
 	training       [4][]float64
+	watched        mech.StepTrace
 	_              [128]byte // the next worker's fields lie on other cache lines
 }
 
 func (b *before) note(p *fl.Participant) {
 	b.data, b.scaled, b.account, b.switched, b.kept = p.Data, p.Scaled, p.Account, p.Switch, p.Kept
 	b.personal, b.last = append(b.personal[:0], p.Personal...), append(b.last[:0], p.Last...)
+	if p.Watch != nil {
+		b.watched = *p.Watch
+	}
 	for i, v := range trained(&p.Kept) {
 		b.training[i] = append(b.training[i][:0], *v...)
 	}
@@ -151,6 +156,9 @@ func (b *before) restore(p *fl.Participant) {
 	p.Data, p.Scaled, p.Account, p.Switch, p.Kept, p.Mishap = b.data, b.scaled, b.account, b.switched, b.kept, nil
 	copy(p.Personal, b.personal)
 	copy(p.Last, b.last)
+	if p.Watch != nil {
+		*p.Watch = b.watched
+	}
 	for i, v := range trained(&p.Kept) {
 		copy(*v, b.training[i])
 	}

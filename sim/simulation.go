@@ -12,6 +12,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
 	"github.com/coterie-fl/coterie/internal/pool"
@@ -37,6 +38,7 @@ type Simulation struct {
 	judgement  judgement            // of the returned models, once the run has ended
 	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
 	made       made                 // the round that is yet to be judged
+	traces     []mech.StepTrace     // by participant, since the last record; nil: nobody watches
 	until      until
 	at         whereabouts
 	// A method value is made once: a closure a round would be garbage a round.
@@ -147,6 +149,7 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 		}
 		s.learners = append(s.learners, learner)
 	}
+	s.watchSteps()
 	s.judge = newJudge(s)
 	s.progress = progress{
 		Loss: math.Inf(1), BestLoss: math.Inf(1), Error: math.NaN(), Best: slices.Clone(s.rounds.State.Hypotheses),

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// watchSteps has the participants' noised steps counted, where somebody wants to see what
+// they do: in one place, or if the clip moves. Elsewhere steps are too short and too many.
+func (s *Simulation) watchSteps() {
+	p := s.run.Privacy
+	rule := p.Clipping.Rule
+	moves := rule != "" && rule != "fixed" || p.Clipping.Decay != 0
+	if p.Protects != "example" || p.Noise != "simulated" || !moves && !fl.IsCentral(s.run.Algorithm.Kind) {
+		return
+	}
+	s.traces = make([]mech.StepTrace, len(s.rounds.Participants))
+	for i := range s.rounds.Participants {
+		s.rounds.Participants[i].Watch = &s.traces[i]
+	}
+}
+
+// stepsRecord is what the steps of the rounds since the last record were seen to do, and
+// begins to count anew. Nil: nobody watches.
+func (s *Simulation) stepsRecord() *StepsRecord {
+	if s.traces == nil {
+		return nil
+	}
+	var all mech.StepTrace
+	var clips, steps []float64
+	most := int64(0)
+	for i := range s.traces {
+		p := &s.rounds.Participants[i]
+		all.Add(s.traces[i])
+		s.traces[i] = mech.StepTrace{}
+		clip, pace := p.Plan.Clip, 1.0
+		if state := &p.Training.Clip; state.Steps > 0 {
+			clip, pace = state.Clip, state.Pace
+		}
+		clips, steps = append(clips, clip), append(steps, s.stepSize()*pace)
+		most = max(most, int64(p.Paid.Rounds)*int64(p.Plan.Steps))
+	}
+	clip, _ := fl.MedianAndMax(clips)
+	step, _ := fl.MedianAndMax(steps)
+	r := &StepsRecord{
+		Made: int(most), Clip: event.Number(clip), Step: event.Number(step),
+		Clipped:   shareOf(all.Beyond, all.Inside+all.Beyond),
+		ClipUp:    shareOf(all.ClipUp, all.ClipSigns),
+		StepUp:    shareOf(all.StepUp, all.StepSigns),
+		ClipAgree: shareOf(all.ClipAgree, all.Compared),
+		StepAgree: shareOf(all.StepAgree, all.Compared),
+		Norms:     make([]int, NormBins),
+	}
+	for i, n := range all.Norms {
+		r.Norms[i] = int(n)
+	}
+	return r
+}
+
+// stepSize is that of the last round by the schedule, before anything learned.
+func (s *Simulation) stepSize() float64 {
+	pass, err := model.NewPass(s.run.Algorithm.Local, s.run.Algorithm.Rounds)
+	if err != nil {
+		return s.run.Algorithm.Local.Step
+	}
+	pass.At(s.rounds.State.Round - 1)
+	return pass.StepSize
+}
+
+// shareOf is a part of so many; null of none.
+func shareOf(part, of int64) *event.Number {
+	return numberIf(of > 0, float64(part)/float64(max(1, of)))
+}
