@@ -169,7 +169,7 @@ func TestCheckCompare(t *testing.T) {
 		"fine":         {"data: {kind: test-two}\nalgorithm: {kind: mr-mtl, lambda: 0.3}\njudge: {compare: [local, fedavg, ifca]}\n", nil},
 		"from fedavg":  {"data: {kind: test-two}\nalgorithm: {kind: fedavg, stop: {return: best, patience: 3}}\njudge: {compare: [local]}\n", nil},
 		"from ifca":    {"data: {kind: test-two}\nalgorithm: {kind: ifca, hypotheses: 3}\njudge: {compare: [local, fedavg]}\n", nil},
-		"unknown":      {"data: {kind: test-two}\njudge: {compare: [locals]}\n", []string{`judge.compare.0: is "locals"; allowed: [ditto`}},
+		"unknown":      {"data: {kind: test-two}\njudge: {compare: [locals]}\n", []string{`judge.compare.0: is "locals"; allowed: [central ditto`}},
 		"itself":       {"data: {kind: test-two}\nalgorithm: {kind: fedavg}\njudge: {compare: [fedavg]}\n", []string{"the run's own method"}},
 		"twice":        {"data: {kind: test-two}\njudge: {compare: [local, local]}\n", []string{"a second time"}},
 		"two at once":  {"data: {kind: synthetic}\njudge: {compare: [local, mocha]}\n", []string{"judge.compare.0: is local, which this file cannot train: judge.by", "judge.compare.0: is local, which this file cannot train: privacy.protects", "judge.compare.1: is mocha, which this file cannot train: algorithm.clients_per_round"}},

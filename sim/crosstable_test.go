@@ -41,11 +41,13 @@ var (
 
 	notSummed = outcome{refused: "noise is on one sum over all participants, but here the server needs their releases one by one"}
 	noUpdate  = outcome{refused: "local sends nothing: there is no update to protect"}
+	nobody    = outcome{refused: "central has no participants that could send something"}
 	noSum     = outcome{refused: "local sends nothing: there is no sum that the server could noise"}
 )
 
 // crossTable is every method under every protection, whatever the data.
 var crossTable = map[string]map[string]outcome{
+	"central":       {"nothing": bare, "update": nobody, "example": byExample, "client": nobody},
 	"ditto":         {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
 	"fedavg":        {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
 	"finetune":      {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},

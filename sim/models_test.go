@@ -19,7 +19,7 @@ import (
 // tensor of their number, newcomers what the method gives.
 func TestModelsOfEveryMethod(t *testing.T) {
 	newcomers := map[string]artifact.Role{
-		"fedavg": artifact.RoleGlobal, "ditto": artifact.RoleGlobal, "finetune": artifact.RoleGlobal, "mr-mtl": artifact.RoleMean, "mocha": artifact.RoleMean,
+		"central": artifact.RoleGlobal, "fedavg": artifact.RoleGlobal, "ditto": artifact.RoleGlobal, "finetune": artifact.RoleGlobal, "mr-mtl": artifact.RoleMean, "mocha": artifact.RoleMean,
 		"local": artifact.RoleMean, "ifca": artifact.RoleCluster, "group-private": artifact.RoleCluster,
 	}
 	table := filepath.Join(t.TempDir(), "visits.csv")
@@ -45,13 +45,19 @@ privacy: {protects: nothing}
 		if err != nil {
 			t.Fatalf("%s: %v", method, err)
 		}
-		x := []float64{0.4, 1, 0}
+		x, role := []float64{0.4, 1, 0}, artifact.RoleClient
+		if method == "central" {
+			role = artifact.RoleGlobal
+		}
 		for i, name := range []string{"north", "south", "west"} {
 			var p [2]float64
 			c, err := m.Predict(p[:], x, name)
-			own := tensors[fmt.Sprintf("client.%d", i)]
+			own, whose := tensors[fmt.Sprintf("client.%d", i)], name
+			if role == artifact.RoleGlobal {
+				own, whose = tensors["hypothesis.0"], ""
+			}
 			want := 1 / (1 + math.Exp(-(0.4*own[0] + own[1] + own[3])))
-			if err != nil || c.Role != artifact.RoleClient || c.Client != name || math.Abs(p[1]-want) > 1e-12 {
+			if err != nil || c.Role != role || c.Client != whose || math.Abs(p[1]-want) > 1e-12 {
 				t.Errorf("%s: %s is answered %v by %v (%v), want %v", method, name, p, &c, err, want)
 			}
 		}

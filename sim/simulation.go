@@ -22,8 +22,9 @@ import (
 // Simulation is one federation in memory.
 type Simulation struct {
 	run        config.Run
-	asked      config.Run // as the run file has it
-	federation *data.Federation
+	asked      config.Run       // as the run file has it
+	given      *data.Federation // as it was loaded
+	federation *data.Federation // that is trained on: central training pools it
 	parameters int
 	learners   []model.Learner // one a worker
 	rounds     *Rounds
@@ -93,7 +94,7 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 	if err := fits(run, federation); err != nil {
 		return nil, err
 	}
-	asked := run
+	asked, given := run, federation
 	if fl.IsCentral(run.Algorithm.Kind) {
 		federation = federation.Pooled()
 	}
@@ -129,7 +130,7 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 	for i := range participants {
 		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
-	s.run, s.asked, s.federation, s.parameters = run, asked, federation, m.Parameters()
+	s.run, s.asked, s.given, s.federation, s.parameters = run, asked, given, federation, m.Parameters()
 	s.sampler = fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: e.taken || len(p.Uncovered) > 0 || e.unpaidChoice(),
 		Epochs: e.outline.Passes * e.cfg.Local.Epochs, StepSize: e.cfg.Local.Step, Clip: e.privacy.Clip,
 		Clipping: clipRule(e.privacy.Clipping, e.privacy.Clip, e.cfg.Local.StepDecay),
-		Terms: account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},
+		Terms:    account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},
 	}
 	if e.moments != nil {
 		if err := e.moments.fit(p.Data); err != nil {
