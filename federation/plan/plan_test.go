@@ -161,6 +161,9 @@ func TestSimulationOnlySettings(t *testing.T) {
 	if err := plan.Suitable(resolve(open)); err != nil {
 		t.Error(err)
 	}
+	if err := plan.Suitable(resolve(strings.Replace(open, "fedavg", "central", 1))); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "algorithm.kind") {
+		t.Errorf("training in one place is taken: %v", err)
+	}
 	if err := plan.Suitable(resolve(open + "judge: {evaluate: {epsilon: 1}}\n")); !errors.Is(err, plan.ErrUnsuitable) {
 		t.Errorf("simulated noise on counts is taken: %v", err)
 	}

@@ -100,6 +100,12 @@ func Variants() map[string]config.Run {
 		run.Algorithm.Prox = prox
 		out["mr-mtl "+prox] = run
 	}
+	for _, rule := range []string{"quantile", "online", "adam-wosm"} {
+		run := Run("mr-mtl")
+		run.Privacy.Clipping.Rule, run.Privacy.Clipping.GradientNoise = rule, 1.05
+		run.Algorithm.Local.StepDecay = 0.01
+		out["mr-mtl "+rule] = run
+	}
 	auto := Run("mr-mtl")
 	auto.Algorithm.Lambda = config.LambdaAuto
 	out["mr-mtl auto"] = auto
