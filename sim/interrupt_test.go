@@ -45,6 +45,16 @@ func interruptible(t *testing.T) map[string]config.Run {
 	client := smallRun("fedavg")
 	client.Privacy.Protects, client.Algorithm.Weights = "client", "equal"
 	runs["client"] = client
+	learned := smallRun("mr-mtl")
+	learned.Privacy.Clipping = config.Clipping{Rule: "online", GradientNoise: 1.1, Rate: 0.1, StepRate: 0.1}
+	runs["a clip that is learned"] = learned
+	central := config.Default("school", "central", "paper")
+	central.Algorithm.Local.Optimiser, central.Algorithm.Local.Steps, central.Algorithm.Local.Batch, central.Algorithm.Local.StepDecay = "momentum", 4, 10, 0.01
+	central.Privacy.Clipping = config.Clipping{Rule: "quantile", GradientNoise: 1.1}
+	runs["central"] = central
+	open := central
+	open.Algorithm.Local.Optimiser, open.Privacy.Protects, open.Privacy.Epsilon, open.Privacy.Clipping = "adam", "nothing", 0, config.Clipping{}
+	runs["central, unprotected"] = open
 	paid := config.Default("school", "mr-mtl", "sound")
 	paid.Seed, paid.Data.Standardise, paid.Privacy.Epsilon, paid.Privacy.Delta = 3, "paid", 6, 1e-3
 	runs["paid moments"] = paid
