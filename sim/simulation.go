@@ -91,12 +91,12 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 
 // newOn prepares a run on data that are there.
 func newOn(run config.Run, federation *data.Federation) (made *Simulation, err error) {
-	if err := fits(run, federation); err != nil {
-		return nil, err
-	}
 	asked, given := run, federation
 	if fl.IsCentral(run.Algorithm.Kind) {
 		federation = federation.Pooled()
+	}
+	if err := fits(run, federation); err != nil {
+		return nil, err
 	}
 	if run.Algorithm.ClientsPerRound == 0 {
 		run.Algorithm.ClientsPerRound = len(federation.Train)

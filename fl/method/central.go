@@ -8,7 +8,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "central", Words: "one model, trained where all examples are", Common: fl.CommonGlobal, Central: true,
-		Keys: []string{"algorithm.stop.patience", "algorithm.stop.return"},
+		Keys: judgedKeys,
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Hypotheses, a.ClientsPerRound, a.Weights, a.Selection.Rule = 1, 0, "equal", "best"
@@ -22,7 +22,7 @@ func init() {
 			a, p := run.Algorithm, run.Privacy
 			c.Require(a.ClientsPerRound == 0 || a.ClientsPerRound == 1, "algorithm.clients_per_round", "is %d, but central trains where all examples are; allowed: 0", a.ClientsPerRound)
 			c.Require(p.Protects == "example" || p.Protects == "nothing", "privacy.protects", "is %s, but central has no participants that could send something; allowed: example, nothing", p.Protects)
-			c.Require(len(p.Silos) == 0, "privacy.silos", "have targets, but central knows no silos; allowed: privacy.epsilon")
+			c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but central has nobody to weigh; allowed: equal", a.Weights)
 			c.Require(run.Judge.By != "own", "judge.by", "is own, but central has one model and no participants; allowed: test, clients")
 		},
 		New: func(s fl.Setup) (fl.Method, error) {
