@@ -164,6 +164,14 @@ var scenarios = []scenario{
 		},
 		says: []string{"proved", "heuristic", "fedavg", "rotated"},
 	},
+	{
+		page: "docs/clipping.md", data: true,
+		lines: []treatment{
+			{line: "coterie run examples/mnist-private.yaml --data FOLDER --set privacy", over: "--set privacy.clipping.quantile=0.7", as: "--set privacy.clipping.quantile=0.7 " + fewSteps},
+			{line: "coterie run examples/mnist-private.yaml", soak: "two minutes"},
+		},
+		says: []string{"proved", "mnist-private"},
+	},
 	{page: "docs/theory.md", says: []string{"lambda 0.9538"}, after: left("coterie-runs/reproduce-mean-estimation-quick/report.html")},
 	{
 		page: "docs/trainer.md", prepare: invented + "; coterie init patients.csv --client clinic --target readmitted --out study; cp study/run.yaml run.yaml; sed -i 's|\\.\\./patients|patients|' run.yaml",
@@ -177,6 +185,9 @@ var scenarios = []scenario{
 		says: []string{"Taking part paid for", "demographic parity difference", "claim proved", "60 committed"},
 	},
 }
+
+// fewSteps has a long training end soon.
+const fewSteps = "--set algorithm.rounds=1 --set algorithm.local.steps=2 --set algorithm.local.batch=32"
 
 // threeWait is a server whose three participants are not there yet.
 const threeWait = `cp examples/federation/*.yaml .; coterie ca init ca --server 127.0.0.1:7443 >/dev/null; coterie serve serve.yaml 2>server.log &
