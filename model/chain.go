@@ -209,6 +209,15 @@ func (c *chainCell[F]) pass(theta, acc []F, norms []float64, i, first, g int) pa
 	return p
 }
 
+// settle adds what layers have laid aside since the last add.
+func (c *chainCell[F]) settle() {
+	for _, one := range c.cells {
+		if s, ok := one.(interface{ settle() }); ok {
+			s.settle()
+		}
+	}
+}
+
 func (c *chainCell[F]) add(acc, weights []F, g int) {
 	for i := range c.layers {
 		c.cells[i].add(c.part(acc, i), c.values[i][:g*c.lengthInto(i)], weights, g)

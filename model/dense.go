@@ -56,10 +56,9 @@ func (d *dense[F]) cell(examples int) cell[F] {
 
 type denseCell[F Float] struct {
 	*dense[F]
-	kept   []F // gradients at the output, until their weights are known
-	some   []F // inputs of those examples that have a weight, and theirs at the output
-	theirs []F
-	work   kernel.Workspace[F]
+	kept    []F               // gradients at the output, until their weights are known
+	waiting [2]waitingRows[F] // of two sums that share examples
+	work    kernel.Workspace[F]
 }
 
 func (d *denseCell[F]) forward(theta, in, out []F, g int) {
@@ -123,22 +122,56 @@ func (d *denseCell[F]) add(acc, in, weights []F, g int) {
 		d.accumulate(acc, in, d.kept, g)
 		return
 	}
-	// What has no weight belongs to another sum: the others are laid together, so that the
-	// product is of them alone.
-	if d.some == nil {
-		d.some, d.theirs = make([]F, len(d.kept)/d.out*d.in), make([]F, len(d.kept))
-	}
-	at := 0
+	// What has no weight belongs to another sum. The others are laid together with those of
+	// other chunks, so that one product, and one way through the sum, serves many.
 	for i, w := range weights[:g] {
 		if w != 0 {
-			copy(d.some[at*d.in:(at+1)*d.in], in[i*d.in:])
-			copy(d.theirs[at*d.out:(at+1)*d.out], d.kept[i*d.out:])
-			at++
+			d.wait(acc, in[i*d.in:(i+1)*d.in], d.kept[i*d.out:(i+1)*d.out])
 		}
 	}
-	if at > 0 {
-		d.accumulate(acc, d.some[:at*d.in], d.theirs, at)
+}
+
+// leastWaiting is how many rows at least may wait for a product; a whole chunk always may.
+const leastWaiting = 64
+
+// waitingRows are inputs, and gradients at the output, that are to be added to a sum.
+type waitingRows[F Float] struct {
+	acc     []F
+	in, out []F
+	n       int
+}
+
+// wait lays a row to others of the same sum.
+func (d *denseCell[F]) wait(acc, in, out []F) {
+	w := &d.waiting[0]
+	if w.n > 0 && &w.acc[0] != &acc[0] {
+		if w = &d.waiting[1]; w.n > 0 && &w.acc[0] != &acc[0] {
+			d.flush(w)
+		}
 	}
+	if w.in == nil {
+		most := max(leastWaiting, len(d.kept)/d.out)
+		w.in, w.out = make([]F, most*d.in), make([]F, most*d.out)
+	}
+	w.acc = acc
+	copy(w.in[w.n*d.in:], in)
+	copy(w.out[w.n*d.out:], out)
+	if w.n++; w.n*d.out == len(w.out) {
+		d.flush(w)
+	}
+}
+
+func (d *denseCell[F]) flush(w *waitingRows[F]) {
+	if w.n > 0 {
+		d.accumulate(w.acc, w.in[:w.n*d.in], w.out, w.n)
+		w.n = 0
+	}
+}
+
+// settle adds what waits.
+func (d *denseCell[F]) settle() {
+	d.flush(&d.waiting[0])
+	d.flush(&d.waiting[1])
 }
 
 // accumulate adds in' * dOut, and the column sums for the bias.

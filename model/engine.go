@@ -156,6 +156,7 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 			e.forward(w, theta, ex, order[from:from+g], e.losses[from:from+g])
 			e.faults[lane] = use(w, lane, order[from:from+g])
 		}
+		w.cell.settle()
 	})
 	for _, err := range e.faults[:min(lanes, chunks)] {
 		if err != nil {

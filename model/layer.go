@@ -68,7 +68,8 @@ type cell[F Float] interface {
 	backward(p pass[F])
 	// add adds the weighted sum of the examples' gradients, as kept by the last
 	// backward pass with norms, to acc. An example of weight 0 is left out, and its
-	// gradient stays as it is: it may belong to another sum.
+	// gradient stays as it is: it may belong to another sum. A layer may lay examples aside
+	// until its method settle is called, if it has one.
 	add(acc, in []F, weights []F, g int)
 }
 

@@ -46,6 +46,8 @@ func (r *residualCell[F]) backward(p pass[F]) {
 	}
 }
 
+func (r *residualCell[F]) settle() { r.inner.settle() }
+
 func (r *residualCell[F]) add(acc, _, weights []F, g int) { r.inner.add(acc, weights, g) }
 
 func buildResidual[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
