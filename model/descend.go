@@ -36,7 +36,7 @@ func (e *Engine[F]) Descend(theta []F, ex Examples[F], order []int, step float64
 		// Every layer reads its parameters for the way back before it adds to them.
 		w.cell.backward(theta, d, theta, nil, g, false)
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		return 0, err
 	}

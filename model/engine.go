@@ -135,16 +135,18 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 }
 
 // each runs the batch forward, lane by lane, and hands every chunk to use, with its
-// rows and the gradient at the output in w.d.
-func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *workspace[F], lane int, rows []int) error) error {
+// rows and the gradient at the output in w.d. Complete, which may be nil, hears of every
+// lane that nothing more is added to.
+func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *workspace[F], lane int, rows []int) error, complete func(lane int)) error {
 	if err := e.check(theta, ex, order); err != nil {
 		return err
 	}
 	e.network.chain.prepare(theta, len(order))
 	e.losses = append(e.losses[:0], make([]float64, len(order))...)
 	chunks := (len(order) + e.chunk - 1) / e.chunk
-	e.runner.Each(min(lanes, chunks), func(worker, lane int) {
-		w := e.work[worker]
+	used := min(lanes, chunks)
+	e.runner.Each(used, func(worker, i int) {
+		w, lane := e.work[worker], inTurn(i, used, len(e.work))
 		e.faults[lane] = nil
 		for c := lane; c < chunks && e.faults[lane] == nil; c += lanes {
 			if e.stopped != nil && e.stopped() {
@@ -157,13 +159,26 @@ func (e *Engine[F]) each(theta []F, ex Examples[F], order []int, use func(w *wor
 			e.faults[lane] = use(w, lane, order[from:from+g])
 		}
 		w.cell.settle()
+		if complete != nil {
+			complete(lane)
+		}
 	})
-	for _, err := range e.faults[:min(lanes, chunks)] {
+	for _, err := range e.faults[:used] {
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inTurn has workers, which begin with equal shares of n jobs, take lanes in turn: then
+// early lanes are complete early, and what adds them up needs no memory for all.
+func inTurn(i, n, workers int) int {
+	if n%workers != 0 {
+		return i
+	}
+	share := n / workers
+	return i%share*workers + i/share
 }
 
 func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []int, losses []float64) {
@@ -200,7 +215,7 @@ func (e *Engine[F]) gather(w *workspace[F], ex Examples[F], order []int) []F {
 
 // Losses sets dst to the loss of every row in order.
 func (e *Engine[F]) Losses(dst []float64, theta []F, ex Examples[F], order []int) error {
-	err := e.each(theta, ex, order, func(*workspace[F], int, []int) error { return nil })
+	err := e.each(theta, ex, order, func(*workspace[F], int, []int) error { return nil }, nil)
 	copy(dst, e.losses)
 	return err
 }
@@ -251,7 +266,7 @@ func (e *Engine[F]) Gradient(dst, theta []F, ex Examples[F], order []int) (float
 		kernel.Scale(d, share, d) // of few values, instead of all parameters afterwards
 		w.cell.backward(theta, d, sums[lane], nil, len(rows), false)
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -296,7 +311,7 @@ func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], 
 			e.rowNorms(w, theta, rows)
 		}
 		return sum.AddWeighted(lane, w.norms[:len(rows)], w.factors, func(dst, factors []F) { w.cell.add(dst, factors, len(rows)) })
-	})
+	}, sum.Complete)
 	return mean(e.losses), err
 }
 
@@ -329,7 +344,7 @@ func (e *Engine[F]) InputGradient(dst, theta []F, ex Examples[F], row int) (floa
 	err := e.each(theta, ex, []int{row}, func(w *workspace[F], _ int, rows []int) error {
 		copy(dst, w.cell.backward(theta, w.d[:len(rows)*e.network.Output().Len()], nil, nil, len(rows), true))
 		return nil
-	})
+	}, nil)
 	return mean(e.losses), err
 }
 

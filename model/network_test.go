@@ -363,7 +363,7 @@ func (e *Engine[F]) Norms(dst []float64, theta []F, ex Examples[F], order []int)
 			e.rowNorms(w, theta, rows)
 			dst[i] = w.norms[0]
 			return nil
-		})
+		}, nil)
 		if err != nil {
 			return fmt.Errorf("row %d: %w", row, err)
 		}

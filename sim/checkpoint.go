@@ -64,9 +64,7 @@ func (c *checkpoint) vectors() []*[]float64 {
 		}
 	}
 	for i := range c.Kept { // last: older checkpoints have none of them
-		for _, v := range trained(&c.Kept[i]) {
-			all = append(all, v)
-		}
+		all = append(all, &c.Kept[i].Training.First, &c.Kept[i].Training.Second)
 	}
 	return all
 }
@@ -226,7 +224,7 @@ func (c *checkpoint) fill(values []byte) error {
 		return nil
 	}
 	all := c.vectors()
-	if older := len(all) - 4*len(c.Kept); len(c.Lengths) == older { // before training could go on
+	if older := len(all) - 2*len(c.Kept); len(c.Lengths) == older { // before training could go on
 		all = all[:older]
 	}
 	if len(c.Lengths) != len(all) {

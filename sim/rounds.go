@@ -131,7 +131,8 @@ type before struct {
 	switched       float64
 	kept           fl.Kept
 	personal, last []float64 // which answers write over
-	training       [4][]float64
+	training       [2][]float64
+	signs          [2][]float32
 	watched        mech.StepTrace
 	_              [128]byte // the next worker's fields lie on other cache lines
 }
@@ -142,14 +143,8 @@ func (b *before) note(p *fl.Participant) {
 	if p.Watch != nil {
 		b.watched = *p.Watch
 	}
-	for i, v := range trained(&p.Kept) {
-		b.training[i] = append(b.training[i][:0], *v...)
-	}
-}
-
-// trained are the vectors that a participant's training goes on with.
-func trained(k *fl.Kept) [4]*[]float64 {
-	return [4]*[]float64{&k.Training.First, &k.Training.Second, &k.Training.Clip.Gradient, &k.Training.Clip.Direction}
+	b.training[0], b.training[1] = append(b.training[0][:0], p.Training.First...), append(b.training[1][:0], p.Training.Second...)
+	b.signs[0], b.signs[1] = append(b.signs[0][:0], p.Training.Clip.Gradient...), append(b.signs[1][:0], p.Training.Clip.Direction...)
 }
 
 func (b *before) restore(p *fl.Participant) {
@@ -159,9 +154,10 @@ func (b *before) restore(p *fl.Participant) {
 	if p.Watch != nil {
 		*p.Watch = b.watched
 	}
-	for i, v := range trained(&p.Kept) {
-		copy(*v, b.training[i])
-	}
+	copy(p.Training.First, b.training[0])
+	copy(p.Training.Second, b.training[1])
+	copy(p.Training.Clip.Gradient, b.signs[0])
+	copy(p.Training.Clip.Direction, b.signs[1])
 }
 
 func (r *Rounds) respondOne(worker, i int) {

@@ -74,8 +74,8 @@ type ClipState struct {
 	Steps     int64
 	Clip      float64 // 0: where the rule starts
 	Pace      float64 // what the step size is multiplied by; 0: 1
-	Gradient  []float64
-	Direction []float64 // both of the last step, as they were released
+	Gradient  []float32
+	Direction []float32 // both of the last step, as they were released
 }
 
 // fall is what public schedules do after a step.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/internal/kernel"
@@ -15,19 +16,103 @@ import (
 // move further than its bound: it is for simulation only.
 type LaneSum[F float32 | float64] struct {
 	bound float64
-	lanes [][]F
-	dirty []bool // lanes that something was added to
+	sum   lanes[F]
 	used  bool
 
-	// Under SignalDirections vectors within the bound go to lanes, and those beyond it,
-	// scaled to length 1, to beyond: the clipped sum is lanes + bound*beyond, and nothing
+	// Under SignalDirections vectors within the bound go to sum, and those beyond it,
+	// scaled to length 1, to beyond: the clipped sum is sum + bound*beyond, and nothing
 	// is added twice. Under SignalCount every lane counts.
 	signal  ClipSignal
-	beyond  [][]F
-	spoiled []bool // lanes of beyond that something was added to
-	pointed []F    // the sum of beyond, with noise once it is released
+	beyond  lanes[F]
+	pointed []F // the sum of beyond, with noise once it is released
 	counts  []laneCount
 	watched bool
+}
+
+// lanes are partial sums. One that is complete is added to the total as soon as all before
+// it are, and its memory serves another: a step then needs little more than a lane a
+// worker.
+type lanes[F float32 | float64] struct {
+	mu    sync.Mutex
+	n     int
+	parts [][]F // by lane; nil: nothing was added
+	done  []bool
+	next  int // the first lane that is not in total
+	total []F
+	empty bool  // total is of no lane
+	spare [][]F // cleared
+}
+
+func newLanes[F float32 | float64](n, count int) lanes[F] {
+	return lanes[F]{n: n, parts: make([][]F, count), done: make([]bool, count), empty: true}
+}
+
+// part is a lane's memory. A lane is of one goroutine.
+func (l *lanes[F]) part(lane int) []F {
+	if l.parts[lane] == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if k := len(l.spare); k > 0 {
+			l.parts[lane], l.spare = l.spare[k-1], l.spare[:k-1]
+		} else {
+			l.parts[lane] = make([]F, l.n)
+		}
+	}
+	return l.parts[lane]
+}
+
+// complete says that nothing more will be added to a lane.
+func (l *lanes[F]) complete(lane int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[lane] = true
+	for l.next < len(l.parts) && l.done[l.next] {
+		l.fold(l.next)
+		l.next++
+	}
+}
+
+// fold adds a lane to the total and frees its memory.
+func (l *lanes[F]) fold(lane int) {
+	part := l.parts[lane]
+	if part == nil {
+		return
+	}
+	if l.total == nil {
+		l.total = make([]F, l.n)
+	}
+	if l.empty {
+		copy(l.total, part)
+		l.empty = false
+	} else {
+		kernel.Axpy(1, part, l.total)
+	}
+	clear(part)
+	l.parts[lane], l.spare = nil, append(l.spare, part)
+}
+
+// into sets dst to all lanes' sum.
+func (l *lanes[F]) into(dst []F) {
+	for ; l.next < len(l.parts); l.next++ {
+		l.fold(l.next)
+	}
+	if l.empty {
+		clear(dst)
+		return
+	}
+	copy(dst, l.total)
+}
+
+// reset forgets all that was added.
+func (l *lanes[F]) reset() {
+	for i, part := range l.parts {
+		if part != nil {
+			clear(part)
+			l.parts[i], l.spare = nil, append(l.spare, part)
+		}
+	}
+	clear(l.done)
+	l.next, l.empty = 0, true
 }
 
 // laneCount is what one lane counts of its vectors' norms.
@@ -38,32 +123,28 @@ type laneCount struct {
 }
 
 // NewLaneSum sums vectors of n coordinates that are clipped to bound.
-func NewLaneSum[F float32 | float64](n, lanes int, bound float64) (*LaneSum[F], error) {
+func NewLaneSum[F float32 | float64](n, count int, bound float64) (*LaneSum[F], error) {
 	if !(bound > 0) || math.IsInf(bound, 0) {
 		return nil, fmt.Errorf("lane sum: bound %v must be positive and finite", bound)
 	}
-	if n < 0 || lanes < 1 {
-		return nil, fmt.Errorf("lane sum: %d coordinates in %d lanes", n, lanes)
+	if n < 0 || count < 1 {
+		return nil, fmt.Errorf("lane sum: %d coordinates in %d lanes", n, count)
 	}
-	s := &LaneSum[F]{bound: bound, lanes: make([][]F, lanes), dirty: make([]bool, lanes), counts: make([]laneCount, lanes)}
-	for i := range s.lanes {
-		s.lanes[i] = make([]F, n)
-	}
-	return s, nil
+	return &LaneSum[F]{bound: bound, sum: newLanes[F](n, count), counts: make([]laneCount, count)}, nil
 }
 
 // PrepareLanes is an empty sum of n coordinates for the next of the steps: the one that
 // is kept from an earlier step, if it fits, or a new one.
-func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, lanes int) (*LaneSum[F], error) {
-	if kept == nil || len(kept.lanes) != lanes || len(kept.lanes[0]) != n {
+func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int) (*LaneSum[F], error) {
+	if kept == nil || len(kept.counts) != count || kept.sum.n != n {
 		var err error
-		if kept, err = NewLaneSum[F](n, lanes, s.Clip()); err != nil {
+		if kept, err = NewLaneSum[F](n, count, s.Clip()); err != nil {
 			return nil, err
 		}
 	}
 	kept.bound, kept.signal, kept.watched = s.Clip(), s.rule.Clipping.Signal, s.trace != nil
-	if kept.signal == SignalDirections && kept.beyond == nil {
-		kept.beyond, kept.spoiled, kept.pointed = make([][]F, lanes), make([]bool, lanes), make([]F, n)
+	if kept.signal == SignalDirections && kept.pointed == nil {
+		kept.beyond, kept.pointed = newLanes[F](n, count), make([]F, n)
 	}
 	kept.Reset()
 	return kept, nil
@@ -99,9 +180,17 @@ func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo f
 			factors[i] = 1
 		}
 	}
-	s.dirty[lane] = true
-	addTo(s.lanes[lane], factors[:len(norms)])
+	addTo(s.sum.part(lane), factors[:len(norms)])
 	return nil
+}
+
+// Complete says that nothing more will be added to a lane. Whoever does not say it needs
+// more memory, and nothing else.
+func (s *LaneSum[F]) Complete(lane int) {
+	s.sum.complete(lane)
+	if s.signal == SignalDirections {
+		s.beyond.complete(lane)
+	}
 }
 
 // addParted adds vectors within the bound to one sum and the directions of those beyond
@@ -115,8 +204,7 @@ func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo fun
 		}
 	}
 	if within > 0 {
-		s.dirty[lane] = true
-		addTo(s.lanes[lane], factors)
+		addTo(s.sum.part(lane), factors)
 	}
 	for i, norm := range norms {
 		factors[i] = 0
@@ -126,27 +214,15 @@ func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo fun
 		}
 	}
 	if beyond > 0 {
-		if s.beyond[lane] == nil { // lanes that small batches never reach need none
-			s.beyond[lane] = make([]F, len(s.lanes[lane]))
-		}
-		s.spoiled[lane] = true
-		addTo(s.beyond[lane], factors)
+		addTo(s.beyond.part(lane), factors)
 	}
 }
 
 // Reset empties the sum for another release.
 func (s *LaneSum[F]) Reset() {
-	for i, lane := range s.lanes {
-		if s.dirty[i] {
-			clear(lane)
-			s.dirty[i] = false
-		}
-	}
-	for i, lane := range s.beyond {
-		if s.spoiled[i] {
-			clear(lane)
-			s.spoiled[i] = false
-		}
+	s.sum.reset()
+	if s.signal == SignalDirections {
+		s.beyond.reset()
 	}
 	if s.watched || s.signal == SignalCount {
 		clear(s.counts)
@@ -160,26 +236,15 @@ func (s *LaneSum[F]) Unprotected(dst []F) error {
 	switch {
 	case s.used:
 		return fmt.Errorf("lane sum: it was released already; Reset it first")
-	case len(dst) != len(s.lanes[0]):
-		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", len(s.lanes[0]), len(dst))
+	case len(dst) != s.sum.n:
+		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", s.sum.n, len(dst))
 	}
 	s.used = true
-	copy(dst, s.lanes[0])
-	for i, lane := range s.lanes[1:] {
-		if s.dirty[i+1] {
-			kernel.Axpy(1, lane, dst)
-		}
+	s.sum.into(dst)
+	if s.signal == SignalDirections {
+		s.beyond.into(s.pointed)
+		kernel.Axpy(F(s.bound), s.pointed, dst)
 	}
-	if s.signal != SignalDirections {
-		return nil
-	}
-	clear(s.pointed)
-	for i, lane := range s.beyond {
-		if s.spoiled[i] {
-			kernel.Axpy(1, lane, s.pointed)
-		}
-	}
-	kernel.Axpy(F(s.bound), s.pointed, dst)
 	return nil
 }
 

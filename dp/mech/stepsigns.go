@@ -19,27 +19,11 @@ func (s *signs) reset() {
 }
 
 func (s *signs) load(from *ClipState) {
-	s.released.gradient, s.released.direction = toSingle(s.released.gradient, from.Gradient), toSingle(s.released.direction, from.Direction)
+	s.released.gradient, s.released.direction = append(s.released.gradient[:0], from.Gradient...), append(s.released.direction[:0], from.Direction...)
 }
 
 func (s *signs) save(to *ClipState) {
-	to.Gradient, to.Direction = toDouble(to.Gradient, s.released.gradient), toDouble(to.Direction, s.released.direction)
-}
-
-func toSingle[F float32 | float64](dst []float32, src []F) []float32 {
-	dst = dst[:0]
-	for _, v := range src {
-		dst = append(dst, float32(v))
-	}
-	return dst
-}
-
-func toDouble(dst []float64, src []float32) []float64 {
-	dst = dst[:0]
-	for _, v := range src {
-		dst = append(dst, float64(v))
-	}
-	return dst
+	to.Gradient, to.Direction = append(to.Gradient[:0], s.released.gradient...), append(to.Direction[:0], s.released.direction...)
 }
 
 // compare is the sign of the gradient's product with the last step's direction, and with
@@ -52,12 +36,16 @@ func compare[F float32 | float64](l *last, gradient, direction []F) (clip, step 
 	return clip, step, ok
 }
 
-// replace is toSingle, quick where nothing has to be converted.
+// replace is src in single precision, in the memory of dst.
 func replace[F float32 | float64](dst []float32, src []F) []float32 {
 	if single, is := any(src).([]float32); is {
 		return append(dst[:0], single...)
 	}
-	return toSingle(dst, src)
+	dst = dst[:0]
+	for _, v := range src {
+		dst = append(dst, float32(v))
+	}
+	return dst
 }
 
 // product is that of two vectors.
