@@ -128,7 +128,7 @@ type Local struct {
 	Steps     int     `yaml:"steps,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"steps that a client makes in a round, instead of whole epochs; 0: epochs say how many"`
 	StepDecay float64 `yaml:"step_decay,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"after every step of a round the step size is multiplied by exp(-step_decay); in central, and with protects example, it goes on from round to round: a public schedule; 0: none"`
 	Remainder string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"whether the last, smaller batch of a shuffled epoch is trained on or left out"`
-	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass"`
+	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass, but in central they go on"`
 	Momentum  float64 `yaml:"momentum" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=momentum" jsonschema_description:"what is kept of the last step's velocity"`
 	Beta1     float64 `yaml:"beta1" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam" jsonschema_description:"what is kept of the mean gradient"`
 	Beta2     float64 `yaml:"beta2" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam" jsonschema_description:"what is kept of the mean squared gradient"`
