@@ -71,6 +71,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	defer d.Close()
 	defer s.Close()
+	defer collectEarly()()
 	run := s.Run()
 	bar := a.progress(run.Name, 1)
 	res, err := report.Run(cmd.Context(), d, s, version(), func(m sim.Moment) { show(bar, m, run.Judge.Compare) })
