@@ -1,6 +1,8 @@
 package fl
 
 import (
+	"sync/atomic"
+
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/mech"
@@ -40,6 +42,9 @@ type Participant struct {
 	// Uncovered is what was done to Data that no accounting covers (scaling by the
 	// participant's own rows, say): then no number about single examples is proved.
 	Uncovered []string
+	// Steps counts the steps that it begins, for whoever shows how far a long round is; nil:
+	// nobody does.
+	Steps *atomic.Int64
 }
 
 // Kept is what a participant keeps between rounds. It is never sent.

@@ -33,7 +33,9 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 	p := Privacy{
 		Statement: all.Statement(), Protects: run.Privacy.Protects,
 		NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier), MedianEpsilon: event.Number(median), MaxEpsilon: event.Number(most),
-		Assumes: []string{"nobody's data lie with two participants: for such a person their numbers add up"},
+	}
+	if !IsCentral(run.Algorithm.Kind) {
+		p.Assumes = []string{"nobody's data lie with two participants: for such a person their numbers add up"}
 	}
 	if all.Unit == event.UnitClient {
 		// What a participant does with its own rows is part of the participant; what

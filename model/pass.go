@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -53,6 +54,9 @@ type Pass struct {
 	// last, where plain descent is all there is to do: its steps then add to the
 	// parameters in place. Otherwise every step's gradient is added in double precision.
 	Single bool
+
+	// Begun counts the steps that were begun, for whoever watches from outside; nil: nobody.
+	Begun *atomic.Int64
 
 	// Memory is what the pass goes on with, and leaves behind at its end. Nil: every pass
 	// begins anew.
@@ -204,6 +208,9 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 		return nil, false, nil
 	}
 	p.left--
+	if p.Begun != nil {
+		p.Begun.Add(1)
+	}
 	if p.Whole {
 		return nil, true, nil
 	}

@@ -225,7 +225,7 @@ func newLeakageFigure(runs []run) panelFigure {
 		label := r.label
 		switch {
 		case len(curves[i]) > 0 && ys[i].Hi > 0:
-			f.Panels = append(f.Panels, panel{label, leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), layout.Claimed(r.Privacy.Statement)})
+			f.Panels = append(f.Panels, panel{Name: label, Chart: leakagePanel(fmt.Sprintf("leakage-%d", i+1), label, r, curves[i], xs[i], ys[i]), Terms: layout.Claimed(r.Privacy.Statement)})
 			for _, c := range curves[i] {
 				drawnClusters[c.cluster] = true
 			}
@@ -262,7 +262,7 @@ func newBudgetFigure(runs []run) panelFigure {
 			f.miss(label, s.words())
 			continue
 		}
-		f.Panels = append(f.Panels, panel{label, budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s), layout.Claimed(r.Privacy.Statement)})
+		f.Panels = append(f.Panels, panel{Name: label, Chart: budgetPanel(fmt.Sprintf("budgets-%d", i+1), label, r, s), Terms: layout.Claimed(r.Privacy.Statement)})
 		if s.endless > 0 {
 			f.Caption += fmt.Sprintf(" %s: not drawn are %s with an unlimited total.", label, prose.Counted(s.endless, "client", "clients"))
 		}

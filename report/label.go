@@ -77,6 +77,9 @@ func epsilonRows(r run) []layout.LabelRow {
 		{Name: "Epsilon, most exposed client", Value: prose.Cost(most), Note: note, Large: true},
 		{Name: "Epsilon, median client", Value: prose.Cost(float64(p.MedianEpsilon))},
 	}
+	if central(r.Summary) { // nobody is more exposed than the others
+		rows = []layout.LabelRow{{Name: "Epsilon", Value: prose.Cost(most), Note: note, Large: true}}
+	}
 	add := func(name string, value *event.Number, note string) { // without a value it is left out
 		rows = append(rows, layout.LabelRow{Name: name, Value: prose.Optional(value, cost), Note: note})
 	}

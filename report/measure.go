@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
@@ -15,10 +16,17 @@ import (
 // otherwise clients judge that take no part in training.
 func tested(r sim.Summary) bool { return r.Judge == "own" || r.Judge == "test" }
 
+// central says that one data set is trained on as a whole: there are no clients to speak
+// of.
+func central(r sim.Summary) bool { return fl.IsCentral(r.Algorithm) }
+
 // testedWords say which models are held against which examples.
 func testedWords(r sim.Summary) string {
-	if r.Judge == "own" {
+	switch {
+	case r.Judge == "own":
 		return "every client’s model on its own held-out examples"
+	case central(r):
+		return "the model on the examples that were held out"
 	}
 	return "the server’s model (of several the one that fits best) on everybody’s held-out examples as one test set"
 }

@@ -57,6 +57,7 @@ type page struct {
 	Methods      []methodNote
 	Labels       []layout.Label
 	Fit          fitFigure
+	Course       courseFigure
 	Answers      panelFigure
 	Compared     comparedFigure
 	Leakage      panelFigure
@@ -90,6 +91,8 @@ type panel struct {
 	Name  string
 	Chart template.HTML
 	Terms string // of the epsilons in it, if any
+	// Unseen says that no guarantee covers what is drawn: only a simulation can show it.
+	Unseen bool
 }
 
 // miss says why methods have no panel: those with the same reason together.
@@ -114,7 +117,7 @@ func newPage(title string, results []sim.Result) page {
 	p := page{
 		Title: title, Lead: lead(runs), Several: len(runs) > 1, Pairs: len(runs) == 4,
 		Summary: summaryTable(runs), Figures: figureTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
-		Fit: newFitFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
+		Fit: newFitFigure(runs), Course: newCourseFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
 	}
 	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) }); len(counted) > 0 {
 		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)
@@ -155,12 +158,26 @@ func summaryTable(runs []run) layout.Table {
 			column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
 		}
 	}
-	column("Largest epsilon", true, largestEpsilon)
-	column("Median epsilon", true, func(r run) layout.Cell { return layout.Words(cost(r.Privacy.MedianEpsilon)) })
+	largest := "Largest epsilon"
+	if !slices.ContainsFunc(runs, func(r run) bool { return !central(r.Summary) }) {
+		largest = "Epsilon"
+	}
+	column(largest, true, largestEpsilon)
+	column("Median epsilon", true, func(r run) layout.Cell {
+		if central(r.Summary) {
+			return layout.Cell{}
+		}
+		return layout.Words(cost(r.Privacy.MedianEpsilon))
+	})
 	if slices.ContainsFunc(runs, func(r run) bool { return !counted(r.Summary) }) {
 		column("Proved for the same releases", true, func(r run) layout.Cell { return proved(r.Privacy.Claim, r.Privacy.Proved) })
 	}
-	column("Clients", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Clients)) })
+	column("Clients", true, func(r run) layout.Cell {
+		if central(r.Summary) {
+			return layout.Cell{}
+		}
+		return layout.Words(prose.Count(r.Clients))
+	})
 	column("Rounds", true, func(r run) layout.Cell { return layout.Words(prose.Count(r.Rounds), returnedWords(r)) })
 	column("Clients that declined", true, func(r run) layout.Cell {
 		if r.Privacy.Declined == 0 {

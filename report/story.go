@@ -107,8 +107,11 @@ func lead(runs []run) string {
 		if r.Privacy.Claim != event.ClaimNone {
 			claim += "; what it is about: " + layout.UnitProtected(r.Privacy.Unit)
 		}
-		return fmt.Sprintf("%s with %s; a model has %s. Privacy claim: %s.", r.label, prose.Counted(r.Clients, "client", "clients"),
-			prose.Counted(r.Parameters, "parameter", "parameters"), claim)
+		of := " with " + prose.Counted(r.Clients, "client", "clients") + "; a"
+		if central(r.Summary) {
+			of = " on one data set; the"
+		}
+		return fmt.Sprintf("%s%s model has %s. Privacy claim: %s.", r.label, of, prose.Counted(r.Parameters, "parameter", "parameters"), claim)
 	}
 	names := make([]string, len(runs))
 	for i, r := range runs {
@@ -168,6 +171,9 @@ func loaded(d *data.LoadReport) (lines []string) {
 // dataStory tells what a result was trained on.
 func (r run) dataStory() string {
 	trained := sentence(prose.Counted(r.Clients, "client", "clients")) + " trained"
+	if central(r.Summary) {
+		trained = "All examples were trained on together"
+	}
 	if !r.known {
 		return trained + ". The run file could not be read by this version: the configuration below is as it was stored."
 	}
@@ -220,12 +226,7 @@ func distributionWords(d config.Distribution) string {
 func (r run) trainingStory() string {
 	var b strings.Builder
 	if r.known {
-		a := r.plan.Algorithm
-		asked := fmt.Sprintf("%s of %s %s", prose.Count(a.ClientsPerRound), prose.Count(r.Clients), verb(a.ClientsPerRound, "trains", "train"))
-		if a.ClientsPerRound == 0 || a.ClientsPerRound == r.Clients {
-			asked = "all clients train"
-		}
-		fmt.Fprintf(&b, "In every round %s for %s with step %s on %s. ", asked, prose.Counted(a.Local.Epochs, "epoch", "epochs"), prose.Setting(a.Local.Step), r.batchWords())
+		b.WriteString(r.roundWords() + clippingWords(r.plan))
 		if nu := r.plan.Privacy.NoiseMultiplier; nu > 0 {
 			fmt.Fprintf(&b, "The noise multiplier is %s. ", prose.Setting(nu))
 		}
@@ -285,12 +286,32 @@ func clusterSizes(r sim.Summary, budgets []sim.ClusterBudget) string {
 	return text
 }
 
+// roundWords say who trains in a round, and for how long.
+func (r run) roundWords() string {
+	a := r.plan.Algorithm
+	asked := fmt.Sprintf("%s of %s %s", prose.Count(a.ClientsPerRound), prose.Count(r.Clients), verb(a.ClientsPerRound, "trains", "train"))
+	switch {
+	case central(r.Summary):
+		asked = "the model trains"
+	case a.ClientsPerRound == 0 || a.ClientsPerRound == r.Clients:
+		asked = "all clients train"
+	}
+	long := prose.Counted(a.Local.Epochs, "epoch", "epochs")
+	if a.Local.Steps > 0 {
+		long = prose.Counted(a.Local.Steps, "step", "steps")
+	}
+	return fmt.Sprintf("In every round %s for %s with step %s on %s. ", asked, long, prose.Setting(a.Local.Step), r.batchWords())
+}
+
 func (r run) batchWords() string {
 	l, one := r.plan.Algorithm.Local, "row"
 	if shape, _ := data.ShapeOf(r.plan.Data); shape.Pictures() {
 		one = "picture"
 	}
 	all := "all their " + one + "s"
+	if central(r.Summary) {
+		all = "all " + one + "s"
+	}
 	limited := l.Limit > 0 && one == "picture"
 	if limited {
 		all = "at most " + prose.Counted(l.Limit, one, one+"s") + " of theirs, drawn afresh"

@@ -27,7 +27,12 @@ func Table(w io.Writer, runs []sim.Summary) error {
 	column("method", false, tableName)
 	column("data", false, func(r sim.Summary) string { return r.Dataset })
 	column("protects", false, func(r sim.Summary) string { return r.Privacy.Protects })
-	column("clients", true, func(r sim.Summary) string { return fmt.Sprint(r.Clients) })
+	column("clients", true, func(r sim.Summary) string {
+		if central(r) {
+			return ""
+		}
+		return fmt.Sprint(r.Clients)
+	})
 	column("rounds", true, func(r sim.Summary) string { return fmt.Sprint(r.Rounds) })
 	for _, c := range []struct {
 		name            string
@@ -84,7 +89,11 @@ func privacyTable(runs []sim.Summary) string {
 	wider := false
 	for _, r := range runs {
 		p := r.Privacy
-		lines = append(lines, priced{p.Statement, tableName(r), figure(p.MedianEpsilon), prose.Optional(p.EpsilonAnyUpdate, figure), prose.Optional(switched(r), figure)})
+		median := figure(p.MedianEpsilon)
+		if central(r) {
+			median = ""
+		}
+		lines = append(lines, priced{p.Statement, tableName(r), median, prose.Optional(p.EpsilonAnyUpdate, figure), prose.Optional(switched(r), figure)})
 		if p.Proved != nil {
 			lines = append(lines, priced{Statement: *p.Proved, name: "  the same releases"})
 		}

@@ -63,7 +63,10 @@ func (e *execution) interrupted() error {
 	}
 	made, _ := e.s.Round()
 	where, rounds := fmt.Sprintf("at round %d", made), e.s.Run().Algorithm.Rounds
-	if round := &e.s.rounds.round; round.IsOpen() {
+	switch round := &e.s.rounds.round; {
+	case round.IsOpen() && len(e.s.rounds.Participants) == 1:
+		where = fmt.Sprintf("in round %d, which begins again,", made+1)
+	case round.IsOpen():
 		where = fmt.Sprintf("in round %d, which %d of %d clients have answered,", made+1, round.Count(), len(round.Clients()))
 	}
 	return fmt.Errorf("%w %s of at most %d; continue with: %s", ErrInterrupted, where, rounds, e.d.Continue)

@@ -16,6 +16,9 @@ type Moment struct {
 	// Clients have begun what is being done, of so many; 0 of 0 where they are too quick
 	// to be counted.
 	Clients, Of int
+	// Step is that of the only client in its round, of so many; 0 of 0 where there are
+	// several, or steps are not counted.
+	Step, Steps int
 	// Figure is the judge's last one, if Judged: see Simulation.Round.
 	Figure float64
 	Judged bool
@@ -36,6 +39,7 @@ const (
 // whereabouts are what a Moment is made of; anybody may read them at any time.
 type whereabouts struct {
 	rounds atomic.Int64
+	steps  atomic.Int64 // that the only client has begun in its round
 	doing  atomic.Int32
 	figure atomic.Uint64
 	judged atomic.Bool
@@ -46,6 +50,9 @@ func (s *Simulation) Moment() Moment {
 	m := Moment{
 		Method: s.run.Algorithm.Kind, Round: int(s.at.rounds.Load()), Rounds: s.run.Algorithm.Rounds, Doing: Doing(s.at.doing.Load()),
 		Figure: math.Float64frombits(s.at.figure.Load()), Judged: s.at.judged.Load(),
+	}
+	if p := s.rounds.Participants; len(p) == 1 && m.Doing == Training {
+		m.Step, m.Steps = int(s.at.steps.Load()), p[0].Plan.Steps
 	}
 	m.Clients, m.Of = s.rounds.pool.Begun()
 	if m.Doing == Judging && m.Of > 0 { // the first job is the tally

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/fl"
@@ -102,6 +104,53 @@ func TestMomentsKnowWhetherAJudgeHasSpoken(t *testing.T) {
 		}
 	})
 	if err != nil || !resumed {
+		t.Error(err)
+	}
+}
+
+// TestMomentsWithinALongRound: of one participant they say which step it is at, counted
+// anew in every round; of several they do not.
+func TestMomentsWithinALongRound(t *testing.T) {
+	folder := smallSchools(t)
+	for _, c := range []struct {
+		method, protects string
+		want             int
+	}{{"central", "example", 7}, {"central", "nothing", 7}, {"fedavg", "example", 0}} {
+		run := config.Default("school", c.method, "paper")
+		run.Privacy.Protects, run.Algorithm.Rounds, run.Algorithm.Local.Steps, run.Algorithm.Local.Batch = c.protects, 3, 7, 16
+		s, err := New(run, folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		looked := 0
+		s.rounds.after = func(*fl.Participant) {
+			looked++
+			if m := s.Moment(); m.Step != c.want || m.Steps != c.want {
+				t.Errorf("%+v: after %d answers at step %d of %d", c, looked, m.Step, m.Steps)
+			}
+		}
+		s.spent = nil
+		for more := true; more; {
+			if more, err = s.Step(); err != nil {
+				t.Fatal(err)
+			}
+			if m := s.Moment(); m.Step != 0 {
+				t.Errorf("%+v: between rounds at step %d", c, m.Step)
+			}
+		}
+		if looked < 3 {
+			t.Errorf("%+v: %d answers", c, looked)
+		}
+	}
+}
+
+// TestWhereOneParticipantWasInterrupted: there is nobody else whose answers are kept.
+func TestWhereOneParticipantWasInterrupted(t *testing.T) {
+	run := config.Default("school", "central", "paper")
+	run.Algorithm.Rounds = 3
+	_, _, err := watched(t, directory(t, run), run, smallSchools(t), 2)
+	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "interrupted in round 2, which begins again, of at most 3; continue with: ") {
 		t.Error(err)
 	}
 }

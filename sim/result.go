@@ -28,8 +28,8 @@ type Summary struct {
 	Parameters int        `json:"parameters"`
 	Metrics    Metrics    `json:"metrics"`
 	Privacy    fl.Privacy `json:"privacy"`
-	// Steps are those of the last round's examples, whose gradients are clipped; null: there
-	// are none.
+	// Steps are those of the last round, in central training and where the clip moves; null
+	// elsewhere.
 	Steps        *StepsRecord `json:"steps"`
 	Participants []Line       `json:"participants"` // null where none has a figure or a target of its own
 	Comparison   []Comparison `json:"comparison"`   // with judge.compare's methods; null: none
@@ -168,7 +168,8 @@ type RoundRecord struct {
 	Shared    *event.Number `json:"shared"`
 	// Hypotheses after the round: the first two coordinates of each.
 	Hypotheses [][2]float64 `json:"hypotheses"`
-	// Steps are those of examples' clipped gradients; null: there are none.
+	// Steps are what private steps met and did, in central training and where the clip
+	// moves; null elsewhere.
 	Steps *StepsRecord `json:"steps"`
 }
 

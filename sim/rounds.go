@@ -250,6 +250,7 @@ func (s *Simulation) publish() {
 
 // makeRound goes up to the aggregation.
 func (s *Simulation) makeRound() (err error) {
+	s.at.steps.Store(0)
 	s.at.doing.Store(int32(Training))
 	if s.rounds.round.IsOpen() {
 		err = s.rounds.complete()

@@ -150,6 +150,9 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 		}
 		s.learners = append(s.learners, learner)
 	}
+	if len(participants) == 1 {
+		participants[0].Steps = &s.at.steps
+	}
 	s.watchSteps()
 	s.judge = newJudge(s)
 	s.progress = progress{

@@ -23,11 +23,8 @@ func (s *Simulation) watchSteps() {
 }
 
 // stepsRecord is what the steps of the rounds since the last record were seen to do, and
-// begins to count anew. Nil: nobody watches.
+// begins to count anew.
 func (s *Simulation) stepsRecord() *StepsRecord {
-	if s.traces == nil {
-		return nil
-	}
 	var all mech.StepTrace
 	var clips, steps []float64
 	most := int64(0)

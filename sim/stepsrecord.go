@@ -1,14 +1,17 @@
 package sim
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 )
 
-// StepsRecord is what the private steps of a round met and did, over the participants
-// that made them. The model has seen noise; these figures have not, but for the clip and
-// the step: they are known in simulation only, and no guarantee covers them.
+// StepsRecord is what the private steps of a round met and did (where not every round is
+// recorded: of all rounds since the last record), over the participants that made them.
+// Clip and step, and the way they moved, follow from sums with noise. The rest has seen
+// none: it is known in simulation only, and no guarantee covers it.
 type StepsRecord struct {
 	Made int          `json:"made"` // steps from the first round on, of one participant
 	Clip event.Number `json:"clip"` // after the round; the median over participants
@@ -29,8 +32,20 @@ type StepsRecord struct {
 	Norms []int `json:"norms"`
 }
 
+// GobEncode writes the record as JSON: by itself gob takes a share of 0 for none.
+func (r *StepsRecord) GobEncode() ([]byte, error) {
+	type plain StepsRecord
+	return json.Marshal((*plain)(r))
+}
+
+// GobDecode reads what GobEncode writes.
+func (r *StepsRecord) GobDecode(b []byte) error {
+	type plain StepsRecord
+	return json.Unmarshal(b, (*plain)(r))
+}
+
 // NormBins is the number of a StepsRecord's bins of norms, half a decade each.
-const NormBins = 37
+const NormBins = mech.NormBins
 
 // NormEdge is where bin i of the norms begins.
 func NormEdge(i int) float64 { return math.Pow(10, -12+float64(i)/2) }

@@ -109,11 +109,19 @@ func TestMomentsInWords(t *testing.T) {
 		"round 17/200, the judge's figure is not finite":             {Round: 17, Rounds: 200, Figure: nan, Judged: true},
 		"5 rounds made, the last figures, the judge's figure 2":      {Round: 5, Rounds: 5, Doing: sim.Finishing, Figure: 2, Judged: true},
 		"5 rounds made, the last figures, 1 of 7, not judged yet":    {Round: 5, Rounds: 5, Doing: sim.Finishing, Clients: 1, Of: 7},
+		"round 3/20, step 17 of 59, the judge's figure 0.1":          {Round: 2, Rounds: 20, Clients: 1, Of: 1, Step: 17, Steps: 59, Figure: 0.1, Judged: true},
+		"round 3/20, client 1 of 1, not judged yet":                  {Round: 2, Rounds: 20, Clients: 1, Of: 1, Steps: 59},
+		"round 3/20, being judged, not judged yet":                   {Round: 2, Rounds: 20, Doing: sim.Judging, Of: 1, Step: 59, Steps: 59},
 		"round 5/5, client 7 of 7, the judge's figure 1e+20":         {Round: 5, Rounds: 5, Clients: 7, Of: 7, Figure: 1e20, Judged: true},
 		"round 2/5, client 7 of 7, the judge's figure is not finite": {Round: 1, Rounds: 5, Clients: 7, Of: 7, Figure: -inf, Judged: true},
 	} {
 		if _, got := inWords(m, nil); got != want {
 			t.Errorf("%+v is %q, want %q", m, got, want)
+		}
+	}
+	for step, want := range map[int]float64{0: 0.5, 1: 0.5, 31: 0.75, 60: 0.5 + 0.5*59/60} {
+		if share, _ := inWords(sim.Moment{Round: 1, Rounds: 2, Clients: 1, Of: 1, Step: step, Steps: 60}, nil); math.Abs(share-want) > 1e-12 {
+			t.Errorf("step %d of 60 in the second of 2 rounds: share %v, want %v", step, share, want)
 		}
 	}
 	others := []string{"local", "fedavg"}

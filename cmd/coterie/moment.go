@@ -31,11 +31,15 @@ func show(bar *progress.Bar, m sim.Moment, others []string) {
 }
 
 // inWords is how far a run is, as its bar shows it: which share of it is done, and the
-// round, the client and the judge's last figure. Others are the methods that it is
+// round, the client (of one client the step) and the judge's last figure. Others are the methods that it is
 // compared with, which come after it.
 func inWords(m sim.Moment, others []string) (share float64, words string) {
 	within := 0.0 // of the round under way
-	if m.Doing == sim.Training && m.Of > 0 {
+	stepping := m.Doing == sim.Training && m.Step > 0 && m.Step <= m.Steps
+	switch {
+	case stepping:
+		within = float64(m.Step-1) / float64(m.Steps)
+	case m.Doing == sim.Training && m.Of > 1:
 		within = float64(m.Clients) / float64(m.Of)
 	}
 	at := 1 + slices.Index(others, m.Method)
@@ -47,6 +51,10 @@ func inWords(m sim.Moment, others []string) (share float64, words string) {
 		if m.Of > 0 {
 			words += fmt.Sprintf(", %d of %d", m.Clients, m.Of)
 		}
+	case stepping:
+		words = fmt.Sprintf("round %d/%d, step %d of %d", round, m.Rounds, m.Step, m.Steps)
+	case m.Doing == sim.Judging && m.Of == 1:
+		words = fmt.Sprintf("round %d/%d, being judged", round, m.Rounds)
 	case m.Doing == sim.Judging && m.Of > 0:
 		words = fmt.Sprintf("round %d/%d, judged by %d of %d", round, m.Rounds, m.Clients, m.Of)
 	case m.Of > 0:

@@ -122,6 +122,9 @@ func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 		}
 	}
 	if !a.quiet {
+		if err := report.Course(a.stdout, res); err != nil {
+			return err
+		}
 		if err := report.Paid(a.stdout, res.Summary); err != nil {
 			return err
 		}

@@ -263,7 +263,7 @@ func (g *exampleGuard) Train(b *fl.Broadcast, p *fl.Participant, theta, centre [
 
 func (g *exampleGuard) descend(p *fl.Participant, theta []float64, reg fl.Pull) error {
 	plan, pass := &p.Plan, &g.pass
-	pass.Divisor, pass.Count, pass.Blank = plan.Batch, plan.Pass, p.Blank
+	pass.Divisor, pass.Count, pass.Blank, pass.Begun = plan.Batch, plan.Pass, p.Blank, p.Steps
 	pass.Pull.Slope, pass.Pull.Offset = reg.Slope, reg.Offset
 	pass.Paid, pass.Sampler, pass.Memory = nil, nil, nil
 	if g.outline.Continues {

@@ -176,7 +176,7 @@ func (t *trainer) Train(b *fl.Broadcast, p *fl.Participant, theta, centre []floa
 func (t *trainer) descend(p *fl.Participant, theta []float64, reg fl.Pull) error {
 	t.pass.Pull = reg
 	if t.q.outline.Continues {
-		t.pass.Memory = &p.Training
+		t.pass.Memory, t.pass.Begun = &p.Training, p.Steps
 	}
 	if t.entropy != nil {
 		t.pass.Count = p.Plan.Pass

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"strings"
 
 	"github.com/coterie-fl/coterie/report/prose"
 )
@@ -167,7 +168,8 @@ func engineering(largest float64) int {
 	return 3 * int(math.Floor(math.Log10(largest)/3))
 }
 
-// logTicks marks powers of ten, and 2 and 5 times them where there is room.
+// logTicks marks powers of ten, and 2 and 5 times them where there is room; where these
+// are too few to read anything off, nice numbers.
 func (a *Axis) logTicks(most int) {
 	first, last := int(math.Floor(math.Log10(a.Lo))), int(math.Ceil(math.Log10(a.Hi)))
 	stride := max(1, (last-first+most-1)/most)
@@ -179,9 +181,17 @@ func (a *Axis) logTicks(most int) {
 		for _, m := range steps {
 			if v := m * math.Pow(10, float64(e)); v >= a.Lo && v <= a.Hi {
 				a.Ticks = append(a.Ticks, v)
-				a.Labels = append(a.Labels, prose.Significant(v, 1))
+				a.Labels = append(a.Labels, strings.TrimPrefix(prose.Significant(v, 1), "1×"))
 			}
 		}
+	}
+	if len(a.Ticks) >= 3 {
+		return
+	}
+	a.Ticks, _ = NiceTicks(a.Lo, a.Hi, most)
+	a.Labels = nil
+	for _, v := range a.Ticks {
+		a.Labels = append(a.Labels, prose.Significant(v, 3))
 	}
 }
 

@@ -133,7 +133,7 @@ func Joined(names []string) string {
 // methodNames are the methods' names for readers.
 var methodNames = map[string]string{
 	"local": "Local training", "fedavg": "FedAvg", "finetune": "Local fine-tuning", "ditto": "Ditto", "mocha": "Mocha",
-	"ifca": "IFCA", "mr-mtl": "MR-MTL",
+	"ifca": "IFCA", "mr-mtl": "MR-MTL", "central": "Central training",
 }
 
 // Method is a method's name for readers; one without is called by its key.
