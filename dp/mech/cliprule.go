@@ -48,7 +48,7 @@ func (r ClipRule) check(clip float64) error {
 	}
 	for _, v := range []float64{r.Rate, r.StepRate, r.Decay, r.StepDecay, r.Quantile, r.Lowest, r.Highest} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("clip rule: %+v; allowed: finite numbers", r)
+			return fmt.Errorf("clip rule: a rate, a decay, the quantile or a limit is %v; allowed: finite numbers", v)
 		}
 	}
 	if !(r.Lowest >= 0 && r.Lowest <= clip && clip <= highest) {

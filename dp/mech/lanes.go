@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/internal/kernel"
+	"github.com/coterie-fl/coterie/internal/pool"
 )
 
 // LaneSum adds clipped vectors that nobody holds one by one, as floats, in lanes
@@ -16,104 +16,21 @@ import (
 // move further than its bound: it is for simulation only.
 type LaneSum[F float32 | float64] struct {
 	bound float64
-	sum   lanes[F]
+	sum   *pool.OrderedSum[F]
 	used  bool
 
 	// Under SignalDirections vectors within the bound go to sum, and those beyond it,
 	// scaled to length 1, to beyond: the clipped sum is sum + bound*beyond, and nothing
 	// is added twice. Under SignalCount every lane counts.
 	signal  ClipSignal
-	beyond  lanes[F]
+	beyond  *pool.OrderedSum[F]
 	pointed []F // the sum of beyond, with noise once it is released
 	counts  []laneCount
 	watched bool
 }
 
-// lanes are partial sums. One that is complete is added to the total as soon as all before
-// it are, and its memory serves another: a step then needs little more than a lane a
-// worker.
-type lanes[F float32 | float64] struct {
-	mu    sync.Mutex
-	n     int
-	parts [][]F // by lane; nil: nothing was added
-	done  []bool
-	next  int // the first lane that is not in total
-	total []F
-	empty bool  // total is of no lane
-	spare [][]F // cleared
-}
-
-func newLanes[F float32 | float64](n, count int) lanes[F] {
-	return lanes[F]{n: n, parts: make([][]F, count), done: make([]bool, count), empty: true}
-}
-
-// part is a lane's memory. A lane is of one goroutine.
-func (l *lanes[F]) part(lane int) []F {
-	if l.parts[lane] == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if k := len(l.spare); k > 0 {
-			l.parts[lane], l.spare = l.spare[k-1], l.spare[:k-1]
-		} else {
-			l.parts[lane] = make([]F, l.n)
-		}
-	}
-	return l.parts[lane]
-}
-
-// complete says that nothing more will be added to a lane.
-func (l *lanes[F]) complete(lane int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done[lane] = true
-	for l.next < len(l.parts) && l.done[l.next] {
-		l.fold(l.next)
-		l.next++
-	}
-}
-
-// fold adds a lane to the total and frees its memory.
-func (l *lanes[F]) fold(lane int) {
-	part := l.parts[lane]
-	if part == nil {
-		return
-	}
-	if l.total == nil {
-		l.total = make([]F, l.n)
-	}
-	if l.empty {
-		copy(l.total, part)
-		l.empty = false
-	} else {
-		kernel.Axpy(1, part, l.total)
-	}
-	clear(part)
-	l.parts[lane], l.spare = nil, append(l.spare, part)
-}
-
-// into sets dst to all lanes' sum.
-func (l *lanes[F]) into(dst []F) {
-	for ; l.next < len(l.parts); l.next++ {
-		l.fold(l.next)
-	}
-	if l.empty {
-		clear(dst)
-		return
-	}
-	copy(dst, l.total)
-}
-
-// reset forgets all that was added.
-func (l *lanes[F]) reset() {
-	for i, part := range l.parts {
-		if part != nil {
-			clear(part)
-			l.parts[i], l.spare = nil, append(l.spare, part)
-		}
-	}
-	clear(l.done)
-	l.next, l.empty = 0, true
-}
+// addTo adds a vector to a total.
+func addTo[F float32 | float64](part, total []F) { kernel.Axpy(1, part, total) }
 
 // laneCount is what one lane counts of its vectors' norms.
 type laneCount struct {
@@ -130,13 +47,13 @@ func NewLaneSum[F float32 | float64](n, count int, bound float64) (*LaneSum[F], 
 	if n < 0 || count < 1 {
 		return nil, fmt.Errorf("lane sum: %d coordinates in %d lanes", n, count)
 	}
-	return &LaneSum[F]{bound: bound, sum: newLanes[F](n, count), counts: make([]laneCount, count)}, nil
+	return &LaneSum[F]{bound: bound, sum: pool.NewOrderedSum(n, count, addTo[F]), counts: make([]laneCount, count)}, nil
 }
 
 // PrepareLanes is an empty sum of n coordinates for the next of the steps: the one that
 // is kept from an earlier step, if it fits, or a new one.
 func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int) (*LaneSum[F], error) {
-	if kept == nil || len(kept.counts) != count || kept.sum.n != n {
+	if kept == nil || len(kept.counts) != count || kept.sum.Len() != n {
 		var err error
 		if kept, err = NewLaneSum[F](n, count, s.Clip()); err != nil {
 			return nil, err
@@ -144,7 +61,7 @@ func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int)
 	}
 	kept.bound, kept.signal, kept.watched = s.Clip(), s.rule.Clipping.Signal, s.trace != nil
 	if kept.signal == SignalDirections && kept.pointed == nil {
-		kept.beyond, kept.pointed = newLanes[F](n, count), make([]F, n)
+		kept.beyond, kept.pointed = pool.NewOrderedSum(n, count, addTo[F]), make([]F, n)
 	}
 	kept.Reset()
 	return kept, nil
@@ -180,16 +97,16 @@ func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo f
 			factors[i] = 1
 		}
 	}
-	addTo(s.sum.part(lane), factors[:len(norms)])
+	addTo(s.sum.Part(lane), factors[:len(norms)])
 	return nil
 }
 
 // Complete says that nothing more will be added to a lane. Whoever does not say it needs
 // more memory, and nothing else.
 func (s *LaneSum[F]) Complete(lane int) {
-	s.sum.complete(lane)
+	s.sum.Complete(lane)
 	if s.signal == SignalDirections {
-		s.beyond.complete(lane)
+		s.beyond.Complete(lane)
 	}
 }
 
@@ -204,7 +121,7 @@ func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo fun
 		}
 	}
 	if within > 0 {
-		addTo(s.sum.part(lane), factors)
+		addTo(s.sum.Part(lane), factors)
 	}
 	for i, norm := range norms {
 		factors[i] = 0
@@ -214,15 +131,15 @@ func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo fun
 		}
 	}
 	if beyond > 0 {
-		addTo(s.beyond.part(lane), factors)
+		addTo(s.beyond.Part(lane), factors)
 	}
 }
 
 // Reset empties the sum for another release.
 func (s *LaneSum[F]) Reset() {
-	s.sum.reset()
+	s.sum.Reset()
 	if s.signal == SignalDirections {
-		s.beyond.reset()
+		s.beyond.Reset()
 	}
 	if s.watched || s.signal == SignalCount {
 		clear(s.counts)
@@ -236,13 +153,13 @@ func (s *LaneSum[F]) Unprotected(dst []F) error {
 	switch {
 	case s.used:
 		return fmt.Errorf("lane sum: it was released already; Reset it first")
-	case len(dst) != s.sum.n:
-		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", s.sum.n, len(dst))
+	case len(dst) != s.sum.Len():
+		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", s.sum.Len(), len(dst))
 	}
 	s.used = true
-	s.sum.into(dst)
+	s.sum.Into(dst)
 	if s.signal == SignalDirections {
-		s.beyond.into(s.pointed)
+		s.beyond.Into(s.pointed)
 		kernel.Axpy(F(s.bound), s.pointed, dst)
 	}
 	return nil

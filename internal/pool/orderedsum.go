@@ -1,0 +1,108 @@
+package pool
+
+import "sync"
+
+// OrderedSum is a sum of vectors in lanes, which are added in their order, whoever is done
+// first. A lane that is complete is added to the total as soon as all before
+// it are, and its memory serves another: a step then needs little more than a lane a
+// worker.
+type OrderedSum[F float32 | float64] struct {
+	mu    sync.Mutex
+	n     int
+	add   func(part, total []F)
+	parts [][]F // by lane; nil: nothing was added
+	done  []bool
+	next  int // the first lane that is not in total
+	total []F
+	empty bool  // total is of no lane
+	spare [][]F // cleared
+}
+
+// NewOrderedSum is an empty sum of n coordinates in so many lanes; add adds one vector to
+// another.
+func NewOrderedSum[F float32 | float64](n, count int, add func(part, total []F)) *OrderedSum[F] {
+	return &OrderedSum[F]{n: n, add: add, parts: make([][]F, count), done: make([]bool, count), empty: true}
+}
+
+// Part is a lane's memory. A lane is of one goroutine.
+func (l *OrderedSum[F]) Part(lane int) []F {
+	if l.parts[lane] == nil {
+		l.parts[lane] = l.take()
+	}
+	return l.parts[lane]
+}
+
+// take is cleared memory.
+func (l *OrderedSum[F]) take() []F {
+	if len(l.parts) > 1 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	if k := len(l.spare); k > 0 {
+		last := l.spare[k-1]
+		l.spare = l.spare[:k-1]
+		return last
+	}
+	return make([]F, l.n)
+}
+
+// Complete says that nothing more will be added to a lane.
+func (l *OrderedSum[F]) Complete(lane int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[lane] = true
+	for l.next < len(l.parts) && l.done[l.next] {
+		l.fold(l.next)
+		l.next++
+	}
+}
+
+// fold adds a lane to the total and frees its memory.
+func (l *OrderedSum[F]) fold(lane int) {
+	part := l.parts[lane]
+	if part == nil {
+		return
+	}
+	if l.total == nil {
+		l.total = make([]F, l.n)
+	}
+	if l.empty {
+		copy(l.total, part)
+		l.empty = false
+	} else {
+		l.add(part, l.total)
+	}
+	clear(part)
+	l.parts[lane], l.spare = nil, append(l.spare, part)
+}
+
+// Into sets dst to all lanes' sum. Nothing may be added until Reset.
+func (l *OrderedSum[F]) Into(dst []F) {
+	if len(l.parts) == 1 && l.parts[0] != nil { // it is the sum
+		copy(dst, l.parts[0])
+		return
+	}
+	for ; l.next < len(l.parts); l.next++ {
+		l.fold(l.next)
+	}
+	if l.empty {
+		clear(dst)
+		return
+	}
+	copy(dst, l.total)
+}
+
+// Reset forgets all that was added.
+func (l *OrderedSum[F]) Reset() {
+	for i, part := range l.parts {
+		if part != nil {
+			clear(part)
+			l.parts[i], l.spare = nil, append(l.spare, part)
+		}
+	}
+	clear(l.done)
+	l.next, l.empty = 0, true
+}
+
+// Len is the number of coordinates.
+func (l *OrderedSum[F]) Len() int { return l.n }
