@@ -177,6 +177,7 @@ type Privacy struct {
 
 	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"every participant's target; 0: noise_multiplier gives the noise"`
 	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" also:"judge.evaluate" jsonschema_description:"delta of the target (example, client), and of judge.evaluate's release"`
+	Runs             int          `yaml:"runs,omitempty" jsonschema:"minimum=0,maximum=1000000" jsonschema_description:"runs like this one that share the target, such as those of a grid: the noise is that at which all of them together keep epsilon (docs/tuning.md); 0: 1"`
 	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"largest norm of one example's gradient; what is longer is shortened to it"`
 	Clipping         Clipping     `yaml:"clipping,omitempty" jsonschema_description:"how the clip is found during training; empty: it stays as it is"`
 	Sector           Sector       `yaml:"sector,omitempty" jsonschema_description:"what updates are brought into instead of a ball, under the relation replace-one; empty: a ball"`

@@ -12,15 +12,16 @@ import (
 )
 
 // Target is what a participant asks for its own examples: (Epsilon, Delta) for one person
-// with at most Records of them. Epsilon 0 asks for nothing.
+// with at most Records of them, over Runs runs like this one. Epsilon 0 asks for nothing.
 type Target struct {
 	Epsilon, Delta float64
 	Records        int
+	Runs           int // 0: one
 }
 
 // TargetOf is the participant's own target, or the run's.
 func TargetOf(p config.Privacy, name string) Target {
-	t := Target{p.Epsilon, p.Delta, max(1, p.RecordsPerPerson)}
+	t := Target{p.Epsilon, p.Delta, max(1, p.RecordsPerPerson), p.Runs}
 	for _, own := range p.Silos {
 		if own.Name != name || name == "" {
 			continue
@@ -150,10 +151,18 @@ func (p *Plan) Release(choosing, moments bool) (event.Release, error) {
 	return p.Training(1, choices, moments).Release()
 }
 
-// Calibrate finds the least noise that keeps the target over the whole run.
+// shared is the same as Training with the moments, over all runs that share the target.
+func (p *Plan) shared(rounds, choices int) account.Training {
+	t := p.Training(rounds, choices, true)
+	t.Runs = int64(p.Target.Runs)
+	return t
+}
+
+// Calibrate finds the least noise that keeps the target over the whole run, and over all
+// runs that share it.
 func (p *Plan) Calibrate(rounds, choices int) error {
 	epsilon, delta := p.Target.PerRecord()
-	t, _, err := p.Training(rounds, choices, true).WithNoiseFor(account.MethodRDP, epsilon, delta)
+	t, _, err := p.shared(rounds, choices).WithNoiseFor(account.MethodRDP, epsilon, delta)
 	if errors.Is(err, account.ErrUnreachable) && choices > 0 {
 		err = fmt.Errorf("%w%s", err, p.cheaperChoices(choices))
 	}
@@ -172,7 +181,7 @@ func (p *Plan) cheaperChoices(choices int) string {
 	without.Noise = 1 // of no steps
 	most, err := account.LeastNoise(epsilon, func(parts float64) (float64, error) {
 		without.Choice = p.Target.Epsilon / parts
-		g, err := without.Training(0, choices, true).Guarantee(account.MethodRDP, delta)
+		g, err := without.shared(0, choices).Guarantee(account.MethodRDP, delta)
 		return g.Epsilon, err
 	})
 	if err != nil {
@@ -235,18 +244,31 @@ func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 		}
 		return g, nil, nil
 	}
-	spent := p.Training(paid.Rounds, paid.Choices, paid.Moments > 0)
+	spent, proved := p.Trainings(paid)
 	delta, err := p.recordDelta(spent)
 	if err != nil {
 		return account.Guarantee{}, nil, err
 	}
 	g, err := spent.Guarantee(account.MethodRDP, delta)
-	if err != nil || p.Drawn != event.Shuffle {
+	if p.Drawn == event.Shuffle {
+		g.Sampling = ShuffledAsPoisson
+	}
+	if err != nil || proved == nil {
 		return g, nil, err
 	}
-	g.Sampling = "shuffle, accounted as poisson"
-	if p.Uncovered {
-		return g, nil, nil
+	sound, err := proved.Guarantee(p.ProvedBy(paid), delta)
+	return g, &sound, err
+}
+
+// ShuffledAsPoisson is said of shuffled batches that are accounted for as the papers do.
+const ShuffledAsPoisson = "shuffle, accounted as poisson"
+
+// Trainings are what was paid for as it is accounted for, and, where that is heuristic for
+// its batches alone, what is proved of the same releases (nil otherwise).
+func (p *Plan) Trainings(paid Paid) (account.Training, *account.Training) {
+	spent := p.Training(paid.Rounds, paid.Choices, paid.Moments > 0)
+	if p.Drawn != event.Shuffle || p.Uncovered {
+		return spent, nil
 	}
 	proved := spent
 	// A shuffled epoch is one release without amplification (DESIGN, erratum 10). The
@@ -254,15 +276,18 @@ func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 	proved.Terms = account.Terms{Unit: p.Terms.Unit, Relation: event.ReplaceOne, Claim: event.ClaimProved}
 	proved.Sampling, proved.Rate = event.Shuffle, 0
 	proved.Batch, proved.Examples, proved.Steps = int64(p.Batch), int64(p.Examples), int64(paid.Rounds)*int64(p.Epochs)
-	method := account.MethodPLD // exact here
+	return spent, &proved
+}
+
+// ProvedBy is the accountant of what is proved for shuffled batches.
+func (p *Plan) ProvedBy(paid Paid) account.Method {
 	switch {
 	case paid.Choices > 0:
-		method = account.MethodRDP
+		return account.MethodRDP
 	case p.Lattice != nil:
-		method = account.MethodBest // exact noise has a term of its own, which may be too large
+		return account.MethodBest // exact noise has a term of its own, which may be too large
 	}
-	sound, err := proved.Guarantee(method, delta)
-	return g, &sound, err
+	return account.MethodPLD // exact here
 }
 
 // Purse is a durable record of what a participant may still release.

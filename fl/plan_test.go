@@ -60,7 +60,7 @@ func TestOwnTargets(t *testing.T) {
 	run := fltest.Run("mr-mtl")
 	run.Privacy.Silos = []config.SiloTarget{{Name: "silo 1", Epsilon: 1, Delta: 1e-5}, {Name: "silo 2", RecordsPerPerson: 3}}
 	_, ps, _ := fltest.Federate(t, run, train)
-	if a, b := ps[0].Plan.Target, ps[1].Plan.Target; a != (fl.Target{6, 1e-3, 1}) || b != (fl.Target{1, 1e-5, 1}) {
+	if a, b := ps[0].Plan.Target, ps[1].Plan.Target; a != (fl.Target{6, 1e-3, 1, 0}) || b != (fl.Target{1, 1e-5, 1, 0}) {
 		t.Errorf("targets %+v and %+v", a, b)
 	}
 	if !(ps[1].Plan.Noise > ps[0].Plan.Noise) || !(ps[2].Plan.Noise > ps[0].Plan.Noise) {
@@ -154,4 +154,36 @@ func TestExactNoiseIsCalibratedAtWholeOrders(t *testing.T) {
 		t.Errorf("noise %v", noise)
 	}
 	t.Logf("noise %v", noise)
+}
+
+// TestRunsShareATarget: the releases of as many runs as share a target keep it together,
+// with their choices, and spend it; one of them spends less.
+func TestRunsShareATarget(t *testing.T) {
+	const runs = 4
+	train, _ := fltest.Silos(3, 45, fltest.Features, 0.2)
+	for name, run := range fltest.Variants() {
+		if run.Privacy.Epsilon == 0 {
+			continue
+		}
+		run.Privacy.Runs = runs
+		run.Algorithm.Selection.EpsilonShare = 0.01 // what choices of four runs leave something with
+		_, ps, _ := fltest.Federate(t, run, train)
+		one, _, err := ps[0].Plan.Spend(ps[0].Paid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		algorithm := fltest.New(t, run, len(train))
+		release, _, err := algorithm.PriceAhead(fltest.Prepared(t, algorithm, fl.Participant{Name: "silo 0", Data: &train[0]}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release.What = event.Repeated{Times: runs, Of: release.What}
+		all, err := account.Spend(release, account.MethodRDP, run.Privacy.Delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all.Epsilon > run.Privacy.Epsilon || all.Epsilon < 0.999*run.Privacy.Epsilon || one.Epsilon > 0.7*run.Privacy.Epsilon {
+			t.Errorf("%s: %d runs cost %v of %v, one %v", name, runs, all.Epsilon, run.Privacy.Epsilon, one.Epsilon)
+		}
+	}
 }

@@ -105,6 +105,9 @@ func saysOf(run config.Run) []string {
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: every participant must bound them itself; the target was converted by group privacy")
 	}
+	if p.Runs > 1 {
+		says = append(says, fmt.Sprintf("the noise is that of %d runs that share the target: all of them together keep it, and the numbers are of this one (docs/tuning.md)", p.Runs))
+	}
 	if a.Lambda == config.LambdaAuto && a.Kind == "mr-mtl" {
 		says = append(says, "lambda was set from what was released already: it costs nothing more")
 	}

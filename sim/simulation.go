@@ -178,6 +178,12 @@ func NewUntil(ctx context.Context, run config.Run, folder *data.Folder) (*Simula
 	return s, err
 }
 
+// Prepared are the participants before their first round, what they do in it, and what the
+// data's preparation leaves uncovered: enough to say what the run will cost.
+func (s *Simulation) Prepared() (*fl.Algorithm, []fl.Participant, []string) {
+	return s.rounds.Algorithm, s.rounds.Participants, s.federation.NotCovered
+}
+
 // Until has the simulation stop soon after ctx ends, within milliseconds also in the
 // middle of a round: Step and Result then return ErrInterrupted. It replaces the context
 // that was given before, and must not be called while one of them is under way.

@@ -2,6 +2,7 @@
 package sweep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,18 +25,26 @@ type File struct {
 	Set    []string      `yaml:"set" jsonschema_description:"settings of every run, each path=value as --set has it; empty: none"`
 	Seeds  int           `yaml:"seeds" jsonschema:"minimum=1" jsonschema_description:"runs of every point of the grid, with the seeds 1, 2, … up to this"`
 	Grid   yaml.MapSlice `yaml:"grid" jsonschema_description:"keys of the run file and the values that each takes; all combinations are run, the last key fastest"`
-	Tuning *Tuning       `yaml:"tuning" jsonschema_description:"every silo tunes for itself and pays for it (docs/tuning.md); the run file's own settings are those of the pivot; left out: nobody tunes"`
+	Tuning *Tuning       `yaml:"tuning" jsonschema_description:"who pays for tuning, and how (docs/tuning.md); left out: nobody does"`
 }
 
-// Tuning says that every silo tunes for itself and pays for it, by random stopping:
-// docs/tuning.md. The run file's own settings are those of the pivot.
+// Tuning says who pays for tuning, and how: docs/tuning.md. By random stopping every silo
+// tunes for itself, and the run file's own settings are those of the pivot; a charged grid
+// has all its runs share one target.
 type Tuning struct {
-	Distribution string  `yaml:"distribution" jsonschema:"enum=tnb,enum=poisson" jsonschema_description:"distribution of the secret number of trials: tnb, truncated negative binomial, or poisson; empty: tnb"`
-	MeanTrials   float64 `yaml:"mean_trials" jsonschema:"exclusiveMinimum=0" jsonschema_description:"mean number of trials"`
+	Charge       string  `yaml:"charge" jsonschema:"enum=random,enum=grid" jsonschema_description:"what is paid for: random, the best of a random number of trials, by every silo for itself; grid, every run of the grid, whose noise is raised so that all of them together keep the run file's target; empty: random"`
+	Distribution string  `yaml:"distribution" jsonschema:"enum=tnb,enum=poisson" jsonschema_description:"distribution of the secret number of trials: tnb, truncated negative binomial, or poisson; with charge grid that of the random stopping whose price stands beside the grid's; empty: tnb"`
+	MeanTrials   float64 `yaml:"mean_trials" jsonschema:"minimum=0" only:".charge=random" jsonschema_description:"mean number of trials; a grid's is the number of its points"`
 	Eta          float64 `yaml:"eta" jsonschema:"exclusiveMinimum=-1" only:".distribution=tnb" jsonschema_description:"shape of the distribution: 0 is the logarithmic one, 1 the geometric one"`
-	Score        Score   `yaml:"score" jsonschema_description:"how a silo judges a trial; charged in every trial"`
-	Entropy      string  `yaml:"entropy" jsonschema:"enum=system,enum=seeded" jsonschema_description:"where the draws come from: the system, or the seed, to repeat a simulation; empty: system"`
+	Score        Score   `yaml:"score" only:".charge=random" jsonschema_description:"how a silo judges a trial; charged in every trial"`
+	Entropy      string  `yaml:"entropy" jsonschema:"enum=system,enum=seeded" only:".charge=random" jsonschema_description:"where the draws come from: the system, or the seed, to repeat a simulation; empty: system"`
 }
+
+// The ways in which tuning is charged.
+const (
+	ChargeRandom = "random"
+	ChargeGrid   = "grid"
+)
 
 // Score is how a silo judges a trial: the sum of its training examples' losses, each
 // clipped to Bound, with Gaussian noise of Noise*Bound. It is charged in every trial.
@@ -69,7 +78,9 @@ type Plan struct {
 	Points []Point    // in the order of the file, the last key fastest
 	Seeds  int
 	Tuning *Tuning
-	Trials theory.Trials // of charged tuning
+	// Trials are those of charged tuning; of a grid, those that would be as many on average
+	// as it has points.
+	Trials theory.Trials
 }
 
 // mostPoints is a limit on slips, not on machines.
@@ -136,10 +147,23 @@ func (f File) plan(folder string, set []string) (*Plan, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	if p.Tuning != nil {
+	switch charge := p.Charge(); charge {
+	case ChargeRandom:
 		err = p.settleTuning()
+	case "", ChargeGrid:
+		err = p.settleGrid()
+	default:
+		err = fmt.Errorf("%w: tuning.charge: %q; allowed: random, grid", config.ErrInvalid, charge)
 	}
 	return p, err
+}
+
+// Charge is what is paid for; empty: nothing is.
+func (p *Plan) Charge() string {
+	if p.Tuning == nil {
+		return ""
+	}
+	return cmp.Or(p.Tuning.Charge, ChargeRandom)
 }
 
 // points are all combinations of the grid's values.
@@ -166,50 +190,4 @@ func (f File) points() ([][]config.Setting, error) {
 		grid = next
 	}
 	return grid, nil
-}
-
-// tunable are the keys that trials may differ in: they change neither what a trial
-// costs nor what is sent.
-var tunable = []string{"algorithm.lambda", "algorithm.local.step"}
-
-// settleTuning checks whether the plan can be charged, every fault at once.
-func (p *Plan) settleTuning() error {
-	t, a := p.Tuning, p.Base.Algorithm
-	if t.Distribution == "" {
-		t.Distribution = event.TruncatedNegativeBinomial
-	}
-	if t.Entropy == "" {
-		t.Entropy = "system"
-	}
-	var faults []error
-	require := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf("%w: "+format, append([]any{config.ErrInvalid}, args...)...))
-		}
-	}
-	require(p.Base.Privacy.Protects == "example" && p.Base.Judge.By == "own" && a.Kind == "mr-mtl" && a.WarmStart == 0 && a.Lambda != config.LambdaAuto,
-		"charged tuning is of algorithm.kind mr-mtl under privacy.protects example, judged by own examples, with a fixed lambda and no warm start: trials follow the means of a pivot run at that public lambda")
-	require(p.Base.Privacy.Epsilon > 0 && p.Base.Privacy.NoiseMultiplier == 0, "charged tuning needs privacy.epsilon: the noise follows from it")
-	require(p.Base.Privacy.RecordsPerPerson <= 1, "privacy.records_per_person: charged tuning knows one record a person only")
-	require(p.Base.Data.Standardise != "paid", "data.standardise: charged tuning has no charge for moments; allowed: silo (paper accounting), public, none")
-	for _, s := range p.Points[0].Settings {
-		require(slices.Contains(tunable, s.Path), "grid.%s: charged tuning can vary %s", s.Path, strings.Join(tunable, " and "))
-	}
-	for _, point := range p.Points {
-		require(point.Run.Algorithm.Lambda != config.LambdaAuto, "grid: %s: auto costs nothing, so there is nothing to charge", point.Label())
-	}
-	require(t.Entropy == "system" || t.Entropy == "seeded", "tuning.entropy: %q; allowed: system, seeded", t.Entropy)
-	require(t.Score.Bound > 0 && t.Score.Bound < 1e300, "tuning.score.bound: %v; want what an example's loss is clipped to, above 0", t.Score.Bound)
-	require(t.Score.Noise > 0 && t.Score.Noise < 1e300, "tuning.score.noise: %v; want a noise multiplier above 0: an unprotected score would tell of the examples", t.Score.Noise)
-	var err error
-	switch t.Distribution {
-	case event.TruncatedNegativeBinomial:
-		p.Trials, err = theory.NegativeBinomialTrials(t.Eta, t.MeanTrials)
-	case event.PoissonTrials:
-		p.Trials, err = theory.PoissonTrials(t.MeanTrials)
-	default:
-		err = fmt.Errorf("distribution %q; allowed: tnb, poisson", t.Distribution)
-	}
-	require(err == nil, "tuning: %v", err)
-	return errors.Join(faults...)
 }

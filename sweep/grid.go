@@ -37,18 +37,36 @@ func (o Options) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Result is a sweep over a grid: what `coterie sweep` prints. Tuning is not charged.
+// Result is a sweep over a grid: what `coterie sweep` prints.
 type Result struct {
 	Name   string        `json:"name"`
-	Tuning string        `json:"tuning"` // not charged
+	Tuning string        `json:"tuning"` // not charged, or grid charged
 	Metric string        `json:"metric"` // lower is better
-	Runs   int           `json:"runs"`
+	Runs   int           `json:"runs"`   // that were made, of all seeds
+	Seeds  int           `json:"seeds"`
 	Points []PointResult `json:"points"`
 	Best   int           `json:"best"` // index of the lowest mean
-	// Privacy is what one run of the best point promises. All the runs together
-	// promise less.
+	// Shared is how many runs the noise of every run is for; 0: the target is one run's.
+	Shared int `json:"shared"`
+	// Chosen is what tuning at this price comes to: every seed's own best point. Null where
+	// tuning is not charged.
+	Chosen *Chosen `json:"chosen"`
+	// Prices are what the ways to the best setting cost; empty where runs have no common
+	// price, which Says tells.
+	Prices []Price `json:"prices"`
+	// Growth is how they rise with the number of runs; empty where runs cost differently.
+	Growth []Growth `json:"growth"`
+	// Privacy is what one run of the best point promises, or, where the grid is charged, what
+	// all runs of a seed do together.
 	Privacy fl.Privacy `json:"privacy"`
 	Says    []string   `json:"says"`
+}
+
+// Chosen is what whoever makes one seed's grid and keeps the best of it gets.
+type Chosen struct {
+	Points []int        `json:"points"` // by seed: index of its best point
+	Mean   event.Number `json:"mean"`
+	SD     event.Number `json:"sd"`
 }
 
 // PointResult is one setting over all seeds.
@@ -66,8 +84,12 @@ type made struct {
 	Privacy fl.Privacy   `json:"privacy"`
 }
 
-// NotCharged is what every free sweep says.
-const NotCharged = "tuning: not charged"
+// NotCharged is what every free sweep says, and GridCharged what one does whose runs share
+// a target.
+const (
+	NotCharged  = "tuning: not charged"
+	GridCharged = "tuning: grid charged"
+)
 
 // Run makes every run of the grid; those that an earlier call finished are kept.
 func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
@@ -75,9 +97,18 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("sweep: %w", err)
 	}
 	o.Folder = o.Folder.Keeping()
-	cells := make([]made, len(p.Points)*p.Seeds)
+	r := Result{Name: p.Name, Tuning: "not charged", Runs: len(p.Points) * p.Seeds, Seeds: p.Seeds}
+	points := p.Points
+	if p.Charge() == ChargeGrid {
+		var err error
+		if r.Shared, err = p.share(ctx, o); err != nil {
+			return Result{}, err
+		}
+		r.Tuning, points = "grid charged", p.sharing(r.Shared)
+	}
+	cells := make([]made, r.Runs)
 	err := each(ctx, o, len(cells), func(i int) error {
-		run := p.Points[i/p.Seeds].Run
+		run := points[i/p.Seeds].Run
 		run.Seed += uint64(i % p.Seeds)
 		run.Run.Workers = 1 // runs are what is spread over the cores
 		return o.remember(ctx, run, &cells[i])
@@ -85,15 +116,9 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{
-		Name: p.Name, Tuning: "not charged", Runs: len(cells), Metric: cells[0].Metric,
-		Says: []string{
-			NotCharged + ": choosing by these figures tells of the examples that they were measured on, and every run was a release of its own",
-			fmt.Sprintf("%d runs were made; the privacy of one is what is printed", len(cells)),
-		},
-	}
+	r.Metric = cells[0].Metric
 	best := math.Inf(1)
-	for i, point := range p.Points {
+	for i, point := range points {
 		one := summarise(point, cells[i*p.Seeds:(i+1)*p.Seeds])
 		r.Points = append(r.Points, one)
 		if float64(one.Mean) < best {
@@ -101,7 +126,54 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	r.Privacy = cells[r.Best*p.Seeds].Privacy
-	return r, nil
+	return r, p.charge(ctx, o, points, &r)
+}
+
+// charge adds to a result what its runs cost, and says what is not paid for.
+func (p *Plan) charge(ctx context.Context, o Options, points []Point, r *Result) error {
+	bills, err := p.prices(ctx, o, points, r.Best)
+	if err != nil {
+		return err
+	}
+	r.Prices, r.Growth = bills.prices, bills.growth
+	if r.Shared == 0 {
+		r.Says = []string{
+			NotCharged + ": choosing by these figures tells of the examples that they were measured on, and every run was a release of its own",
+			fmt.Sprintf("%d runs were made; the privacy of one is what is printed", r.Runs),
+		}
+	} else {
+		r.Privacy = bills.grid
+		r.Chosen = chosen(r.Points, p.Seeds)
+		r.Privacy.NotCovered = append(r.Privacy.NotCovered, "the choice itself, where its figures are not of public examples: nobody pays for the figures of held-out ones")
+		r.Says = []string{fmt.Sprintf("%s: the noise of every run is for %d runs, and all runs of a seed together keep the target", GridCharged, r.Shared)}
+		if p.Seeds > 1 {
+			r.Privacy.NotCovered = append(r.Privacy.NotCovered, "all seeds together: each is a whole grid that keeps the target for itself, as often as it is repeated to see how far figures spread")
+			r.Says = append(r.Says, fmt.Sprintf("the %d seeds repeat the whole sweep: the price is one seed's, and whoever makes them all on the same people's data pays for each", p.Seeds))
+		}
+	}
+	if bills.why != "" {
+		r.Says = append(r.Says, "prices: "+bills.why)
+	}
+	return nil
+}
+
+// chosen is every seed's own best point, and how they fare.
+func chosen(points []PointResult, seeds int) *Chosen {
+	var c Chosen
+	values := make([]float64, seeds)
+	for s := range values {
+		best := 0
+		for i, point := range points {
+			held := float64(points[best].Values[s])
+			if float64(point.Values[s]) < held || math.IsNaN(held) {
+				best = i
+			}
+		}
+		c.Points = append(c.Points, best)
+		values[s] = float64(points[best].Values[s])
+	}
+	c.Mean, c.SD = meanAndSD(values)
+	return &c
 }
 
 func summarise(point Point, cells []made) PointResult {
@@ -109,20 +181,29 @@ func summarise(point Point, cells []made) PointResult {
 	for _, s := range point.Settings {
 		out.Settings[s.Path] = s.Value
 	}
-	var sum, squares float64
-	for _, c := range cells {
+	values := make([]float64, len(cells))
+	for i, c := range cells {
 		out.Values = append(out.Values, c.Value)
-		sum += float64(c.Value)
+		values[i] = float64(c.Value)
 	}
-	mean := sum / float64(len(cells))
-	for _, c := range cells {
-		squares += (float64(c.Value) - mean) * (float64(c.Value) - mean)
-	}
-	out.Mean = event.Number(mean)
-	if len(cells) > 1 {
-		out.SD = event.Number(math.Sqrt(squares / float64(len(cells)-1)))
-	}
+	out.Mean, out.SD = meanAndSD(values)
 	return out
+}
+
+// meanAndSD is over seeds; one has no deviation.
+func meanAndSD(values []float64) (mean, sd event.Number) {
+	var sum, squares float64
+	for _, v := range values {
+		sum += v
+	}
+	middle := sum / float64(len(values))
+	for _, v := range values {
+		squares += (v - middle) * (v - middle)
+	}
+	if len(values) > 1 {
+		sd = event.Number(math.Sqrt(squares / float64(len(values)-1)))
+	}
+	return event.Number(middle), sd
 }
 
 // each does jobs 0..n-1 on every core and stops at the first error.
@@ -206,7 +287,7 @@ func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, e
 	if err != nil {
 		return made{}, err
 	}
-	if run.Judge.By == "own" && res.Metrics.Error != nil {
+	if run.Judge.By != "clients" && res.Metrics.Error != nil {
 		return made{"error", *res.Metrics.Error, res.Privacy}, nil
 	}
 	return made{"loss", res.Metrics.Loss, res.Privacy}, nil

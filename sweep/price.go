@@ -62,10 +62,11 @@ func (p price) all(round event.Event, noise float64) event.Event {
 	return event.Composed{Parts: []event.Event{training, p.trials.Event(trial)}}
 }
 
-// orders are those that a bill is written with: all, or for Poisson, whose bound asks
-// for every order at every order, a few. Fewer orders never give too small a number.
-func (p price) orders() []float64 {
-	if !p.trials.Poisson {
+// orders are those that the price of trials is computed with: all, or for Poisson, whose
+// bound asks for every order at every order, a few. Fewer orders never give too small a
+// number.
+func orders(t theory.Trials) []float64 {
+	if !t.Poisson {
 		return nil
 	}
 	return []float64{1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256}
@@ -75,9 +76,9 @@ func (p price) orders() []float64 {
 func (p price) cost(r event.Release) (account.Guarantee, error) {
 	delta := p.silo.Plan.Target.Delta
 	if l := p.silo.Plan.Lattice; l != nil {
-		return account.SpendExact(r, account.MethodRDP, delta, *l, p.orders()...)
+		return account.SpendExact(r, account.MethodRDP, delta, *l, orders(p.trials)...)
 	}
-	return account.Spend(r, account.MethodRDP, delta, p.orders()...)
+	return account.Spend(r, account.MethodRDP, delta, orders(p.trials)...)
 }
 
 // cheaperScore says from which noise on scores leave something for the training, if from

@@ -22,6 +22,12 @@ import (
 // schools writes School data of a few small schools and returns the folder.
 func schools(t *testing.T) *data.Folder {
 	t.Helper()
+	return schoolsOf(t, 50, 50, 50, 50, 50, 50)
+}
+
+// schoolsOf has schools of so many pupils.
+func schoolsOf(t *testing.T, pupils ...int) *data.Folder {
+	t.Helper()
 	folder := t.TempDir()
 	var text strings.Builder
 	text.WriteString("school")
@@ -31,8 +37,8 @@ func schools(t *testing.T) *data.Folder {
 	text.WriteString(",score\n")
 	f := rng.NewFamily(1, "test schools")
 	s := f.Stream(0, 0)
-	for school := range 6 {
-		for range 50 {
+	for school, n := range pupils {
+		for range n {
 			fmt.Fprint(&text, school)
 			sum := 0
 			for j := range 28 {

@@ -30,6 +30,9 @@ type Tuned struct {
 	Pivot        event.Number `json:"pivot"`  // of the pivot's personal models
 	Average      event.Number `json:"average"`
 	Silos        []TunedSilo  `json:"silos"`
+	// Prices are what other ways to the best setting would cost at the same noise, beside
+	// this one's.
+	Prices []Price `json:"prices"`
 	// Privacy is the federation's line: pivot, trials and scores together.
 	Privacy fl.Privacy `json:"privacy"`
 
@@ -231,7 +234,10 @@ func (t *tuner) result() (Tuned, error) {
 	}
 	r.Test, r.Pivot, r.Average = r.Test/event.Number(total), r.Pivot/event.Number(total), r.Average/event.Number(total)
 	var err error
-	r.Privacy, err = fl.StateSpends(p.Base, t.costs, t.proved, append(t.federation.NotCovered, p.uncovered()...))
+	if r.Privacy, err = fl.StateSpends(p.Base, t.costs, t.proved, append(t.federation.NotCovered, p.uncovered()...)); err != nil {
+		return Tuned{}, err
+	}
+	r.Prices, err = t.prices(r.Privacy)
 	return r, err
 }
 

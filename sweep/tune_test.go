@@ -47,6 +47,14 @@ func TestTunedKeepsTheTarget(t *testing.T) {
 				t.Errorf("%s: silo %s: proved %v", mode, s.Name, s.Proved)
 			}
 		}
+		// One run costs less than its tuning, at whose noise the grid's six are priced, too.
+		one, grid, random := r.Prices[0], r.Prices[1], r.Prices[2]
+		if !(one.Privacy.Epsilon < 4) || !(grid.Privacy.Epsilon > one.Privacy.Epsilon) || random.Privacy.Epsilon != r.Privacy.Epsilon || grid.Runs != 6 || !random.Pivot {
+			t.Errorf("%s: prices %+v", mode, r.Prices)
+		}
+		if !(*one.Noise < *random.Noise && *one.Noise < *grid.Noise) || (grid.Proved != nil) != (mode == "paper") {
+			t.Errorf("%s: noises %v, %v, %v, proved %v", mode, *one.Noise, *grid.Noise, *random.Noise, grid.Proved)
+		}
 		if !slices.ContainsFunc(r.Privacy.NotCovered, func(s string) bool { return strings.Contains(s, "number of trials") }) {
 			t.Errorf("%s: not covered: %v", mode, r.Privacy.NotCovered)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/report/prose"
+	"github.com/coterie-fl/coterie/report/tuning"
 	"github.com/coterie-fl/coterie/sim"
 	"github.com/coterie-fl/coterie/sweep"
 )
@@ -26,10 +29,11 @@ func (a *app) newSweepCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep FILE",
 		Short: "Many runs: grids of settings, and tuning that silos pay for",
-		Long: "Make every run of a grid, on this machine, and compare them. Choosing by such figures is not private: the output says \"tuning: not charged\".\n" +
-			"With a tuning block every silo tunes for itself by a secret, random number of trials, and its noise is raised so that the target covers all of it.\n" +
+		Long: "Make every run of a grid, on this machine, and compare them. Choosing by such figures is not private: the output says \"tuning: not charged\", and what it would cost to pay for it.\n" +
+			"With tuning.charge grid the noise of every run is raised so that all runs of the grid together keep the target.\n" +
+			"With tuning.charge random every silo tunes for itself by a secret, random number of trials, and its noise is raised so that the target covers all of it.\n" +
 			"A stopped grid goes on where it was when the same command is given again.",
-		Example: "  coterie sweep examples/sweep/school-grid.yaml\n  coterie sweep examples/sweep/school-charged.yaml --set privacy.epsilon=3",
+		Example: "  coterie sweep examples/sweep/school-grid.yaml\n  coterie sweep examples/sweep/school-grid-charged.yaml\n  coterie sweep examples/sweep/school-charged.yaml --set privacy.epsilon=3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := sweep.Load(args[0], set)
@@ -46,10 +50,17 @@ func (a *app) newSweepCommand() *cobra.Command {
 			if o.Out == "" {
 				o.Out = filepath.Join("coterie-runs", "sweep-"+strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
 			}
-			if plan.Tuning != nil {
+			if plan.Charge() == sweep.ChargeRandom {
 				return a.sweepCharged(cmd, plan, o)
 			}
-			return a.sweepGrid(cmd, plan, o)
+			again := "coterie sweep " + prose.ShellWord(args[0])
+			for _, s := range set {
+				again += " --set " + prose.ShellWord(s)
+			}
+			if cmd.Flags().Changed("seeds") {
+				again += fmt.Sprintf(" --seeds %d", seeds)
+			}
+			return a.sweepGrid(cmd, plan, o, again)
 		},
 	}
 	flags := cmd.Flags()
@@ -61,7 +72,7 @@ func (a *app) newSweepCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) error {
+func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options, again string) error {
 	bar := a.progress(plan.Name, 1)
 	o.Tick = func(done, total int) { bar.Of(done, total, "runs") }
 	r, err := plan.Run(cmd.Context(), o)
@@ -72,30 +83,70 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options) e
 	if err := writeSweep(o.Out, r); err != nil {
 		return err
 	}
+	page := filepath.Join(o.Out, sim.ReportFile)
+	if err := tuning.WritePage(page, r, tuning.Made{Command: again, Version: version(), Kernel: model.Kernel()}); err != nil {
+		return err
+	}
 	if a.output == "json" {
 		return a.printJSON(r)
 	}
-	// Settings may name an epsilon, so the terms come first.
-	s := r.Privacy.Statement
-	if _, err := fmt.Fprintf(a.stdout, "one run of the best setting (*) costs epsilon %s (%s)\n\n  %-12s %-10s    %-10s settings; epsilons among them: %s\n",
-		upTo(s.Epsilon, 6), inTerms(s), "figure", "mean", "deviation", inTerms(s)); err != nil {
+	if err := a.printGrid(r); err != nil {
 		return err
 	}
+	a.remark("result  %s\nreport  %s", filepath.Join(o.Out, sweepFile), page)
+	return nil
+}
+
+func (a *app) printGrid(r sweep.Result) error {
+	// Settings may name an epsilon, so the terms come first.
+	s, who := r.Privacy.Statement, "one run of the best setting (*) costs"
+	if r.Shared > 0 {
+		who = fmt.Sprintf("the %d runs of a seed together cost", len(r.Points))
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s epsilon %s (%s)\n\n  %-12s %-10s    %-10s settings; epsilons among them: %s\n",
+		who, upTo(s.Epsilon, 6), inTerms(s), "figure", "mean", "deviation", inTerms(s))
 	for i, p := range r.Points {
 		mark := " "
 		if i == r.Best {
 			mark = "*"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s %-12s %-10.5g +- %-10.3g %s\n", mark, r.Metric, float64(p.Mean), float64(p.SD), settingsInWords(p.Settings)); err != nil {
-			return err
+		fmt.Fprintf(&text, "%s %-12s %-10.5g +- %-10.3g %s\n", mark, r.Metric, float64(p.Mean), float64(p.SD), settingsInWords(p.Settings))
+	}
+	if c := r.Chosen; c != nil {
+		fmt.Fprintf(&text, "\nevery seed's own best: %s %.5g +- %.3g\n", r.Metric, float64(c.Mean), float64(c.SD))
+	}
+	printPrices(&text, r.Prices)
+	fmt.Fprintln(&text)
+	for _, line := range r.Says {
+		fmt.Fprintln(&text, line)
+	}
+	if r.Shared > 0 {
+		fmt.Fprintf(&text, "not covered: %s\n", strings.Join(s.NotCovered, "; "))
+	}
+	_, err := io.WriteString(a.stdout, text.String())
+	return err
+}
+
+// printPrices says what the ways to the best setting cost, each with its terms.
+func printPrices(w io.Writer, prices []sweep.Price) {
+	if len(prices) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%-30s %10s   %-10s %-22s %s\n", "way to the best setting", "runs", "epsilon", "noise for the target", "of the epsilon")
+	for _, p := range prices {
+		way, noise := p.Way, "-"
+		if p.Pivot {
+			way += ", and a pivot"
+		}
+		if p.Noise != nil {
+			noise = fmt.Sprintf("%.4g", float64(*p.Noise))
+		}
+		fmt.Fprintf(w, "%-30s %10.4g   %-10s %-22s %s\n", way, float64(p.Runs), upTo(p.Privacy.Epsilon, 4), noise, inTerms(p.Privacy))
+		if p.Proved != nil {
+			fmt.Fprintf(w, "%-30s %10s   %-10s %-22s %s\n", "  the same releases", "", upTo(p.Proved.Epsilon, 4), "", inTerms(*p.Proved))
 		}
 	}
-	fmt.Fprintln(a.stdout)
-	if err := a.printLines(r.Says...); err != nil {
-		return err
-	}
-	a.remark("result  %s", filepath.Join(o.Out, sweepFile))
-	return nil
 }
 
 // sweepFile is a sweep's result in its folder.
@@ -163,7 +214,9 @@ func (a *app) printTuned(r sweep.Tuned, out string) error {
 	if p := r.Privacy.Proved; p != nil {
 		lines = append(lines, fmt.Sprintf("for the same releases: epsilon %s (%s)", upTo(p.Epsilon, 6), inTerms(*p)))
 	}
-	lines = append(lines, "assumes: "+strings.Join(r.Privacy.Assumes, "; "), "not covered: "+strings.Join(r.Privacy.NotCovered, "; "), "", "silos that chose")
+	var prices strings.Builder
+	printPrices(&prices, r.Prices)
+	lines = append(lines, strings.TrimRight(prices.String(), "\n"), "", "assumes: "+strings.Join(r.Privacy.Assumes, "; "), "not covered: "+strings.Join(r.Privacy.NotCovered, "; "), "", "silos that chose")
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
 		lines = append(lines, fmt.Sprintf("%6d  %s", chosen[name], name))
 	}

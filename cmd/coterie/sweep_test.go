@@ -37,7 +37,7 @@ func TestSweepGrid(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &object); err != nil || code != 0 {
 		t.Fatalf("exit %d: %v in %s", code, err, text)
 	}
-	for _, key := range []string{"name", "tuning", "metric", "runs", "points", "best", "privacy", "says"} {
+	for _, key := range []string{"name", "tuning", "metric", "runs", "seeds", "points", "best", "shared", "chosen", "prices", "growth", "privacy", "says"} {
 		if _, ok := object[key]; !ok {
 			t.Errorf("no key %q in %s", key, text)
 		}
@@ -67,6 +67,15 @@ func TestSweepExamples(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, text, errs)
 	}
 	out := t.TempDir()
+	text, errs, code = swept(t, "../../examples/sweep/school-grid-charged.yaml", "--out", out, "--quiet", "--seeds", "1", "--set", "algorithm.rounds=2")
+	if code != 0 || !strings.Contains(text, "tuning: grid charged") || !strings.Contains(text, "the 6 runs of a seed together cost epsilon 6 (") || !strings.Contains(text, "random stopping, and a pivot") {
+		t.Errorf("exit %d: %s%s", code, text, errs)
+	}
+	page, err := os.ReadFile(filepath.Join(out, "report.html"))
+	if err != nil || !strings.Contains(string(page), "coterie sweep ../../examples/sweep/school-grid-charged.yaml --set &#39;algorithm.rounds=2&#39; --seeds 1") {
+		t.Errorf("%v, %d bytes", err, len(page))
+	}
+	out = t.TempDir()
 	text, errs, code = swept(t, "../../examples/sweep/school-charged.yaml", "--out", out, "--quiet", "--set", "algorithm.rounds=2")
 	if code != 0 || !strings.Contains(text, "tuning: charged") || !strings.Contains(text, "not covered:") {
 		t.Errorf("exit %d: %s%s", code, text, errs)

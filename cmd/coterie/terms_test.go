@@ -69,6 +69,7 @@ func TestNoBareEpsilon(t *testing.T) {
 		"grid.yaml":    "run: silos.yaml\nseeds: 1\ngrid: {privacy.epsilon: [2, 6]}\n",
 		"group.yaml":   "run: sound.yaml\nseeds: 1\ngrid: {privacy.noise_multiplier: [2, 6]}\n",
 		"charged.yaml": "run: silos.yaml\ngrid: {algorithm.lambda: [0.3, 1]}\ntuning: {distribution: tnb, mean_trials: 3, eta: 0, score: {bound: 0.05, noise: 5}}\n",
+		"shared.yaml":  "run: silos.yaml\nseeds: 2\ngrid: {algorithm.lambda: [0.3, 1]}\ntuning: {charge: grid}\n",
 		"silos.csv":    "silo,examples,batch,epochs,epsilon,delta\nnorth,872,64,10,0.5,1e-7\nsouth,1933,64,10,2,1e-6\n",
 	})
 	writeSchools(t, folder)
@@ -84,7 +85,7 @@ func TestNoBareEpsilon(t *testing.T) {
 		"run FOLDER/central.yaml": 5,
 		"demo":                    4,
 		"sweep FOLDER/grid.yaml":  3,
-		"sweep FOLDER/group.yaml": 1, "sweep FOLDER/charged.yaml": 2,
+		"sweep FOLDER/group.yaml": 1, "sweep FOLDER/charged.yaml": 8, "sweep FOLDER/shared.yaml": 9,
 		"account gaussian --noise 2 --steps 100 --delta 1e-5 --explain":                                                                                1,
 		"account gaussian --noise 2 --steps 100 --delta 1e-5 --exact-noise 100 --explain":                                                              1,
 		"account dpsgd --noise 1.1 --rate 0.01 --steps 1000 --delta 1e-5 --explain":                                                                    4,

@@ -135,13 +135,16 @@ func (a *account) guarantee(epsilon, delta, order float64, accountant string) Gu
 	return g
 }
 
+// UncoveredTuning is what a price leaves out unless tuning is part of it.
+const UncoveredTuning = "hyper-parameter tuning"
+
 func (a *account) notCovered() []string {
 	var list []string
 	if a.tuned {
 		list = append(list, "the number of trials, which must stay secret",
 			"the score that picked the best trial, unless it is part of what was charged")
 	} else {
-		list = append(list, "hyper-parameter tuning")
+		list = append(list, UncoveredTuning)
 	}
 	list = append(list, "early stopping and validation data", "counts, losses and timings sent beside the releases")
 	if slices.Contains(a.sampling, event.Shuffle) && a.terms.Relation == event.AddRemove {

@@ -74,3 +74,27 @@ func TestPriceIsWhatItsRoundsCost(t *testing.T) {
 		})
 	}
 }
+
+// TestRunsShareMoments: of a target that several runs share, all their moments take the
+// share that one run's take of a whole one, and everything together keeps it.
+func TestRunsShareMoments(t *testing.T) {
+	const runs = 9
+	train, _ := fltest.Silos(1, 40, fltest.Features, 0.2)
+	run := paidRun("mr-mtl", "add-remove", 3)
+	_, _, one := preparedSilo(t, run, &train[0])
+	run.Privacy.Runs = runs
+	_, e, p := preparedSilo(t, run, &train[0])
+	// Gaussian noise: so many releases cost as one with a noise divided by their root.
+	if math.Abs(p.Plan.Moments/one.Plan.Moments-math.Sqrt(runs)) > 1e-6 {
+		t.Errorf("the moments' noise is %v in one run, %v in one of %d", one.Plan.Moments, p.Plan.Moments, runs)
+	}
+	r, _, err := e.PriceAhead(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.What = event.Repeated{Times: runs, Of: r.What}
+	all, err := account.Spend(r, account.MethodRDP, run.Privacy.Delta)
+	if err != nil || all.Epsilon > run.Privacy.Epsilon || all.Epsilon < 0.999*run.Privacy.Epsilon {
+		t.Errorf("%d runs cost %v of %v (%v)", runs, all.Epsilon, run.Privacy.Epsilon, err)
+	}
+}

@@ -18,5 +18,8 @@ var (
 	stopKeys = []string{"algorithm.stop.patience", "algorithm.stop.return"}
 	// noiseKeys are of those that add noise, targetKeys of those that find it from a target.
 	noiseKeys  = []string{"privacy.noise_multiplier", "privacy.noise"}
-	targetKeys = []string{"privacy.epsilon", "privacy.delta"}
+	targetKeys = []string{"privacy.epsilon", "privacy.delta", "privacy.runs"}
 )
+
+// sharesNothing is said of privacy.runs beside a given noise.
+const sharesNothing = "is %d, but privacy.noise_multiplier %v fixes the noise, whatever other runs cost; give privacy.epsilon, which they share, or leave it out"

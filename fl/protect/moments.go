@@ -100,10 +100,11 @@ func (m *moments) part(x []float64, relation event.Relation) []float64 {
 	return v
 }
 
-// settle finds the least noise that keeps the moments' share by themselves.
+// settle finds the least noise that keeps the moments' share by themselves, in all runs
+// that share the target.
 func (m *moments) settle(p *fl.Plan) error {
 	epsilon, delta := p.Target.PerRecord()
-	alone := account.Training{Terms: p.Terms, Trust: p.Trust, Sampling: event.FullBatch, Steps: 1}
+	alone := account.Training{Terms: p.Terms, Trust: p.Trust, Sampling: event.FullBatch, Steps: 1, Runs: int64(p.Target.Runs)}
 	alone, _, err := alone.WithNoiseFor(account.MethodRDP, m.share*epsilon, delta)
 	if err != nil {
 		return fmt.Errorf("noise of the moments for epsilon %v at delta %v: %w", m.share*epsilon, delta, err)

@@ -56,7 +56,7 @@ type page struct {
 	Summary      string
 	Tallies      []tally
 	Sections     []section
-	Charts       []panel
+	Charts       []Panel
 	Strips       []shownStrip
 	Again        []layout.Fact
 	Command      string
@@ -74,9 +74,9 @@ func newPage(s Study) (page, error) {
 		},
 		Again: []layout.Fact{{Name: "Version", Value: s.Version, Code: true}, {Name: "Kernel", Value: s.Kernel, Code: true}},
 	}
-	look := newLooks(s.Charts)
-	for i, c := range s.Charts {
-		p.Charts = append(p.Charts, newPanel(fmt.Sprintf("chart-%d", i+1), c, look))
+	var err error
+	if p.Charts, err = Panels(s.Charts); err != nil {
+		return page{}, err
 	}
 	for _, strip := range s.Strips {
 		view, err := newShownStrip(strip)

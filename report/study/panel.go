@@ -19,11 +19,24 @@ const (
 	mostTold   = 12 // points of a series that a description lists
 )
 
-// panel is a chart under its title, with legend and note.
-type panel struct {
+// Panel is a chart under its title, with legend and note.
+type Panel struct {
 	Name, Note string
 	Chart      template.HTML // empty if there is nothing to draw
 	Legend     []chart.LegendEntry
+}
+
+// Panels are charts as a page shows them. Nothing is drawn if one of them would mislead.
+func Panels(charts []Chart) ([]Panel, error) {
+	if err := check(Study{Charts: charts}); err != nil {
+		return nil, err
+	}
+	var out []Panel
+	look := newLooks(charts)
+	for i, c := range charts {
+		out = append(out, newPanel(fmt.Sprintf("chart-%d", i+1), c, look))
+	}
+	return out, nil
 }
 
 // looks gives a series of one name the same colour and shape in all charts.
@@ -98,8 +111,8 @@ func (t trace) named() string {
 	return name
 }
 
-func newPanel(id string, c Chart, l looks) panel {
-	view := panel{Name: c.Title, Note: c.Note}
+func newPanel(id string, c Chart, l looks) Panel {
+	view := Panel{Name: c.Title, Note: c.Note}
 	traces := tracesOf(c, l)
 	view.Note = strings.TrimSpace(view.Note + leftOut(c, traces))
 	drawn := slices.DeleteFunc(slices.Clone(traces), func(t trace) bool { return len(t.Points) == 0 })
