@@ -74,8 +74,8 @@ type Distribution struct {
 
 // Model describes what is trained.
 type Model struct {
-	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or one of the papers' networks by its name"`
-	Name      string  `yaml:"name" json:"name,omitempty" only:"model.kind=network" jsonschema_description:"one of the papers' networks: hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni; empty: layers describe it"`
+	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or a network by its name"`
+	Name      string  `yaml:"name" json:"name,omitempty" only:"model.kind=network" jsonschema_description:"one of the papers' networks, hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni, or resnet8; empty: layers describe it"`
 	Layers    []Layer `yaml:"layers" json:"layers,omitempty" only:"model.kind=network" jsonschema_description:"the network's layers, from the input on, if it has no name"`
 	Intercept bool    `yaml:"intercept" json:"intercept" only:"model.kind=linear" jsonschema_description:"whether there is a constant term"`
 	InitSD    float64 `yaml:"init_sd" json:"init_sd,omitempty" jsonschema:"minimum=0" only:"model.kind=linear" jsonschema_description:"standard deviation of the values that models start with; networks start as PyTorch's do"`
@@ -83,15 +83,18 @@ type Model struct {
 
 // Layer describes one layer of a network.
 type Layer struct {
-	Kind     string  `yaml:"kind" json:"kind" registered:"layer" jsonschema_description:"what the layer does"`
-	Units    int     `yaml:"units,omitempty" json:"units,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of outputs"`
-	Channels int     `yaml:"channels,omitempty" json:"channels,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of output channels"`
-	Kernel   int     `yaml:"kernel,omitempty" json:"kernel,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"side of the window"`
-	Stride   int     `yaml:"stride,omitempty" json:"stride,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"how far the window moves; 0: by 1, in pools by the kernel"`
-	Padding  int     `yaml:"padding,omitempty" json:"padding,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"width of the border of zeros around the input"`
-	NoBias   bool    `yaml:"no_bias,omitempty" json:"no_bias,omitempty" jsonschema_description:"whether constant terms are left out"`
-	Slope    float64 `yaml:"slope,omitempty" json:"slope,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"slope below 0; 0: 0.01"`
-	Inner    []Layer `yaml:"inner,omitempty" json:"inner,omitempty" jsonschema_description:"layers, with the same keys as these, whose result is added to the input"`
+	Kind       string  `yaml:"kind" json:"kind" registered:"layer" jsonschema_description:"what the layer does"`
+	Units      int     `yaml:"units,omitempty" json:"units,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of outputs; of an embedding, values of a word"`
+	Channels   int     `yaml:"channels,omitempty" json:"channels,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of output channels"`
+	Kernel     int     `yaml:"kernel,omitempty" json:"kernel,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"side of the window; 0 (mean-pool): all of the picture"`
+	Stride     int     `yaml:"stride,omitempty" json:"stride,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"how far the window moves; 0: by 1, in pools by the kernel"`
+	Padding    int     `yaml:"padding,omitempty" json:"padding,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"width of the border of zeros around the input"`
+	NoBias     bool    `yaml:"no_bias,omitempty" json:"no_bias,omitempty" jsonschema_description:"whether constant terms are left out"`
+	Slope      float64 `yaml:"slope,omitempty" json:"slope,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"slope below 0; 0: 0.01"`
+	Groups     int     `yaml:"groups,omitempty" json:"groups,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"groups of channels that are normalised together, each by its own mean and spread; 0: the most that divide the channels, up to 32"`
+	Vocabulary int     `yaml:"vocabulary,omitempty" json:"vocabulary,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of words: values of a row are words, whole numbers from 0 to below it"`
+	Inner      []Layer `yaml:"inner,omitempty" json:"inner,omitempty" jsonschema_description:"layers, with the same keys as these, whose result is added to the input"`
+	Shortcut   []Layer `yaml:"shortcut,omitempty" json:"shortcut,omitempty" jsonschema_description:"layers, with the same keys as these, that the input goes through before the inner layers' result is added to it, such as a convolution with a stride that makes its shape theirs; empty: it is added as it is"`
 }
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.

@@ -9,7 +9,7 @@ import (
 
 func init() {
 	Register(Kind{
-		Get: "the binary version of CIFAR-10: cifar10/cifar-10-batches-bin/",
+		Get: cifarFiles,
 		DataKind: SiloKind("cifar10-silos", func(r *config.Run) {
 			classified(r, "cross-silo-cifar")
 			r.Data.Silos, r.Data.SiloClasses = 30, 5
@@ -20,11 +20,7 @@ func init() {
 		},
 		Shape: wholeShape(Shape{Classes: cifarClasses, Height: cifarSide, Width: cifarSide, Channels: 3}),
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
-			p, err := once(f, "cifar10", []string{"cifar10"}, func(folder string) (p *twoParts, err error) {
-				p = &twoParts{}
-				p.train, p.test, p.report, err = LoadCIFAR(folder)
-				return p, err
-			})
+			p, err := loadCIFARParts(f)
 			if err != nil {
 				return nil, err
 			}

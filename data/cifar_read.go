@@ -32,7 +32,7 @@ func LoadCIFAR(folder string) (train, test *Images, report LoadReport, err error
 		train, test, err = loadCIFARBatches(whole)
 	} else {
 		report.Source = base
-		report.Notes = []string{"a part of CIFAR-10: silos are smaller than paper 002's"}
+		report.Notes = []string{"a part of CIFAR-10: silos are smaller than paper 002's, and models of all of it less accurate than the field's"}
 		train, test, err = loadCIFARPart(base)
 	}
 	if err == nil {

@@ -168,8 +168,9 @@ func TestCIFARSilosHaveClassesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestRealCIFARSilos(t *testing.T) {
-	f, err := NewFolder(realData(t)).Load(config.Default("cifar10-silos", "local", "paper").Data, 1)
+func TestRealCIFAR(t *testing.T) {
+	files := NewFolder(realData(t))
+	f, err := files.Load(config.Default("cifar10-silos", "local", "paper").Data, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,5 +184,13 @@ func TestRealCIFARSilos(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(f.Report.Notes, " "), "a part of CIFAR-10") {
 		t.Errorf("notes: %v", f.Report.Notes)
+	}
+	f, err = files.Load(config.Default("cifar10", "central", "sound").Data, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// examples/cifar10-private.yaml declares this size.
+	if c := &f.Train[0]; c.Len() != 20000 || c.Held.Len() != 5000 {
+		t.Errorf("%d to train, %d to test; %s", c.Len(), c.Held.Len(), f.Report)
 	}
 }

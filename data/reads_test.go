@@ -35,7 +35,8 @@ var keyProbes = map[string]map[string][2]func(d *config.Data){
 		"index":       {func(d *config.Data) { d.Index = "code" }},
 		"train_share": {func(d *config.Data) { d.TrainShare = 0.5 }},
 	},
-	"mnist": {"train_limit": {func(d *config.Data) { d.TrainLimit = 9 }}},
+	"cifar10": {"train_limit": {func(d *config.Data) { d.TrainLimit = 9 }}},
+	"mnist":   {"train_limit": {func(d *config.Data) { d.TrainLimit = 9 }}},
 	"rotated-mnist": {
 		"silos":       {func(d *config.Data) { d.Silos = 8 }},
 		"mask":        {func(d *config.Data) { d.Mask = 0.3 }},

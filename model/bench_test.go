@@ -42,7 +42,7 @@ func (o *onePass) step(b *testing.B) {
 func newPass(b *testing.B, name, kind string, batch int) *onePass {
 	b.Helper()
 	n := named[name]
-	s := data.Shape{Classes: 10, Height: n.Input.Height, Width: n.Input.Width}
+	s := data.Shape{Classes: 10, Height: n.Input.Height, Width: n.Input.Width, Channels: n.Input.Channels}
 	if name == "agnews" {
 		s = data.Shape{Classes: 4, Features: n.Input.Len()}
 	}
@@ -108,7 +108,7 @@ func mnistFlops() float64 {
 // does not depend on the minute.
 func BenchmarkStep(b *testing.B) {
 	kinds := []string{"plain", "in-place", "private"}
-	for _, name := range []string{"mnist", "agnews", "femnist"} {
+	for _, name := range []string{"mnist", "agnews", "femnist", "resnet8"} {
 		b.Run(name, func(b *testing.B) {
 			var passes []*onePass
 			for _, kind := range kinds {

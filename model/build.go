@@ -121,6 +121,9 @@ func Build[F Float](input Shape, layers []Layer) (*Network[F], error) {
 	if input.Height < 1 || input.Width < 1 || input.Channels < 1 || input.Len() > maxValues {
 		return nil, fmt.Errorf("network: an input of %v cannot be", input)
 	}
+	if err := wordsFirst(layers, true); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
 	c, err := build[F](input, layers)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)

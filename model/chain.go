@@ -43,6 +43,28 @@ func (c *chain[F]) views() []View {
 
 func (c *chain[F]) part(theta []F, i int) []F { return theta[c.starts[i]:c.starts[i+1]] }
 
+// values is how many activations one example has in all layers.
+func (c *chain[F]) values() int {
+	values := c.input.Len()
+	for _, l := range c.layers {
+		values += l.output().Len()
+		if within, ok := l.(interface{ values() int }); ok {
+			values += within.values()
+		}
+	}
+	return values
+}
+
+// check refuses an example that the first layer cannot read.
+func (c *chain[F]) check(example []F) error {
+	if len(c.layers) > 0 {
+		if reads, ok := c.layers[0].(interface{ check([]F) error }); ok {
+			return reads.check(example)
+		}
+	}
+	return nil
+}
+
 func (c *chain[F]) initialise(theta []F, src rand.Source) {
 	for i, l := range c.layers {
 		l.initialise(c.part(theta, i), src)

@@ -28,7 +28,7 @@
 // [Optimiser] and, for personalised methods, a [Pull] towards another model.
 //
 // A [Network] is a chain of layers, described as a run file does ([Layer]); [NamedNetwork]
-// has the papers'. An [Engine] computes on it batch by batch, in single or double
+// has the papers' and a residual one. An [Engine] computes on it batch by batch, in single or double
 // precision, on the workers of a [Runner] (nil: one after another). The sums do not depend
 // on how many workers there are.
 //

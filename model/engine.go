@@ -92,20 +92,11 @@ const maxChunk = 256
 
 // chunkSize is a power of two between 16 and maxChunk: fewer would waste products.
 func chunkSize[F Float](n *Network[F]) int {
-	values, size := n.values(), maxChunk
+	values, size := n.chain.values(), maxChunk
 	for size > 16 && size*values > chunkValues {
 		size /= 2
 	}
 	return size
-}
-
-// values is how many activations one example has in all layers.
-func (n *Network[F]) values() int {
-	values := n.Input().Len()
-	for _, l := range n.chain.layers {
-		values += l.output().Len()
-	}
-	return values
 }
 
 // check refuses a batch that does not fit, before anything is computed.
@@ -129,6 +120,9 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 		}
 		if e.objective.labelled() && (ex.Labels[i] < 0 || ex.Labels[i] >= max(2, out)) {
 			return fmt.Errorf("row %d has the label %d; allowed: 0 to %d", i, ex.Labels[i], max(2, out)-1)
+		}
+		if err := e.network.chain.check(ex.X[i*in : (i+1)*in]); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
 	return nil

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// Named is a network of the papers.
+// Named is a network that has a name.
 type Named struct {
 	Input  Shape
 	Layers []Layer
 }
 
-// papers' networks. Output activations that the tables print behind the last
-// linear layer are left to the loss: docs/decisions/0004.
+// named are the papers' networks and a residual one. Output activations that the
+// papers' tables print behind the last linear layer are left to the loss:
+// docs/decisions/0004.
 var named = map[string]Named{
 	"hospital": { // paper 000, B.2
 		Input:  Shape{1, 1, 3},
@@ -64,6 +65,30 @@ var named = map[string]Named{
 	"cross-silo-cifar": {Input: Shape{32, 32, 3}, Layers: crossSilo(3, 10)},
 	"cross-silo-mnist": {Input: Shape{28, 28, 1}, Layers: crossSilo(3, 10)},
 	"cross-silo-adni":  {Input: Shape{32, 32, 1}, Layers: crossSilo(5, 1)},
+	// Of no paper of this project's: He et al. 2016, "Deep residual learning", section 4.2
+	// with n = 1, with group norms in place of batch norms, which would mix examples.
+	"resnet8": {Input: Shape{32, 32, 3}, Layers: slices.Concat(
+		[]Layer{{Kind: "conv", Channels: 16, Kernel: 3, Padding: 1, NoBias: true}, {Kind: "group-norm", Groups: residualGroups}, {Kind: "relu"}},
+		residualBlock(16, 1), residualBlock(32, 2), residualBlock(64, 2),
+		[]Layer{{Kind: "mean-pool"}, {Kind: "linear", Units: 10}},
+	)},
+}
+
+// residualGroups is how many groups of channels the group norms of a residual network
+// have.
+const residualGroups = 8
+
+// residualBlock is two convolutions, added to what they start from; if they have a
+// stride, a convolution of single pixels makes its shape theirs.
+func residualBlock(channels, stride int) []Layer {
+	block := Layer{Kind: "residual", Inner: []Layer{
+		{Kind: "conv", Channels: channels, Kernel: 3, Stride: stride, Padding: 1, NoBias: true}, {Kind: "group-norm", Groups: residualGroups}, {Kind: "relu"},
+		{Kind: "conv", Channels: channels, Kernel: 3, Padding: 1, NoBias: true}, {Kind: "group-norm", Groups: residualGroups},
+	}}
+	if stride > 1 {
+		block.Shortcut = []Layer{{Kind: "conv", Channels: channels, Kernel: 1, Stride: stride, NoBias: true}, {Kind: "group-norm", Groups: residualGroups}}
+	}
+	return []Layer{block, {Kind: "relu"}}
 }
 
 func crossSilo(kernel, outputs int) []Layer {
@@ -74,7 +99,7 @@ func crossSilo(kernel, outputs int) []Layer {
 	}
 }
 
-// Network is one of the papers' networks by name.
+// NamedNetwork is a network by its name.
 func NamedNetwork(name string) (Named, error) {
 	n, ok := named[name]
 	if !ok {

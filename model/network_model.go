@@ -58,7 +58,7 @@ func (m *network[F]) Learner() (Learner, error) {
 	l.engine.stopped = m.stopped
 	l.chunk = l.engine.chunk
 	l.kept = l.chunk
-	for values := net.values(); m.pictures && l.kept > 4 && l.kept*values > max(keptChunkValues, 2*m.Parameters()-1); {
+	for values := net.chain.values(); m.pictures && l.kept > 4 && l.kept*values > max(keptChunkValues, 2*m.Parameters()-1); {
 		l.kept /= 2
 	}
 	for i := range l.grey {

@@ -37,7 +37,7 @@ func (m *maxPoolCell[F]) backward(p pass[F]) {
 }
 
 // meanPool takes the mean of every window. Padding counts as zeros, as PyTorch
-// does by default.
+// does by default. Without a kernel the window is the whole picture.
 type meanPool[F Float] struct {
 	bare[F]
 	geometry kernel.Pool
@@ -55,8 +55,13 @@ func (m *meanPool[F]) backward(p pass[F]) {
 
 func buildPool[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
 	stride := cmp.Or(s.Stride, s.Kernel)
+	if s.Kind == "mean-pool" && s.Kernel == 0 && s.Stride == 0 && s.Padding == 0 { // the whole picture
+		g := kernel.Pool{InH: in.Height, InW: in.Width, Channels: in.Channels, KernelH: in.Height, KernelW: in.Width, StrideH: 1, StrideW: 1}
+		out := Shape{1, 1, in.Channels}
+		return &meanPool[F]{bare[F]{out}, g}, out, nil
+	}
 	if s.Kernel < 1 || 2*s.Padding > s.Kernel {
-		return nil, in, fmt.Errorf("kernel %d, padding %d; allowed: 1 or more, at most half the kernel", s.Kernel, s.Padding)
+		return nil, in, fmt.Errorf("kernel %d, padding %d; allowed: 1 or more, at most half the kernel (mean-pool: no key at all, for the whole picture)", s.Kernel, s.Padding)
 	}
 	g := kernel.Pool{
 		InH: in.Height, InW: in.Width, Channels: in.Channels, KernelH: s.Kernel, KernelW: s.Kernel,

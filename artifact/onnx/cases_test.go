@@ -269,6 +269,11 @@ func plainExample(t testing.TB, name string, s data.Shape, m config.Model, loss 
 		x = floatsOf(values, n, s.Height, s.Width, s.Depth())
 	} else {
 		client.Rows = data.Rows{Features: s.Features, X: single(normals(src, n*s.Features, 1)), Y: make([]float64, n)}
+		for i := range client.X {
+			if len(m.Layers) > 0 && m.Layers[0].Kind == "embedding" {
+				client.X[i] = float64(src.IntN(m.Layers[0].Vocabulary))
+			}
+		}
 		x = floatsOf(client.X, n, s.Features)
 	}
 	outputs, each := trained(t, &g, client, src)

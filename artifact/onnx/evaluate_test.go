@@ -179,11 +179,27 @@ func operate(n node, in []array) (array, error) {
 		x.dims = x.dims[:1]
 		return x, nil
 	case "Gather":
-		out := array{kind: 8, dims: in[1].dims}
+		out := array{kind: x.kind, dims: append(slices.Clone(in[1].dims), x.dims[1:]...)}
 		for _, i := range in[1].numbers {
-			out.texts = append(out.texts, x.texts[int(i)])
+			if x.kind == 8 {
+				out.texts = append(out.texts, x.texts[int(i)])
+				continue
+			}
+			_, columns := x.size()
+			out.numbers = append(out.numbers, x.numbers[int(i)*columns:(int(i)+1)*columns]...)
 		}
 		return out, nil
+	case "Reshape":
+		out := array{kind: x.kind, numbers: x.numbers}
+		for i, d := range in[1].numbers {
+			if d == 0 {
+				d = float64(x.dims[i])
+			}
+			out.dims = append(out.dims, int(d))
+		}
+		return out, nil
+	case "LayerNormalization":
+		return layerNorm(n, in), nil
 	case "Gemm":
 		return gemm(n, in), nil
 	case "Concat":
@@ -192,6 +208,25 @@ func operate(n node, in []array) (array, error) {
 		return byRow(n.operation, x), nil
 	}
 	return x, fmt.Errorf("operation %s is not known here", n.operation)
+}
+
+// layerNorm is over the last axis.
+func layerNorm(n node, in []array) array {
+	out, each := array{kind: 1, dims: in[0].dims}, len(in[1].numbers)
+	for from := 0; from < len(in[0].numbers); from += each {
+		v := in[0].numbers[from : from+each]
+		var mean, variance float64
+		for _, x := range v {
+			mean += x / float64(each)
+		}
+		for _, x := range v {
+			variance += (x - mean) * (x - mean) / float64(each)
+		}
+		for j, x := range v {
+			out.numbers = append(out.numbers, (x-mean)/math.Sqrt(variance+n.attributes["epsilon"][0])*in[1].numbers[j]+in[2].numbers[j])
+		}
+	}
+	return out
 }
 
 func gemm(n node, in []array) array {

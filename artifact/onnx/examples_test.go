@@ -77,6 +77,7 @@ func plainExamples(t testing.TB) []example {
 			config.Layer{Kind: "linear", Units: 3},
 		), "cross-entropy"),
 	}
+	out = append(out, normExamples(t)...)
 	for _, pool := range []string{"max-pool", "mean-pool"} {
 		out = append(out, plainExample(t, pool, data.Shape{Height: 9, Width: 12, Channels: 2, Classes: 3}, network(
 			config.Layer{Kind: "conv", Channels: 4, Kernel: 2}, config.Layer{Kind: pool, Kernel: 3, Stride: 2},
@@ -88,7 +89,7 @@ func plainExamples(t testing.TB) []example {
 			config.Layer{Kind: kind}, config.Layer{Kind: "linear", Units: 5}, config.Layer{Kind: kind}, config.Layer{Kind: "linear", Units: 3},
 		), "cross-entropy"))
 	}
-	for _, name := range []string{"mnist", "femnist", "hospital", "agnews", "autoencoder", "cross-silo-cifar", "cross-silo-mnist", "cross-silo-adni"} {
+	for _, name := range []string{"mnist", "femnist", "hospital", "agnews", "autoencoder", "cross-silo-cifar", "cross-silo-mnist", "cross-silo-adni", "resnet8"} {
 		n, err := model.NamedNetwork(name)
 		if err != nil {
 			t.Fatal(err)
@@ -109,4 +110,28 @@ func plainExamples(t testing.TB) []example {
 		out = append(out, plainExample(t, "network "+name, s, config.Model{Kind: "network", Name: name}, loss))
 	}
 	return out
+}
+
+// normExamples have layers that normalise, words, shortcuts and the mean of a picture.
+func normExamples(t testing.TB) []example {
+	return []example{
+		plainExample(t, "layer norm", data.Shape{Features: 9, Classes: 3}, network(
+			config.Layer{Kind: "layer-norm"}, config.Layer{Kind: "linear", Units: 5}, config.Layer{Kind: "layer-norm"}, config.Layer{Kind: "linear", Units: 3},
+		), "cross-entropy"),
+		plainExample(t, "words", data.Shape{Features: 7, Classes: 3}, network(
+			config.Layer{Kind: "embedding", Vocabulary: 11, Units: 4}, config.Layer{Kind: "layer-norm"}, config.Layer{Kind: "tanh"}, config.Layer{Kind: "linear", Units: 3},
+		), "cross-entropy"),
+		plainExample(t, "norms of pictures", data.Shape{Height: 7, Width: 6, Channels: 3, Classes: 4}, network(
+			config.Layer{Kind: "group-norm", Groups: 1}, config.Layer{Kind: "conv", Channels: 12, Kernel: 3}, config.Layer{Kind: "group-norm", Groups: 4},
+			config.Layer{Kind: "leaky-relu"}, config.Layer{Kind: "layer-norm"}, config.Layer{Kind: "conv", Channels: 6, Kernel: 2}, config.Layer{Kind: "group-norm"},
+			config.Layer{Kind: "linear", Units: 4},
+		), "cross-entropy"),
+		plainExample(t, "shortcuts", data.Shape{Height: 9, Width: 7, Channels: 2, Classes: 3}, network(
+			config.Layer{Kind: "residual",
+				Inner:    []config.Layer{{Kind: "conv", Channels: 4, Kernel: 3, Stride: 2, Padding: 1}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3, Padding: 1}},
+				Shortcut: []config.Layer{{Kind: "conv", Channels: 4, Kernel: 1, Stride: 2}, {Kind: "group-norm", Groups: 2}}},
+			config.Layer{Kind: "relu"}, config.Layer{Kind: "mean-pool"},
+			config.Layer{Kind: "residual", Inner: []config.Layer{{Kind: "linear", Units: 3}}, Shortcut: []config.Layer{{Kind: "conv", Channels: 3, Kernel: 1}}}, // flat and planes
+		), "cross-entropy"),
+	}
 }

@@ -37,6 +37,9 @@ func init() { // not a literal: a residual writes layers
 		"tanh":            activation("Tanh"),
 		"flatten":         writeFlatten,
 		"residual":        writeResidual,
+		"group-norm":      writeGroupNorm,
+		"layer-norm":      writeLayerNorm,
+		"embedding":       writeEmbedding,
 	}
 }
 
@@ -176,6 +179,10 @@ func window(kernel, stride, pad int) []attribute {
 func writePool(g *graph, in value, s config.Layer) (value, error) {
 	in = g.asPlanes(in)
 	k, stride, pad := s.Kernel, cmp.Or(s.Stride, s.Kernel), s.Padding
+	if k == 0 { // the whole picture
+		out := model.Shape{Height: 1, Width: 1, Channels: in.shape.Channels}
+		return value{name: g.node("GlobalAveragePool", []string{in.name}), shape: out, planes: true}, nil
+	}
 	operation, attributes := "MaxPool", window(k, stride, pad)
 	if s.Kind == "mean-pool" {
 		operation, attributes = "AveragePool", append(attributes, integerAttribute("count_include_pad", 1))
@@ -195,13 +202,17 @@ func writeResidual(g *graph, in value, s config.Layer) (value, error) {
 	if err != nil {
 		return in, err
 	}
-	if inner.shape != in.shape {
-		return in, fmt.Errorf("its inner layers end with %v, the input is %v", inner.shape, in.shape)
+	past, err := g.layers(in, s.Shortcut) // none: the input as it is
+	if err != nil {
+		return in, fmt.Errorf("shortcut: %w", err)
 	}
-	if in.planes {
+	if inner.shape != past.shape {
+		return in, fmt.Errorf("its inner layers end with %v, what is added to it is %v", inner.shape, past.shape)
+	}
+	if past.planes {
 		inner = g.asPlanes(inner)
 	} else {
 		inner = g.flat(inner)
 	}
-	return value{name: g.node("Add", []string{in.name, inner.name}), shape: in.shape, planes: in.planes}, nil
+	return value{name: g.node("Add", []string{past.name, inner.name}), shape: past.shape, planes: past.planes}, nil
 }

@@ -195,6 +195,12 @@ func TestPythonNetworksAsGo(t *testing.T) {
 		"convolutions": {model.Shape{Height: 9, Width: 8, Channels: 2}, layers(model.Layer{Kind: "conv", Channels: 3, Kernel: 3, Padding: 1}, model.Layer{Kind: "relu"},
 			model.Layer{Kind: "max-pool", Kernel: 3, Stride: 2, Padding: 1}, model.Layer{Kind: "conv", Channels: 4, Kernel: 2, Stride: 2, NoBias: true}, model.Layer{Kind: "leaky-relu"},
 			model.Layer{Kind: "mean-pool", Kernel: 2, Stride: 1, Padding: 1}, model.Layer{Kind: "flatten"}, model.Layer{Kind: "linear", Units: 3}, model.Layer{Kind: "relu"})},
+		"norms": {model.Shape{Height: 7, Width: 8, Channels: 2}, layers(
+			model.Layer{Kind: "residual",
+				Inner:    layers(model.Layer{Kind: "conv", Channels: 6, Kernel: 3, Stride: 2, Padding: 1}, model.Layer{Kind: "group-norm", Groups: 3}, model.Layer{Kind: "relu"}),
+				Shortcut: layers(model.Layer{Kind: "conv", Channels: 6, Kernel: 1, Stride: 2, NoBias: true}, model.Layer{Kind: "group-norm"})},
+			model.Layer{Kind: "layer-norm"}, model.Layer{Kind: "tanh"}, model.Layer{Kind: "mean-pool"}, model.Layer{Kind: "linear", Units: 3})},
+		"words": {model.Shape{Height: 1, Width: 1, Channels: 6}, layers(model.Layer{Kind: "embedding", Vocabulary: 5, Units: 3}, model.Layer{Kind: "layer-norm"}, model.Layer{Kind: "linear", Units: 3})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net, err := model.Build[float64](c.input, c.layers)
@@ -206,6 +212,11 @@ func TestPythonNetworksAsGo(t *testing.T) {
 			for _, values := range [][]float64{theta, x} {
 				for i := range values {
 					values[i] = draw.NormFloat64()
+				}
+			}
+			for i := range x {
+				if c.layers[0].Kind == "embedding" {
+					x[i] = float64(draw.IntN(c.layers[0].Vocabulary))
 				}
 			}
 			objective, err := model.NewObjective[float64]("cross-entropy")

@@ -209,6 +209,16 @@ func addToRowsRelu4F32(rows uintptr, x *float32, stride uintptr, bias *float32)
 //go:noescape
 func sumRows4F32(rows uintptr, x *float32, stride uintptr, dst *float32)
 
+// sumProducts4F32 adds the sum of all rows of x*y to dst.
+//
+//go:noescape
+func sumProducts4F32(rows uintptr, x *float32, stride uintptr, y *float32, dst *float32)
+
+// affineRows4F32 writes x*factor+bias to dst, row by row.
+//
+//go:noescape
+func affineRows4F32(rows uintptr, x *float32, stride uintptr, dst *float32, factor *float32, bias *float32)
+
 // addToRows1F32 adds bias to every row.
 //
 //go:noescape
@@ -223,6 +233,16 @@ func addToRowsRelu1F32(rows uintptr, x *float32, stride uintptr, bias *float32, 
 //
 //go:noescape
 func sumRows1F32(rows uintptr, x *float32, stride uintptr, dst *float32, tail uintptr)
+
+// sumProducts1F32 adds the sum of all rows of x*y to dst.
+//
+//go:noescape
+func sumProducts1F32(rows uintptr, x *float32, stride uintptr, y *float32, dst *float32, tail uintptr)
+
+// affineRows1F32 writes x*factor+bias to dst, row by row.
+//
+//go:noescape
+func affineRows1F32(rows uintptr, x *float32, stride uintptr, dst *float32, factor *float32, bias *float32, tail uintptr)
 
 // tanhF32 writes tanh(x).
 //
@@ -429,6 +449,16 @@ func addToRowsRelu4F64(rows uintptr, x *float64, stride uintptr, bias *float64)
 //go:noescape
 func sumRows4F64(rows uintptr, x *float64, stride uintptr, dst *float64)
 
+// sumProducts4F64 adds the sum of all rows of x*y to dst.
+//
+//go:noescape
+func sumProducts4F64(rows uintptr, x *float64, stride uintptr, y *float64, dst *float64)
+
+// affineRows4F64 writes x*factor+bias to dst, row by row.
+//
+//go:noescape
+func affineRows4F64(rows uintptr, x *float64, stride uintptr, dst *float64, factor *float64, bias *float64)
+
 // addToRows1F64 adds bias to every row.
 //
 //go:noescape
@@ -443,6 +473,16 @@ func addToRowsRelu1F64(rows uintptr, x *float64, stride uintptr, bias *float64, 
 //
 //go:noescape
 func sumRows1F64(rows uintptr, x *float64, stride uintptr, dst *float64, tail uintptr)
+
+// sumProducts1F64 adds the sum of all rows of x*y to dst.
+//
+//go:noescape
+func sumProducts1F64(rows uintptr, x *float64, stride uintptr, y *float64, dst *float64, tail uintptr)
+
+// affineRows1F64 writes x*factor+bias to dst, row by row.
+//
+//go:noescape
+func affineRows1F64(rows uintptr, x *float64, stride uintptr, dst *float64, factor *float64, bias *float64, tail uintptr)
 
 // tanhF64 writes tanh(x).
 //

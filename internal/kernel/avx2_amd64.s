@@ -4239,6 +4239,89 @@ loop:
 	VZEROUPPER
 	RET
 
+// func sumProducts4F32(rows uintptr, x *float32, stride uintptr, y *float32, dst *float32)
+// Requires: AVX, FMA3
+TEXT ·sumProducts4F32(SB), NOSPLIT, $0-40
+	MOVQ   rows+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   y+24(FP), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loop:
+	VMOVUPS     (CX), Y4
+	VMOVUPS     (BX), Y5
+	VFMADD231PS Y4, Y5, Y0
+	VMOVUPS     32(CX), Y4
+	VMOVUPS     32(BX), Y5
+	VFMADD231PS Y4, Y5, Y1
+	VMOVUPS     64(CX), Y4
+	VMOVUPS     64(BX), Y5
+	VFMADD231PS Y4, Y5, Y2
+	VMOVUPS     96(CX), Y4
+	VMOVUPS     96(BX), Y5
+	VFMADD231PS Y4, Y5, Y3
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	MOVQ        dst+32(FP), AX
+	VMOVUPS     (AX), Y4
+	VADDPS      Y4, Y0, Y0
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     32(AX), Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, 32(AX)
+	VMOVUPS     64(AX), Y0
+	VADDPS      Y0, Y2, Y2
+	VMOVUPS     Y2, 64(AX)
+	VMOVUPS     96(AX), Y0
+	VADDPS      Y0, Y3, Y3
+	VMOVUPS     Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func affineRows4F32(rows uintptr, x *float32, stride uintptr, dst *float32, factor *float32, bias *float32)
+// Requires: AVX, FMA3
+TEXT ·affineRows4F32(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    stride+16(FP), DX
+	MOVQ    dst+24(FP), BX
+	MOVQ    factor+32(FP), SI
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	MOVQ    bias+40(FP), SI
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	VMOVUPS 64(SI), Y6
+	VMOVUPS 96(SI), Y7
+
+loop:
+	VMOVUPS     (CX), Y8
+	VFMADD213PS Y4, Y0, Y8
+	VMOVUPS     Y8, (BX)
+	VMOVUPS     32(CX), Y8
+	VFMADD213PS Y5, Y1, Y8
+	VMOVUPS     Y8, 32(BX)
+	VMOVUPS     64(CX), Y8
+	VFMADD213PS Y6, Y2, Y8
+	VMOVUPS     Y8, 64(BX)
+	VMOVUPS     96(CX), Y8
+	VFMADD213PS Y7, Y3, Y8
+	VMOVUPS     Y8, 96(BX)
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
 // func addToRows1F32(rows uintptr, x *float32, stride uintptr, bias *float32, tail uintptr)
 // Requires: AVX
 TEXT ·addToRows1F32(SB), NOSPLIT, $0-40
@@ -4313,6 +4396,63 @@ loop:
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func sumProducts1F32(rows uintptr, x *float32, stride uintptr, y *float32, dst *float32, tail uintptr)
+// Requires: AVX, FMA3
+TEXT ·sumProducts1F32(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    stride+16(FP), DX
+	MOVQ    tail+40(FP), BX
+	LEAQ    masks<>+0(SB), SI
+	SHLQ    $0x02, BX
+	SUBQ    BX, SI
+	VMOVDQU 32(SI), Y0
+	MOVQ    y+24(FP), BX
+	VXORPS  Y1, Y1, Y1
+
+loop:
+	VMASKMOVPS  (CX), Y0, Y2
+	VMASKMOVPS  (BX), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	MOVQ        dst+32(FP), AX
+	VMASKMOVPS  (AX), Y0, Y2
+	VADDPS      Y2, Y1, Y1
+	VMASKMOVPS  Y1, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func affineRows1F32(rows uintptr, x *float32, stride uintptr, dst *float32, factor *float32, bias *float32, tail uintptr)
+// Requires: AVX, FMA3
+TEXT ·affineRows1F32(SB), NOSPLIT, $0-56
+	MOVQ       rows+0(FP), AX
+	MOVQ       x+8(FP), CX
+	MOVQ       stride+16(FP), DX
+	MOVQ       tail+48(FP), BX
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVDQU    32(SI), Y0
+	MOVQ       dst+24(FP), BX
+	MOVQ       factor+32(FP), SI
+	VMASKMOVPS (SI), Y0, Y1
+	MOVQ       bias+40(FP), SI
+	VMASKMOVPS (SI), Y0, Y2
+
+loop:
+	VMASKMOVPS  (CX), Y0, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMASKMOVPS  Y3, Y0, (BX)
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
 	VZEROUPPER
 	RET
 
@@ -8867,6 +9007,89 @@ loop:
 	VZEROUPPER
 	RET
 
+// func sumProducts4F64(rows uintptr, x *float64, stride uintptr, y *float64, dst *float64)
+// Requires: AVX, FMA3
+TEXT ·sumProducts4F64(SB), NOSPLIT, $0-40
+	MOVQ   rows+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   y+24(FP), BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+
+loop:
+	VMOVUPD     (CX), Y4
+	VMOVUPD     (BX), Y5
+	VFMADD231PD Y4, Y5, Y0
+	VMOVUPD     32(CX), Y4
+	VMOVUPD     32(BX), Y5
+	VFMADD231PD Y4, Y5, Y1
+	VMOVUPD     64(CX), Y4
+	VMOVUPD     64(BX), Y5
+	VFMADD231PD Y4, Y5, Y2
+	VMOVUPD     96(CX), Y4
+	VMOVUPD     96(BX), Y5
+	VFMADD231PD Y4, Y5, Y3
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	MOVQ        dst+32(FP), AX
+	VMOVUPD     (AX), Y4
+	VADDPD      Y4, Y0, Y0
+	VMOVUPD     Y0, (AX)
+	VMOVUPD     32(AX), Y0
+	VADDPD      Y0, Y1, Y1
+	VMOVUPD     Y1, 32(AX)
+	VMOVUPD     64(AX), Y0
+	VADDPD      Y0, Y2, Y2
+	VMOVUPD     Y2, 64(AX)
+	VMOVUPD     96(AX), Y0
+	VADDPD      Y0, Y3, Y3
+	VMOVUPD     Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func affineRows4F64(rows uintptr, x *float64, stride uintptr, dst *float64, factor *float64, bias *float64)
+// Requires: AVX, FMA3
+TEXT ·affineRows4F64(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    stride+16(FP), DX
+	MOVQ    dst+24(FP), BX
+	MOVQ    factor+32(FP), SI
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	MOVQ    bias+40(FP), SI
+	VMOVUPD (SI), Y4
+	VMOVUPD 32(SI), Y5
+	VMOVUPD 64(SI), Y6
+	VMOVUPD 96(SI), Y7
+
+loop:
+	VMOVUPD     (CX), Y8
+	VFMADD213PD Y4, Y0, Y8
+	VMOVUPD     Y8, (BX)
+	VMOVUPD     32(CX), Y8
+	VFMADD213PD Y5, Y1, Y8
+	VMOVUPD     Y8, 32(BX)
+	VMOVUPD     64(CX), Y8
+	VFMADD213PD Y6, Y2, Y8
+	VMOVUPD     Y8, 64(BX)
+	VMOVUPD     96(CX), Y8
+	VFMADD213PD Y7, Y3, Y8
+	VMOVUPD     Y8, 96(BX)
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
 // func addToRows1F64(rows uintptr, x *float64, stride uintptr, bias *float64, tail uintptr)
 // Requires: AVX
 TEXT ·addToRows1F64(SB), NOSPLIT, $0-40
@@ -8941,6 +9164,63 @@ loop:
 	VMASKMOVPD (AX), Y0, Y2
 	VADDPD     Y2, Y1, Y1
 	VMASKMOVPD Y1, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func sumProducts1F64(rows uintptr, x *float64, stride uintptr, y *float64, dst *float64, tail uintptr)
+// Requires: AVX, FMA3
+TEXT ·sumProducts1F64(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    stride+16(FP), DX
+	MOVQ    tail+40(FP), BX
+	LEAQ    masks<>+0(SB), SI
+	SHLQ    $0x03, BX
+	SUBQ    BX, SI
+	VMOVDQU 32(SI), Y0
+	MOVQ    y+24(FP), BX
+	VXORPD  Y1, Y1, Y1
+
+loop:
+	VMASKMOVPD  (CX), Y0, Y2
+	VMASKMOVPD  (BX), Y0, Y3
+	VFMADD231PD Y2, Y3, Y1
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
+	MOVQ        dst+32(FP), AX
+	VMASKMOVPD  (AX), Y0, Y2
+	VADDPD      Y2, Y1, Y1
+	VMASKMOVPD  Y1, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func affineRows1F64(rows uintptr, x *float64, stride uintptr, dst *float64, factor *float64, bias *float64, tail uintptr)
+// Requires: AVX, FMA3
+TEXT ·affineRows1F64(SB), NOSPLIT, $0-56
+	MOVQ       rows+0(FP), AX
+	MOVQ       x+8(FP), CX
+	MOVQ       stride+16(FP), DX
+	MOVQ       tail+48(FP), BX
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x03, BX
+	SUBQ       BX, SI
+	VMOVDQU    32(SI), Y0
+	MOVQ       dst+24(FP), BX
+	MOVQ       factor+32(FP), SI
+	VMASKMOVPD (SI), Y0, Y1
+	MOVQ       bias+40(FP), SI
+	VMASKMOVPD (SI), Y0, Y2
+
+loop:
+	VMASKMOVPD  (CX), Y0, Y3
+	VFMADD213PD Y2, Y1, Y3
+	VMASKMOVPD  Y3, Y0, (BX)
+	ADDQ        DX, CX
+	ADDQ        DX, BX
+	DECQ        AX
+	JNZ         loop
 	VZEROUPPER
 	RET
 

@@ -47,6 +47,10 @@ func addToRowsRelu[F Float](x, bias []F) { addToRowsReluTwin(x, bias) }
 
 func sumRows[F Float](dst, x []F) { sumRowsTwin(dst, x) }
 
+func sumProducts[F Float](dst, x, y []F) { sumProductsTwin(dst, x, y) }
+
+func affineRows[F Float](dst, x, factor, bias []F) { affineRowsTwin(dst, x, factor, bias) }
+
 func normals32(dst []float32, sigma float32, words []uint32) { normals32Twin(dst, sigma, words) }
 
 func tile[F Float](w *tileWork[F]) { tileTwin(w) }

@@ -216,19 +216,70 @@ func testRows[F Float](t *testing.T) {
 	})
 }
 
+func TestRowProducts(t *testing.T) {
+	t.Run("float32", testRowProducts[float32])
+	t.Run("float64", testRowProducts[float64])
+}
+
+// testRowProducts writes products by columns out, in double precision.
+func testRowProducts[F Float](t *testing.T) {
+	var a arena[F]
+	check(t, func(t *rapid.T) {
+		defer a.reset()
+		cols := rapid.IntRange(0, 75).Draw(t, "cols")
+		rows := length(t, rowChunk+3)
+		r := source(t)
+		x, y, dst := a.normal(r, rows*cols), a.normal(r, rows*cols), a.normal(r, rows*cols)
+		factor, bias, total := a.normal(r, cols), a.normal(r, cols), a.normal(r, cols)
+		want, size := make([]float64, cols), make([]float64, cols)
+		for j, v := range total {
+			want[j], size[j] = float64(v), math.Abs(float64(v))
+		}
+		AffineRows(dst, x, factor, bias)
+		for i, v := range x {
+			j := i % cols
+			term := float64(v) * float64(y[i])
+			want[j] += term
+			size[j] += math.Abs(term)
+			product := float64(v) * float64(factor[j])
+			if off := math.Abs(float64(dst[i]) - product - float64(bias[j])); off > 2*epsilon[F]()*(math.Abs(product)+math.Abs(float64(bias[j]))) {
+				t.Fatalf("element %d of rows of %d: %v, want %v", i, cols, dst[i], product+float64(bias[j]))
+			}
+		}
+		SumProducts(total, x, y)
+		for j := range want {
+			if math.Abs(float64(total[j])-want[j]) > float64(rows+1)*epsilon[F]()*size[j] {
+				t.Fatalf("sum %d of %d rows: %v, want %v", j, rows, total[j], want[j])
+			}
+		}
+		own := append([]F(nil), x...)
+		AffineRows(own, own, factor, bias) // in place
+		for i := range own {
+			if own[i] != dst[i] {
+				t.Fatalf("element %d in place: %v, else %v", i, own[i], dst[i])
+			}
+		}
+		a.done(t)
+	})
+}
+
 func TestMisuseIsNamed(t *testing.T) {
 	x := make([]float32, 3)
 	for name, f := range map[string]func(){
-		"Axpy":      func() { Axpy(1, x, x[:2]) },
-		"Dot":       func() { Dot(x, x[:2]) },
-		"AddToRows": func() { AddToRows(x, x[:2]) },
-		"Transpose": func() { Transpose(x, x, 2, 2) },
-		"Gemm":      func() { Gemm(1, Dense(x, 2, 2), Dense(x, 2, 1), 0, Dense(x, 2, 1), nil) },
-		"shapes":    func() { Gemm(1, Dense(x, 1, 2), Dense(x, 3, 1), 0, Dense(x, 1, 1), nil) },
-		"Conv":      func() { ConvForward(Conv{InH: 1, InW: 1, InC: 1, OutC: 1}, x, x, x, nil) },
-		"filter":    func() { ConvForward(Conv{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}, x, x, x, nil) },
-		"Pool":      func() { MaxPool(Pool{InH: 1, InW: 1, Channels: 3}, x, x) },
-		"Normals32": func() { Normals32(x, 1, nil) },
+		"Axpy":       func() { Axpy(1, x, x[:2]) },
+		"Dot":        func() { Dot(x, x[:2]) },
+		"AddToRows":  func() { AddToRows(x, x[:2]) },
+		"products":   func() { SumProducts(x[:1], x, x[:2]) },
+		"rows":       func() { SumProducts(x[:2], x, x) },
+		"AffineRows": func() { AffineRows(x, x, x[:1], x) },
+		"too short":  func() { AffineRows(x[:2], x, x, x) },
+		"Transpose":  func() { Transpose(x, x, 2, 2) },
+		"Gemm":       func() { Gemm(1, Dense(x, 2, 2), Dense(x, 2, 1), 0, Dense(x, 2, 1), nil) },
+		"shapes":     func() { Gemm(1, Dense(x, 1, 2), Dense(x, 3, 1), 0, Dense(x, 1, 1), nil) },
+		"Conv":       func() { ConvForward(Conv{InH: 1, InW: 1, InC: 1, OutC: 1}, x, x, x, nil) },
+		"filter":     func() { ConvForward(Conv{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}, x, x, x, nil) },
+		"Pool":       func() { MaxPool(Pool{InH: 1, InW: 1, Channels: 3}, x, x) },
+		"Normals32":  func() { Normals32(x, 1, nil) },
 	} {
 		mustPanic(t, name, f)
 	}

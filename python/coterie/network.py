@@ -84,7 +84,38 @@ def _max_pool(layer: dict[str, Any], _: _Parameters, x: np.ndarray) -> np.ndarra
 
 
 def _mean_pool(layer: dict[str, Any], _: _Parameters, x: np.ndarray) -> np.ndarray:
+    if not layer.get("kernel"):
+        return x.mean(axis=(1, 2), keepdims=True)
     return _windows(layer, x, layer.get("stride") or layer["kernel"], 0).mean(axis=(4, 5))
+
+
+def _normalise(x: np.ndarray, axes: tuple[int, ...], parameters: _Parameters, shape: tuple[int, ...]) -> np.ndarray:
+    """Values without their means over some axes, of spread 1; then a factor and a constant for every channel."""
+    x = (x - x.mean(axis=axes, keepdims=True)) / np.sqrt(x.var(axis=axes, keepdims=True) + 1e-5)
+    x = x.reshape(shape)
+    return x * parameters.take(shape[-1]) + parameters.take(shape[-1])
+
+
+def _group_norm(layer: dict[str, Any], parameters: _Parameters, x: np.ndarray) -> np.ndarray:
+    channels = x.shape[3]
+    groups = layer.get("groups") or max(n for n in range(1, min(32, channels) + 1) if channels % n == 0)
+    return _normalise(x.reshape(*x.shape[:3], groups, -1), (1, 2, 4), parameters, x.shape)
+
+
+def _layer_norm(_: dict[str, Any], parameters: _Parameters, x: np.ndarray) -> np.ndarray:
+    return _normalise(x, (3,), parameters, x.shape)
+
+
+def _embedding(layer: dict[str, Any], parameters: _Parameters, x: np.ndarray) -> np.ndarray:
+    words = x.reshape(len(x), -1)
+    if not (np.all(words == np.floor(words)) and np.all((words >= 0) & (words < layer["vocabulary"]))):
+        raise ValueError(f"a row holds what is no word; allowed: whole numbers from 0 to {layer['vocabulary'] - 1}")
+    return parameters.take(layer["vocabulary"], layer["units"])[words.astype(int)][:, :, None, :]
+
+
+def _residual(layer: dict[str, Any], parameters: _Parameters, x: np.ndarray) -> np.ndarray:
+    inner = _layers(layer["inner"], parameters, x)
+    return inner + _layers(layer.get("shortcut") or [], parameters, x)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -109,5 +140,8 @@ _KINDS = {
     "leaky-relu": lambda layer, parameters, x: np.where(x > 0, x, (layer.get("slope") or 0.01) * x),
     "sigmoid": lambda layer, parameters, x: sigmoid(x),
     "tanh": lambda layer, parameters, x: np.tanh(x),
-    "residual": lambda layer, parameters, x: x + _layers(layer["inner"], parameters, x),
+    "residual": _residual,
+    "group-norm": _group_norm,
+    "layer-norm": _layer_norm,
+    "embedding": _embedding,
 }

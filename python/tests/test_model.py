@@ -189,3 +189,10 @@ class NetworkTest(unittest.TestCase):
         chain = {"kind": "network", "layers": [{"kind": "residual", "inner": [{"kind": "relu"}]}, {"kind": "leaky-relu"}, {"kind": "tanh"}, {"kind": "sigmoid"}, {"kind": "flatten"}]}
         want = [1 / (1 + math.exp(-math.tanh(v))) for v in (-0.01, 4)]
         np.testing.assert_allclose(network.outputs(chain, {}, np.empty(0), np.array([[-1.0, 2.0]])), [want])
+        norm = {"kind": "network", "layers": [{"kind": "layer-norm"}]}
+        np.testing.assert_allclose(network.outputs(norm, {}, np.array([2.0, 3, 1, 1]), np.array([[0.0, 4]])), [[-1, 4]], atol=1e-4)
+        words = {"kind": "network", "layers": [{"kind": "embedding", "vocabulary": 2, "units": 1}]}
+        np.testing.assert_array_equal(network.outputs(words, {}, np.array([5.0, 7]), np.array([[1.0, 0, 1]])), [[7, 5, 7]])
+        for row in ([2.0], [-1.0], [0.5], [math.nan]):
+            with self.assertRaisesRegex(ValueError, "no word; allowed: whole numbers from 0 to 1"):
+                network.outputs(words, {}, np.array([5.0, 7]), np.array([row]))

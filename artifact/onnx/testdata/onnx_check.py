@@ -103,6 +103,16 @@ def gemm(i, a):
     return out + i[2] if len(i) > 2 else out
 
 
+def normalise(x, axes, epsilon):
+    spread = np.sqrt(x.var(axis=axes, keepdims=True) + np.float32(epsilon))
+    return (x - x.mean(axis=axes, keepdims=True)) / spread
+
+
+def instance_norm(i, a):
+    each = (1, -1) + (1,) * (i[0].ndim - 2)
+    return normalise(i[0], tuple(range(2, i[0].ndim)), a["epsilon"]) * i[1].reshape(each) + i[2].reshape(each)
+
+
 def reshape(i, a):
     return i[0].reshape([i[0].shape[k] if d == 0 else d for k, d in enumerate(i[1])])
 
@@ -125,9 +135,12 @@ OPERATORS = {
     "Equal": lambda i, a: i[0] == i[1],
     "Gather": lambda i, a: i[0][i[1]],
     "Gemm": gemm,
+    "GlobalAveragePool": lambda i, a: i[0].mean(axis=(2, 3), keepdims=True),
     "Greater": lambda i, a: i[0] > i[1],
     "Identity": lambda i, a: i[0],
+    "InstanceNormalization": instance_norm,
     "IsNaN": lambda i, a: np.isnan(i[0]),
+    "LayerNormalization": lambda i, a: normalise(i[0], -1, a["epsilon"]) * i[1] + i[2],
     "LeakyRelu": lambda i, a: np.where(i[0] > 0, i[0], np.float32(a["alpha"]) * i[0]),
     "MaxPool": lambda i, a: windows(i[0], a, -np.inf).max(axis=(4, 5)),
     "Mul": lambda i, a: i[0] * i[1],

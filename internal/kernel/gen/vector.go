@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
 )
 
 // vectorOp describes an element-wise function: an optional scalar and pointers,
@@ -238,73 +237,4 @@ func (g *generator) reduce(acc []vec, combine func(ops ...op)) {
 	swapped := g.XMM()
 	g.VPERMILPD(operand.U8(1), acc[0].AsX(), swapped)
 	combine(swapped, acc[0].AsX(), acc[0].AsX())
-}
-
-// rows emits loops down the rows of a matrix, a block of columns at a time:
-// four whole vectors, or one masked.
-func (g *generator) rows(p precision) {
-	for _, vectors := range []int{4, 1} {
-		kind, tail := fmt.Sprint(vectors), ""
-		masked := vectors == 1
-		if masked {
-			tail = ", tail uintptr"
-		}
-		block := func() (rows, x, stride gp, lanes []lane) {
-			rows, x, stride = g.parameter("rows"), g.parameter("x"), g.parameter("stride")
-			for i := range vectors {
-				l := lane{g: g, p: p, disp: 32 * i, index: i, masked: masked}
-				if masked {
-					l.mask = g.YMM()
-					g.mask(p, g.parameter("tail"), l.mask)
-				}
-				lanes = append(lanes, l)
-			}
-			return rows, x, stride, lanes
-		}
-		loop := func(rows, x, stride reg.Register, lanes []lane, body func(l lane)) {
-			g.Label("loop")
-			for _, l := range lanes {
-				body(l)
-			}
-			g.ADDQ(stride, x)
-			g.DECQ(rows)
-			g.JNZ(operand.LabelRef("loop"))
-		}
-		for _, relu := range []bool{false, true} {
-			name, doc := "addToRows", "adds bias to every row."
-			if relu {
-				name, doc = "addToRowsRelu", "adds bias to every row and takes max(x, 0)."
-			}
-			g.function(name+kind+p.suffix, fmt.Sprintf("func(rows uintptr, x *%[1]s, stride uintptr, bias *%[1]s%[2]s)", p.goType, tail), doc)
-			rows, x, stride, lanes := block()
-			bias := g.parameter("bias")
-			var bs []vec
-			for _, l := range lanes {
-				bs = append(bs, l.load(bias))
-			}
-			zero := g.zero(p)
-			loop(rows, x, stride, lanes, func(l lane) {
-				v := l.load(x)
-				g.add(p, bs[l.index], v, v)
-				if relu {
-					g.max(p, v, zero, v)
-				}
-				l.store(v, x)
-			})
-			g.finish()
-		}
-		g.function("sumRows"+kind+p.suffix, fmt.Sprintf("func(rows uintptr, x *%[1]s, stride uintptr, dst *%[1]s%[2]s)", p.goType, tail), "adds the sum of all rows to dst.")
-		rows, x, stride, lanes := block()
-		var acc []vec
-		for range lanes {
-			acc = append(acc, g.zero(p))
-		}
-		loop(rows, x, stride, lanes, func(l lane) { g.add(p, l.load(x), acc[l.index], acc[l.index]) })
-		dst := g.parameter("dst")
-		for _, l := range lanes {
-			g.add(p, l.load(dst), acc[l.index], acc[l.index])
-			l.store(acc[l.index], dst)
-		}
-		g.finish()
-	}
 }
