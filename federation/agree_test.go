@@ -40,6 +40,7 @@ ceilings:
   - {unit: example, relation: add-remove, claim: heuristic, epsilon: 7, delta: 1.0e-4}
   - {unit: example, relation: add-remove, claim: proved, epsilon: 7, delta: 1.0e-4}
   - {unit: client, relation: add-remove, claim: proved, trust: server, epsilon: 7, delta: 1.0e-4}
+  - {unit: client, relation: replace-one, claim: proved, trust: server, epsilon: 7, delta: 1.0e-4}
   - {unit: client, relation: replace-one, claim: none, unlimited: true}
 `
 
@@ -124,13 +125,17 @@ func TestEveryModelOverTheNetwork(t *testing.T) {
 }
 
 // TestKeptStateOverTheNetwork: and so does what participants keep between rounds beside
-// their models: the cluster they chose, their last release.
+// their models, the cluster they chose, their last release; and what the server keeps of
+// releases.
 func TestKeptStateOverTheNetwork(t *testing.T) {
 	warm := "rounds: 4, warm_start: 0.5, hypotheses: 2"
 	runs := map[string]string{
 		"nearest to the last release": strings.Replace(cellRun("ifca", "example", "sound"), "rounds: 3", "rounds: 3, selection: {rule: nearest}", 1),
 		"warm start, declared":        strings.Replace(cellRun("finetune", "example", "sound"), "rounds: 3", warm+", clustering: declared", 1),
 		"warm start, k-means":         strings.Replace(cellRun("mr-mtl", "update", "sound"), "rounds: 3", warm, 1),
+		"a sector":                    strings.Replace(cellRun("fedavg", "client", "sound"), "epsilon: 6", "relation: replace-one, sector: {angle: 40, lower: 0.3, axis: mean}, epsilon: 6", 1),
+		"a learned clip":              strings.Replace(strings.Replace(cellRun("ditto", "client", "sound"), "rounds: 3", "rounds: 4, server_momentum: 0.5", 1), "epsilon: 6", "recentre: last, clipping: {rule: online, rate: 0.3}, epsilon: 6", 1),
+		"a counted clip":              strings.Replace(cellRun("mr-mtl", "client", "paper"), "epsilon: 6", "clipping: {rule: quantile, gradient_noise: 1.2}, epsilon: 6", 1),
 		"a radius that falls":         strings.Replace(cellRun("ditto", "update", "sound"), "noise: exact", "radius_decay: 0.7, noise: exact", 1),
 	}
 	together(t, nil, runs)

@@ -77,6 +77,7 @@ func (a *Algorithm) Protection() Protection { return a.protection }
 func (a *Algorithm) Start() *State {
 	st := new(State)
 	a.method.Begin(st)
+	a.protection.Begin(st)
 	return st
 }
 

@@ -13,6 +13,9 @@ import (
 // Protection is what a run does so that releases tell little. One value prices and
 // draws: what a participant is charged is what its Guard may draw.
 type Protection interface {
+	// Begin fills what the server's state holds for the protection before the first round,
+	// after the method's Begin.
+	Begin(st *State)
 	// Prepare settles what follows from a participant's public numbers, before its first
 	// round.
 	Prepare(p *Participant) error

@@ -71,7 +71,11 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 	if shuffled && all.Claim == event.ClaimHeuristic {
 		list = append(list, "shuffled batches: their accounting as Poisson samples is not proved")
 	}
-	if shuffled || run.Privacy.Relation == string(event.ReplaceOne) {
+	replaced := run.Privacy.Relation == string(event.ReplaceOne)
+	switch {
+	case replaced && all.Unit == event.UnitClient:
+		list = append(list, "the number of participants: it is public")
+	case shuffled || replaced:
 		list = append(list, "the number of a participant's examples: it is declared public")
 	}
 	if all.Unit == event.UnitExample && run.Algorithm.Selection.Rule == "best" && run.Algorithm.Hypotheses > 1 {
@@ -110,6 +114,24 @@ func saysOf(run config.Run) []string {
 	}
 	if a.Lambda == config.LambdaAuto && a.Kind == "mr-mtl" {
 		says = append(says, "lambda was set from what was released already: it costs nothing more")
+	}
+	return append(says, saysOfClip(p)...)
+}
+
+// saysOfClip is what a reader should know of how the server clips updates.
+func saysOfClip(p config.Privacy) []string {
+	if p.Protects != "client" {
+		return nil
+	}
+	var says []string
+	if s := p.Sector; s.Angle > 0 {
+		says = append(says, fmt.Sprintf("updates are brought into a sector: lengths from %v to 1 of the clip, at most %v degrees from what was released before; the noise goes by half its diameter, and the number holds for participants that are replaced, not for ones that leave", s.Lower, s.Angle))
+	}
+	if p.Recentre != "" {
+		says = append(says, "updates are clipped around what was released before, which costs nothing more")
+	}
+	if rule := p.Clipping.Rule; rule == "quantile" || rule == "online" {
+		says = append(says, "the clip is learned from a second noised sum over the same updates; the noise of both together is what is charged")
 	}
 	return says
 }

@@ -7,7 +7,7 @@ type State struct {
 	Round      int
 	Hypotheses []float64 // one after another
 	Idle       []int     // rounds since each hypothesis last had an update
-	Memory     []float64 // what else the method keeps, in a layout of its own
+	Memory     []float64 // what else the method keeps, or a protection under methods that keep nothing
 }
 
 // Clone is a state that shares nothing with this one.

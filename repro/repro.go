@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/boundeddp"
 	"github.com/coterie-fl/coterie/repro/crossing"
 	"github.com/coterie-fl/coterie/repro/fairness"
 	"github.com/coterie-fl/coterie/repro/groupprivacy"
@@ -17,7 +18,7 @@ import (
 )
 
 // experiments in the order in which they are listed.
-var experiments = slices.Concat(groupprivacy.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments)
+var experiments = slices.Concat(groupprivacy.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments, boundeddp.Experiments)
 
 // List is every experiment.
 func List() []lab.Experiment { return slices.Clone(experiments) }

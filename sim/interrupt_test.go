@@ -55,6 +55,9 @@ func interruptible(t *testing.T) map[string]config.Run {
 	open := central
 	open.Algorithm.Local.Optimiser, open.Privacy.Protects, open.Privacy.Epsilon, open.Privacy.Clipping = "adam", "nothing", 0, config.Clipping{}
 	runs["central, unprotected"] = open
+	client.Algorithm.ServerMomentum, client.Privacy.Recentre = 0.5, "mean"
+	client.Privacy.Clipping = config.Clipping{Rule: "online", Rate: 0.3, StepRate: 0.2}
+	runs["client, all that a server keeps"] = client
 	paid := config.Default("school", "mr-mtl", "sound")
 	paid.Seed, paid.Data.Standardise, paid.Privacy.Epsilon, paid.Privacy.Delta = 3, "paid", 6, 1e-3
 	runs["paid moments"] = paid

@@ -113,6 +113,21 @@ var probes = []probe{
 	{path: "privacy.clipping.lowest", value: "0.009", with: "privacy.clip=0.01 privacy.clipping.decay=0.5"},
 	{path: "privacy.clipping.highest", value: "0.011", with: "privacy.clip=0.01 privacy.clipping.decay=-0.5"},
 	{path: "privacy.update_clip", value: "0.01"},
+	{path: "privacy.clipping.rule", value: "online"},
+	{path: "privacy.clipping.quantile", value: "0.9", with: countedClip},
+	{path: "privacy.clipping.rate", value: "0.4", with: countedClip},
+	{path: "privacy.clipping.step_rate", value: "0.4", with: learnedClip},
+	{path: "privacy.clipping.gradient_noise", value: "1.7", with: learnedClip},
+	{path: "privacy.clipping.learn", value: "nothing", with: learnedClip},
+	{path: "privacy.clipping.decay", value: "0.5", with: longer},
+	{path: "privacy.clipping.lowest", value: "0.9", with: countedClip + " privacy.clipping.decay=1 privacy.update_clip=1"},
+	{path: "privacy.clipping.highest", value: "3", with: countedClip + " privacy.clipping.decay=-1"},
+	{path: "privacy.sector.lower", value: "0.9", with: sector},
+	{path: "privacy.sector.angle", value: "60", with: sector},
+	{path: "privacy.sector.axis", value: "mean", with: sector},
+	{path: "privacy.recentre", value: "last"},
+	{path: "algorithm.server_momentum", value: "0.5", with: longer},
+	{path: "privacy.relation", value: "replace-one", with: "privacy.relation=add-remove"},
 	{path: "privacy.relation", value: "replace-one", with: "privacy.relation=add-remove privacy.public_size=8"},
 	{path: "privacy.relation", value: "replace-one", with: evaluated + " privacy.relation=add-remove privacy.public_size=8"},
 	{path: "privacy.public_size", value: "20", with: "privacy.public_size=8 privacy.relation=add-remove"},
@@ -144,6 +159,15 @@ var probes = []probe{
 
 // learned lets a clip move that is short enough to matter.
 const learned = "privacy.clip=0.05 privacy.clipping.gradient_noise=1.1 algorithm.local.batch=2"
+
+// Clips that are learned, from counts or from directions, and a sector to bring updates
+// into: what they change shows some rounds later.
+const (
+	longer      = "algorithm.rounds=5 algorithm.federated_share=0.9"
+	countedClip = longer + " privacy.clipping.rule=quantile privacy.clipping.gradient_noise=1.5"
+	learnedClip = longer + " privacy.clipping.rule=online privacy.clipping.gradient_noise=1.5"
+	sector      = longer + " privacy.relation=replace-one privacy.sector.angle=30"
+)
 
 // evaluated asks for a round of evaluation, which reads keys that the run's protection
 // may not.

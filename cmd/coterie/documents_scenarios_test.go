@@ -85,6 +85,12 @@ var scenarios = []scenario{
 	{page: "docs/run-file.md", after: left("run.schema.json")},
 	{page: "docs/certificates.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}, says: []string{"revoked"}, after: left("north.invite", "again.invite")},
 	{
+		page: "docs/bounded-dp.md", data: true,
+		lines: []treatment{{line: "coterie reproduce bounded-dp", over: "--scale quick --seeds 3", as: "--scale smoke --seeds 1"}},
+		says:  []string{"relation add-remove", "relation replace-one", "the number of participants: it is public", "sector of 60 degrees"},
+		after: left("coterie-runs/reproduce-bounded-dp-smoke/report.html"),
+	},
+	{
 		page: "docs/crossing.md", data: true,
 		lines: []treatment{
 			{line: "coterie reproduce handwriting-methods", over: "--scale quick --seeds 5", as: "--scale smoke --seeds 1"},

@@ -16,6 +16,47 @@ const (
 	SignalDirections
 )
 
+// Length is how many values the second sum has, of terms of n coordinates.
+func (s ClipSignal) Length(n int) int {
+	switch s {
+	case SignalCount:
+		return 1
+	case SignalDirections:
+		return n
+	}
+	return 0
+}
+
+// Bound is the largest norm of what one term adds to the second sum: a count is of halves.
+func (s ClipSignal) Bound() float64 {
+	if s == SignalCount {
+		return 0.5
+	}
+	return 1
+}
+
+// Of sets dst, of the signal's length, to what a term says to it: 1/2 or -1/2, or its
+// direction if it is beyond the clip. What is not finite counts as zero, as in Clip.
+func (s ClipSignal) Of(dst, v []float64, clip float64) (Clipped, error) {
+	norm, err := Norm(v)
+	beyond := err == nil && norm > clip
+	clear(dst)
+	switch {
+	case s == SignalCount && beyond:
+		dst[0] = -0.5
+	case s == SignalCount:
+		dst[0] = 0.5
+	case beyond:
+		if len(v) != len(dst) {
+			return Clipped{}, fmt.Errorf("clip rule: %d coordinates do not fit a sum of %d", len(v), len(dst))
+		}
+		for i, x := range v {
+			dst[i] = x / norm
+		}
+	}
+	return Clip(dst, s.Bound())
+}
+
 // ClipRule says how the clip of steps, and perhaps their size, move during training. All
 // of it is public, and the movements follow from what was released: they cost nothing
 // beside the second sum, whose noise is part of the step's own (proposition 1 of paper

@@ -32,10 +32,7 @@ func (s *Steps) PrepareSum(kept *StepSum, n int) (*StepSum, error) {
 	if signal == SignalNone {
 		return kept, nil
 	}
-	length, bound := n, 1.0
-	if signal == SignalCount {
-		length, bound = 1, 0.5
-	}
+	length, bound := signal.Length(n), signal.Bound()
 	if lattice, err = s.second.Lattice(bound); err != nil {
 		return nil, err
 	}
@@ -83,32 +80,11 @@ func (s *StepSum) Add(v []float64) error {
 	return s.gradients.Add(clipped)
 }
 
-// addSecond adds 1/2 or -1/2, or the direction of a gradient beyond the clip. What is not
-// finite counts as zero, as in Clip.
+// addSecond adds what the gradient says to the rule's signal.
 func (s *StepSum) addSecond(v []float64) error {
-	norm, err := Norm(v)
-	beyond := err == nil && norm > s.clip
-	clear(s.direction)
-	switch {
-	case s.signal == SignalCount && beyond:
-		s.direction[0] = -0.5
-	case s.signal == SignalCount:
-		s.direction[0] = 0.5
-	case beyond:
-		if len(v) != len(s.direction) {
-			return fmt.Errorf("step sum: %d coordinates do not fit a sum of %d", len(v), len(s.direction))
-		}
-		for i, x := range v {
-			s.direction[i] = x / norm
-		}
-	}
-	bound := 1.0
-	if s.signal == SignalCount {
-		bound = 0.5
-	}
-	clipped, err := Clip(s.direction, bound)
+	clipped, err := s.signal.Of(s.direction, v, s.clip)
 	if err != nil {
-		return err
+		return fmt.Errorf("step sum: %w", err)
 	}
 	return s.second.Add(clipped)
 }

@@ -48,6 +48,7 @@ func (s *signs) Prepare(p *fl.Participant) error {
 	return nil
 }
 
+func (s *signs) Begin(*fl.State)                                        {}
 func (s *signs) Announce(*fl.Broadcast) error                           { return nil }
 func (s *signs) Gather(_ *fl.State, r fl.Releases) (fl.Releases, error) { return r, nil }
 func (s *signs) Bounds() []fl.Bound                                     { return []fl.Bound{{To: s.Parameters, Most: fl.MostAnywhere}} }

@@ -15,7 +15,9 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "client", Words: "whole participants, from everybody but the server, which clips updates and noises their sum",
-		Keys: slices.Concat(wholeKeys, noiseKeys, targetKeys, []string{"privacy.update_clip"}),
+		Keys: slices.Concat(wholeKeys, noiseKeys, targetKeys, clippingKeys, []string{
+			"privacy.update_clip", "privacy.relation", "privacy.sector", "privacy.recentre", "algorithm.server_momentum",
+		}),
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Weights, a.ClientsPerRound, a.Stop = "equal", 0, config.Stop{Return: "last", Every: a.Stop.Every}
@@ -33,24 +35,11 @@ type client struct {
 	plain
 	privacy config.Privacy
 	server  rng.Family
+	coins   rng.Family // that move a clip instead of signs
 	noise   float64
+	split   *mech.Split // nil: the clip is not learned, and all noise is on the updates
+	rule    mech.ClipRule
 	claim   event.Claim
-}
-
-func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
-	a, p := run.Algorithm, run.Privacy
-	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects client: more than 0 (or protects nothing)")
-	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier", "is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
-	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
-	c.Require(o.Sends > 0, "privacy.protects", "is client, but %s sends nothing: there is no sum that the server could noise; allowed: example, nothing", a.Kind)
-	c.Require(!o.Single, "privacy.protects", "is client, whose noise is on one sum over all participants, but here the server needs their releases one by one (clusters, relations, lambda auto); allowed: update, example, nothing")
-	c.Require(p.Ceiling == nil && p.Radius == 0, "privacy.radius", "and ceiling are of metric privacy; under privacy.protects client set update_clip and epsilon")
-	c.Require(p.Relation == "add-remove", "privacy.relation", "is %q; allowed under privacy.protects client: add-remove (somebody takes part or not)", p.Relation)
-	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but one participant may weigh no more than another; allowed under privacy.protects client: equal", a.Weights)
-	c.Require(len(p.Silos) == 0 && p.RecordsPerPerson == 1, "privacy", "protects whole participants: targets of single ones and records_per_person have no meaning")
-	c.Require(a.ClientsPerRound == 0, "algorithm.clients_per_round", "is %d, but what sampling of participants would gain is not accounted for; allowed under privacy.protects client: 0", a.ClientsPerRound)
-	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
-	c.Require(run.Data.Standardise != "paid", "data.standardise", "is paid, but whole participants are protected, who have no target for single rows to pay from; allowed: silo, public, none")
 }
 
 // newClient finds the server's noise: a round is one release of a sum in which every
@@ -61,12 +50,14 @@ func newClient(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 		return nil, err
 	}
 	m := &client{plain: q, privacy: s.Run.Privacy, server: rng.NewFamily(s.Run.Seed, "server noise"), claim: event.ClaimProved}
+	m.coins = rng.NewFamily(s.Run.Seed, "coins in the place of learned signs")
+	m.rule = clipRule(m.privacy.Clipping, m.privacy.UpdateClip, 0)
 	if len(s.Run.Data.NotPublic) > 0 {
 		m.claim = event.ClaimHeuristic // the run file itself tells of participants
 	}
 	plan := m.plan()
 	if m.privacy.Noise != "simulated" {
-		plan.Lattice = &account.Lattice{Coordinates: int64(m.n)}
+		plan.Lattice = &account.Lattice{Coordinates: int64(m.n + m.rule.Signal.Length(m.n))}
 	}
 	if plan.Noise = m.privacy.NoiseMultiplier; plan.Noise == 0 {
 		if err := plan.Calibrate(o.Sends, 0); err != nil {
@@ -74,6 +65,17 @@ func newClient(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 		}
 	}
 	m.noise = plan.Noise
+	if m.rule.Signal == mech.SignalNone {
+		return m, nil
+	}
+	if err := settleSplit(&m.rule, m.noise, m.Participants, "participants"); err != nil {
+		return nil, err
+	}
+	split, err := m.rule.Split(mech.Gaussian{Multiplier: m.noise})
+	if err != nil {
+		return nil, err
+	}
+	m.split = &split
 	return m, nil
 }
 
@@ -82,7 +84,7 @@ func (m *client) plan() fl.Plan {
 	return fl.Plan{
 		Target: fl.TargetOf(m.privacy, ""), Batch: 1, Steps: 1, Rate: 1, Weight: 1, Noise: m.noise,
 		Drawn: event.FullBatch, Trust: event.TrustServer, Epochs: 1,
-		Terms: account.Terms{Unit: event.UnitClient, Relation: event.AddRemove, Claim: m.claim},
+		Terms: account.Terms{Unit: event.UnitClient, Relation: event.Relation(m.privacy.Relation), Claim: m.claim},
 	}
 }
 
@@ -101,49 +103,6 @@ func (m *client) Prepare(p *fl.Participant) error {
 	return nil
 }
 
-// Gather clips every update again, for a participant may not have, sums, adds noise and
-// divides by the public number of participants: one release stands for all.
-func (m *client) Gather(st *fl.State, r fl.Releases) (fl.Releases, error) {
-	if st.Round > m.outline.Sends {
-		return r, nil
-	}
-	sum, err := m.noised(st.Round, r)
-	if err != nil {
-		return r, err
-	}
-	for i, v := range sum {
-		sum[i] = st.Hypotheses[i] + v/float64(m.Participants)
-	}
-	return fl.Releases{Clients: []int{0}, Vectors: sum, Declined: r.Declined}, nil
-}
-
-// noised is the sum of the updates, each clipped (one that is not finite counts as zero),
-// with the noise that everybody is charged for.
-func (m *client) noised(round int, r fl.Releases) ([]float64, error) {
-	plan := m.plan()
-	release, err := plan.Release(false, false)
-	if err != nil {
-		return nil, err
-	}
-	paid, err := mech.NewPaid(release)
-	if err != nil {
-		return nil, err
-	}
-	clip, out := m.privacy.UpdateClip, make([]float64, m.n)
-	return out, noisedSum(out, m.privacy.Noise, m.noise, clip, paid, m.server.Stream(round, 0), func(add func(mech.Clipped) error) error {
-		for i := range r.Clients {
-			clipped, err := mech.Clip(r.Vectors[i*m.n:(i+1)*m.n], clip)
-			if err == nil {
-				err = add(clipped)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 func (m *client) PriceAhead(p *fl.Participant, from int) (event.Release, int, error) {
 	rounds := max(0, m.outline.Sends-from)
 	r, err := p.Plan.Training(max(1, rounds), 0, false).Release()
@@ -153,6 +112,18 @@ func (m *client) PriceAhead(p *fl.Participant, from int) (event.Release, int, er
 func (m *client) Guard() (fl.Guard, error) {
 	g := &clientGuard{m: m}
 	return g, m.ready(&g.trainer)
+}
+
+// reach is what participants shorten updates to, beyond which the server needs nothing of
+// them: a clip that is learned must see what is longer than it.
+func (m *client) reach() float64 {
+	switch {
+	case m.privacy.Recentre != "":
+		return fl.MostAnywhere
+	case m.rule.Signal != mech.SignalNone || m.rule.Decay < 0:
+		return min(m.rule.Highest, fl.MostAnywhere)
+	}
+	return m.privacy.UpdateClip
 }
 
 // clientGuard trains without noise and sends the update, clipped.
@@ -193,6 +164,6 @@ func (g *clientGuard) Send(_ *fl.Broadcast, _ *fl.Participant, out, theta, centr
 	for i, v := range theta {
 		out[i] = v - centre[i]
 	}
-	_, err := mech.Clip(out[:len(theta)], g.m.privacy.UpdateClip)
+	_, err := mech.Clip(out[:len(theta)], g.m.reach())
 	return err == nil, err
 }

@@ -61,16 +61,16 @@ func clipRule(c config.Clipping, start, stepDecay float64) mech.ClipRule {
 }
 
 // settleSplit gives a quantile's count its usual noise, a twentieth of the batch, out of
-// what a step is charged for.
-func settleSplit(r *mech.ClipRule, noise float64, batch int) error {
+// what a step, or a round of updates, is charged for. Of names what a batch is of.
+func settleSplit(r *mech.ClipRule, noise float64, batch int, of string) error {
 	if r.Signal != mech.SignalCount || r.GradientNoise > 0 || noise == 0 {
 		return nil
 	}
 	// A count is of halves: its noise relative to its bound is twice as large.
 	gradient, err := account.SplitJointNoise(noise, 2*float64(batch)/countShare)
 	if err != nil {
-		return fmt.Errorf("privacy.clipping: a batch of %d leaves a count the noise %v, but a step has %v in all; set gradient_noise (1.1, say), or take batches of more than %.0f: %w",
-			batch, 2*float64(batch)/countShare, noise, noise*countShare/2, err)
+		return fmt.Errorf("privacy.clipping: %d %s leave a count the noise %v, but there is %v in all; set gradient_noise (1.1, say), or take more than %.0f of them: %w",
+			batch, of, 2*float64(batch)/countShare, noise, noise*countShare/2, err)
 	}
 	r.GradientNoise = gradient / noise
 	return nil

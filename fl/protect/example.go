@@ -122,7 +122,7 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	if err := e.settleNoise(&plan); err != nil {
 		return plan, err
 	}
-	return plan, settleSplit(&plan.Clipping, plan.Noise, plan.Batch)
+	return plan, settleSplit(&plan.Clipping, plan.Noise, plan.Batch, "examples")
 }
 
 // unpaidChoice says that clusters are chosen by private data and nobody pays for it:

@@ -184,6 +184,11 @@ func noisedSum(dst []float64, kind string, multiplier, bound float64, paid *mech
 	if err := each(sum.Add); err != nil {
 		return err
 	}
+	return exactSum(dst, kind, g, sum, paid, src)
+}
+
+// exactSum sets dst to a sum on a lattice with exact noise: the system's, or a seed's.
+func exactSum(dst []float64, kind string, g mech.Gaussian, sum *mech.ClippedSum, paid *mech.Paid, src *rng.Stream) error {
 	entropy := mech.SystemEntropy()
 	if kind == fl.NoiseSeeded {
 		entropy.Reset(src)
@@ -192,7 +197,7 @@ func noisedSum(dst []float64, kind string, multiplier, bound float64, paid *mech
 	if err := paid.Release(g, noised, sum, entropy); err != nil {
 		return err
 	}
-	lattice.Float(dst, noised)
+	sum.Lattice().Float(dst, noised)
 	return nil
 }
 

@@ -74,6 +74,9 @@ func settleBatches(plan *fl.Plan, p *fl.Participant, a config.Algorithm, o fl.Ou
 	plan.Pass = plan.Steps / o.Passes
 }
 
+// Begin keeps nothing.
+func (q *plain) Begin(*fl.State) {}
+
 // Announce adds nothing.
 func (q *plain) Announce(*fl.Broadcast) error { return nil }
 
