@@ -103,6 +103,8 @@ func Describe(run config.Run, shape data.Shape, encoding *data.Encoding, privacy
 	switch {
 	case encoding != nil:
 		d.Task = encoding.Task
+	case shape.Reconstruct:
+		d.Task = data.TaskReconstruct
 	case shape.Classes == 0:
 		d.Task = data.TaskNumber
 	case shape.Classes == 2:
@@ -221,7 +223,7 @@ func Version() string {
 
 // EncodingOf is the encoding that a run file states; nil: its data are no table.
 func EncodingOf(run config.Run) (*data.Encoding, error) {
-	if run.Data.Task == "" {
+	if run.Data.Target == "" {
 		return nil, nil
 	}
 	return data.NewEncoding(run.Data)

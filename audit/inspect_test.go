@@ -126,6 +126,9 @@ func TestInspectRefuses(t *testing.T) {
 			t.Errorf("emphasised examples: %v", err)
 		}
 	}
+	if _, _, err := networkOf(rowsRun("ifca", 0), &data.Federation{Features: 2, Reconstruct: true, Train: make([]data.Client, 1)}); err == nil || !strings.Contains(err.Error(), "their own targets") {
+		t.Errorf("examples that are their own targets: %v", err)
+	}
 	if _, _, err := networkOf(rowsRun("ifca", 0), &data.Federation{Features: 2, Classes: 3, Train: make([]data.Client, 1)}); err == nil || !strings.Contains(err.Error(), "3 classes") {
 		t.Errorf("a softmax: %v", err)
 	}

@@ -44,7 +44,7 @@ func TestSchemaSaysWhatKeysAreReadWith(t *testing.T) {
 		{"Privacy", "moments_share"}:   " (read with algorithm.mode sound; data.standardise paid; protects example)",
 		{"Data", "sensitive"}:          " (read with kind table)",
 		{"Algorithm", "idle_rounds"}:   " (read with empty relocate; kind fedavg, finetune, group-private, ifca, local, mr-mtl; privacy.protects example, nothing, update)",
-		{"Stop", "validation_clients"}: " (read with judge.by clients; algorithm.kind fedavg, group-private, ifca)",
+		{"Stop", "validation_clients"}: " (read with judge.by clients; algorithm.kind central, fedavg, group-private, ifca)",
 	} {
 		got := schema.Definitions[at[0]].Properties[at[1]].Description
 		if i := strings.Index(got, " (read with"); got == "" || i < 0 != (want == "") || i >= 0 && got[i:] != want {

@@ -50,7 +50,7 @@ type Data struct {
 	Scale             []float64    `yaml:"scale,omitempty" only:"data.standardise=public|paid" jsonschema_description:"one number a feature: public, what it is then divided by; paid, half the width of its public range; empty: the documented ranges of school"`
 	Source            Source       `yaml:"source,omitempty" jsonschema_description:"where the rows or pictures lie; local, so that a federation's plan has none"`
 	Target            string       `yaml:"target,omitempty" jsonschema_description:"the column that is predicted"`
-	Task              string       `yaml:"task,omitempty" jsonschema:"enum=number,enum=yes/no,enum=classes" jsonschema_description:"what the target is: a number, one of two answers, or one of several classes"`
+	Task              string       `yaml:"task,omitempty" jsonschema:"enum=number,enum=yes/no,enum=classes,enum=reconstruct" jsonschema_description:"what the target is: of a table a number, one of two answers, or one of several classes; of fashion-mnist classes, or reconstruct, the picture itself; empty: its classes"`
 	Classes           []Cell       `yaml:"classes,omitempty" jsonschema_description:"for a table the target's public list of values, for yes/no first no, then yes (empty: no/yes, n/y, false/true or 0/1); for pictures the names of the class folders"`
 	TargetRange       []float64    `yaml:"target_range,omitempty" only:"data.task=number" jsonschema_description:"lowest and highest public value of the target; what lies outside is moved to the nearer one"`
 	TargetMissing     string       `yaml:"target_missing,omitempty" jsonschema:"enum=refuse,enum=leave-out" jsonschema_description:"whether a row without a target is a fault, or is left out; empty: a fault"`

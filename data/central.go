@@ -10,7 +10,7 @@ const everybody = "all"
 // them in one place. Size is how many examples there are to train on: a public count of
 // a public file, and so no participant's secret. Own are settings of the data set itself.
 func centralKind(name string, size int, own func(r *config.Run), keys ...string) config.DataKind {
-	return config.DataKind{Name: name, Method: "fedavg", OwnTest: true, Keys: append(keys, "train_limit"), Settings: func(r *config.Run) {
+	return config.DataKind{Name: name, Method: "central", OwnTest: true, Keys: append(keys, "train_limit"), Settings: func(r *config.Run) {
 		a, p := &r.Algorithm, &r.Privacy
 		a.Rounds, a.ClientsPerRound, a.Stop = 10, 0, config.Stop{Return: "last", Every: 1}
 		a.Local.Batch, a.Local.Loss, a.Local.Remainder = 512, "cross-entropy", "drop"
@@ -24,12 +24,16 @@ func centralKind(name string, size int, own func(r *config.Run), keys ...string)
 	}}
 }
 
-// settleStep sets the step where the file does not and gradients are not clipped: a step
-// that is right for gradients of length 0.1 and less is far too long for whole ones.
-func settleStep(unclipped float64) func(r *config.Run, given func(path string) bool) {
+// settleCentral is what follows from the rest of a file. Layers stand instead of the usual
+// network's name. Where gradients are not clipped, the step is another one: what is right
+// for gradients of length 0.1 and less is far too long for whole ones.
+func settleCentral(unclipped float64) func(r *config.Run, given func(path string) bool) {
 	return func(r *config.Run, given func(path string) bool) {
 		if r.Privacy.Protects != "example" && !given("algorithm.local.step") {
 			r.Algorithm.Local.Step = unclipped
+		}
+		if given("model.layers") && !given("model.name") {
+			r.Model.Name = ""
 		}
 	}
 }

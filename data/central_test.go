@@ -35,7 +35,7 @@ func writeIDXSet(t *testing.T, folder, set string, train, test int) {
 // TestOneClientHoldsAll: everything to train on is one client's, the test part is what it
 // holds out, a limit takes a part by the seed, and no pixel is copied.
 func TestOneClientHoldsAll(t *testing.T) {
-	for _, kind := range []string{"mnist"} {
+	for _, kind := range []string{"mnist", "fashion-mnist"} {
 		folder := t.TempDir()
 		writeIDXSet(t, folder, kind, 40, 20)
 		files := NewFolder(folder)
@@ -82,6 +82,26 @@ func limited(t *testing.T, files *Folder, d config.Data, seed uint64) []int {
 	return c.Index
 }
 
+// TestPicturesThatAreTheirOwnTargets: there are no classes then, neither in the shape nor
+// in the summary, and no value stands in for them.
+func TestPicturesThatAreTheirOwnTargets(t *testing.T) {
+	folder := t.TempDir()
+	writeIDXSet(t, folder, "fashion-mnist", 12, 4)
+	d := config.Data{Kind: "fashion-mnist", Task: TaskReconstruct}
+	f, err := NewFolder(folder).Load(d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced, whole := ShapeOf(d)
+	announced.Channels = 0
+	if got := f.Shape(); !whole || got != announced || !got.Reconstruct || got.Classes != 0 {
+		t.Errorf("announced %+v, has %+v", announced, got)
+	}
+	if s := f.Summary(d.Kind).Clients[0]; s.Rows != 16 || s.HeldOut != 4 || s.Classes != nil || s.Mean != nil || s.SD != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestCentralSettings: what a file on such data need not say, by protection and mode.
 func TestCentralSettings(t *testing.T) {
 	for _, v := range []struct {
@@ -103,7 +123,26 @@ func TestCentralSettings(t *testing.T) {
 			t.Errorf("%s: step %v, public size %d, epsilon %v, delta %v, judged by %s, test share %v", v.text, run.Algorithm.Local.Step, p.PublicSize, p.Epsilon, p.Delta, run.Judge.By, run.Data.TestShare)
 		}
 	}
-	_, err := config.Resolve([]byte("data: {kind: mnist, test_share: 0.2}"), nil, Check)
+	text := "data: {kind: fashion-mnist, task: reconstruct}\n"
+	run, err := config.Resolve([]byte(text+"model: {kind: network}\n"), nil, Check)
+	if err != nil || run.Algorithm.Kind != "central" || run.Model.Name != "autoencoder" || run.Algorithm.Local.Loss != "squared-error" {
+		t.Errorf("%s: %+v, loss %s, %v", text, run.Model, run.Algorithm.Local.Loss, err)
+	}
+	text += "model: {kind: network, layers: [{kind: linear, units: 784}]}\nalgorithm: {local: {loss: half-squared-error}}\n"
+	run, err = config.Resolve([]byte(text), nil, Check)
+	if err != nil || run.Model.Name != "" || len(run.Model.Layers) != 1 || run.Algorithm.Local.Loss != "half-squared-error" {
+		t.Errorf("%s: %+v, loss %s, %v", text, run.Model, run.Algorithm.Local.Loss, err)
+	}
+	for text, says := range map[string]string{
+		"data: {kind: fashion-mnist, task: number}":     "allowed for fashion-mnist: classes, reconstruct",
+		"data: {kind: mnist, task: reconstruct}":        "data.task: is set, but data of the kind mnist do not read it",
+		"data: {kind: fashion-mnist, task: reconstuct}": "data.task",
+	} {
+		if _, err := config.Resolve([]byte(text), nil, Check); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, wanted %q", text, err, says)
+		}
+	}
+	_, err = config.Resolve([]byte("data: {kind: mnist, test_share: 0.2}"), nil, Check)
 	if err == nil || !strings.Contains(err.Error(), "data.test_share: is set, but data of the kind mnist do not read it") {
 		t.Errorf("a share of MNIST held out: %v", err)
 	}
@@ -112,7 +151,7 @@ func TestCentralSettings(t *testing.T) {
 // TestRealCentralSets: the public sizes that noise follows from are those of the files.
 func TestRealCentralSets(t *testing.T) {
 	folder := NewFolder(realData(t))
-	for kind, classes := range map[string]int{"mnist": 10} {
+	for kind, classes := range map[string]int{"mnist": 10, "fashion-mnist": 10, "agnews": 4} {
 		run := config.Default(kind, "", "sound")
 		f, err := folder.Load(run.Data, 1)
 		if err != nil {

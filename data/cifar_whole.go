@@ -14,7 +14,7 @@ func init() {
 		r.Privacy.Epsilon = 8 // as the field reports it
 		r.Algorithm.Local.Batch, r.Privacy.Clip, r.Algorithm.Local.Step = 1024, 1, 0.5
 	})
-	kind.Settle = settleStep(0.1)
+	kind.Settle = settleCentral(0.1)
 	Register(Kind{
 		Get: cifarFiles, DataKind: kind,
 		Shape: wholeShape(Shape{Classes: cifarClasses, Height: cifarSide, Width: cifarSide, Channels: 3}),

@@ -35,6 +35,8 @@ const (
 	TaskNumber  = "number"
 	TaskYesNo   = "yes/no"
 	TaskClasses = "classes"
+	// TaskReconstruct is of pictures that are their own targets.
+	TaskReconstruct = "reconstruct"
 
 	columnNumber   = "number"
 	columnCategory = "category"

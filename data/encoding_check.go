@@ -40,6 +40,8 @@ func checkEncoding(c *config.Checker, d config.Data) {
 		c.Require(len(d.Classes) == 0 || len(d.Classes) == 2, "data.classes", "are %d, but data.task is yes/no; allowed: how no and yes are written, or none", len(d.Classes))
 	case TaskClasses:
 		c.Require(len(d.Classes) >= 2, "data.classes", "are %d; allowed: 2 or more, the public list of the target's values", len(d.Classes))
+	case TaskReconstruct:
+		c.Require(false, "data.task", "is %s, but a table has a target; allowed: number, yes/no, classes", d.Task)
 	}
 	c.Require(len(d.TargetRange) == 0 || d.Task == TaskNumber, "data.target_range", "is given, but data.task is %s; remove it", d.Task)
 	checkDistinct(c, "data.classes", d.Classes)

@@ -9,6 +9,8 @@ type Federation struct {
 	Truth [][]float64
 	// Classes is how many labels pictures or rows can have; 0: targets are values.
 	Classes int
+	// Reconstruct says that every example is its own target; Classes is then 0.
+	Reconstruct bool
 	// Unit is the lowest and the highest target in its own unit, where targets are scaled
 	// to 0…1; zero: targets are as they are.
 	Unit [2]float64
@@ -43,6 +45,8 @@ type Shape struct {
 	Height   int `json:"height" yaml:"height" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"height of pictures; 0: there are rows"`
 	Width    int `json:"width" yaml:"width" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"width of pictures; 0: there are rows"`
 	Channels int `json:"channels,omitempty" yaml:"channels" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"channels of pictures; 0: 1"`
+	// Reconstruct says that the example is the target; Classes is then 0.
+	Reconstruct bool `json:"reconstruct,omitempty" yaml:"reconstruct" jsonschema_description:"whether every example is its own target, which a network gives back; there are then no classes"`
 }
 
 // Pictures says whether examples are pictures instead of rows.
@@ -53,7 +57,7 @@ func (s Shape) Depth() int { return max(1, s.Channels) }
 
 // Shape is that of the federation's examples.
 func (f *Federation) Shape() Shape {
-	s := Shape{Features: f.Features, Classes: f.Classes}
+	s := Shape{Features: f.Features, Classes: f.Classes, Reconstruct: f.Reconstruct}
 	if im := f.Train[0].Images; im != nil {
 		s.Height, s.Width, s.Channels = im.Height, im.Width, im.Channels
 	}

@@ -14,7 +14,7 @@ func init() {
 		pictured(r, "mnist")
 		r.Algorithm.Local.Step = 30
 	})
-	kind.Settle = settleStep(0.03)
+	kind.Settle = settleCentral(0.03)
 	Register(Kind{
 		Get:      idxFiles("MNIST", "mnist"),
 		DataKind: kind,

@@ -21,12 +21,17 @@ var keyProbes = map[string]map[string][2]func(d *config.Data){
 		"partition":          {func(d *config.Data) { d.Partition = "sex" }},
 		"sensitive_features": {func(d *config.Data) { d.SensitiveFeatures = true }},
 	},
+	"agnews": {"train_limit": {func(d *config.Data) { d.TrainLimit = 9 }}},
 	"compas": {
 		"test_share":         {func(d *config.Data) { d.TestShare = 0.4 }},
 		"samples":            {func(d *config.Data) { d.Samples = 7 }},
 		"partition":          {func(d *config.Data) { d.Partition = "sex" }},
 		"sensitive_features": {func(d *config.Data) { d.SensitiveFeatures = true }},
 		"train_share":        {func(d *config.Data) { d.TrainShare = 0.5 }},
+	},
+	"fashion-mnist": {
+		"task":        {func(d *config.Data) { d.Task = TaskReconstruct }},
+		"train_limit": {func(d *config.Data) { d.TrainLimit = 9 }},
 	},
 	"hospital": {
 		"test_share":  {func(d *config.Data) { d.TestShare = 0.4 }},
@@ -109,6 +114,7 @@ func loaded(t *testing.T, f *Folder, d config.Data) string {
 		t.Fatalf("%+v: %v", d, err)
 	}
 	h := sha256.New()
+	fmt.Fprintln(h, all.Shape())
 	var add func(c *Client)
 	add = func(c *Client) {
 		fmt.Fprintln(h, c.Name, c.Len())

@@ -25,7 +25,8 @@ type ClientSummary struct {
 	Missing *int `json:"missing"`
 	// Classes counts examples by class; nil: targets are values.
 	Classes []ClassCount `json:"classes"`
-	// Mean and SD are those of the targets in their own unit; nil: they are classes.
+	// Mean and SD are those of the targets in their own unit; nil: they are classes, or the
+	// examples themselves.
 	Mean *float64 `json:"mean"`
 	SD   *float64 `json:"sd"`
 }
@@ -53,15 +54,20 @@ func (f *Federation) Summary(kind string) Summary {
 
 func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 	s := ClientSummary{Name: c.Name, Trains: trains, Rows: c.Len()}
-	targets := c.targets(nil)
 	if c.Held != nil {
 		s.HeldOut = c.Held.Len()
 		s.Rows += s.HeldOut
-		targets = c.Held.targets(targets)
 	}
 	if f.Report != nil && f.Report.Missing != nil {
 		missing := f.Report.Missing[c.Name]
 		s.Missing = &missing
+	}
+	if f.Reconstruct {
+		return s
+	}
+	targets := c.targets(nil)
+	if c.Held != nil {
+		targets = c.Held.targets(targets)
 	}
 	if f.Classes == 0 {
 		mean, sd := f.momentsOf(targets)

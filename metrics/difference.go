@@ -7,9 +7,11 @@ import (
 )
 
 // Main is the name of the figure that a task is first judged by: AUC of 2 classes,
-// accuracy of more, RMSE of values.
+// accuracy of more, RMSE of values, MSE of examples that are to be given back.
 func (t Task) Main() string {
 	switch {
+	case t.Reconstruct:
+		return "mse"
 	case t.Classes == 0:
 		return "rmse"
 	case t.Classes == 2:
@@ -24,6 +26,8 @@ func (t Task) LessIsBetter() bool { return t.Classes == 0 }
 // Main is the task's main figure.
 func (f Figures) Main(t Task) *Figure {
 	switch t.Main() {
+	case "mse":
+		return f.MSE
 	case "rmse":
 		return f.RMSE
 	case "auc":
@@ -34,7 +38,7 @@ func (f Figures) Main(t Task) *Figure {
 
 // Difference is a's main figure less b's, both answers to the same examples of one
 // client, with a paired interval over its rows: DeLong's for AUC, Student's t for the
-// accuracy, the jackknife over rows for the RMSE. Nil where a figure is not defined.
+// accuracy and the MSE, the jackknife over rows for the RMSE. Nil where a figure is not defined.
 func Difference(t Task, a, b Answers) (*Figure, error) {
 	if !slices.Equal(a.Targets, b.Targets) {
 		return nil, fmt.Errorf("metrics: answers to %d and %d examples that are not the same cannot be compared", len(a.Targets), len(b.Targets))
@@ -42,7 +46,10 @@ func Difference(t Task, a, b Answers) (*Figure, error) {
 	if _, err := t.checked([]Answers{a, b}); err != nil {
 		return nil, err
 	}
-	if t.Classes == 0 {
+	switch {
+	case t.Reconstruct:
+		return meanDifference(a.Outputs, b.Outputs, math.Inf(-1), math.Inf(1)), nil
+	case t.Classes == 0:
 		return t.rmseDifference(a, b), nil
 	}
 	one, err := t.score([]Answers{a})
@@ -61,12 +68,17 @@ func Difference(t Task, a, b Answers) (*Figure, error) {
 		half := normal95 * rootOrNone(d.variance[0]+d.variance[1]-2*d.together)
 		return figure(d.auc[0]-d.auc[1], half, -1, 1), nil
 	}
-	diffs := make([]float64, len(one.right))
+	return meanDifference(one.right, other.right, -1, 1), nil
+}
+
+// meanDifference is that of two means over the same rows.
+func meanDifference(a, b []float64, least, most float64) *Figure {
+	diffs := make([]float64, len(a))
 	for i := range diffs {
-		diffs[i] = one.right[i] - other.right[i]
+		diffs[i] = a[i] - b[i]
 	}
 	mean, half := spread(diffs)
-	return figure(mean, half, -1, 1), nil
+	return figure(mean, half, least, most)
 }
 
 func (t Task) rmseDifference(a, b Answers) *Figure {

@@ -3,8 +3,9 @@
 // Of 2 classes: accuracy, log loss, AUC, average precision, Brier score, and the
 // intercept and slope of a logistic recalibration; of more classes the first four (AUC
 // and average precision as means over one class against the rest); of values the root
-// mean squared error, the mean absolute error and R2. A figure that is not defined is nil:
-// AUC where one class is missing, a recalibration where the classes are separated.
+// mean squared error, the mean absolute error and R2; of examples that a model gives back
+// the mean squared error. A figure that is not defined is nil: AUC where one class is
+// missing, a recalibration where the classes are separated.
 //
 // All intervals are of 95 %. Those of all clients together are over clients, by the
 // jackknife: AUC, average precision and the recalibration leave out a tenth of the
@@ -12,7 +13,7 @@
 // the accuracy, DeLong's for the AUC of 2 classes, Wald's for the recalibration, the
 // jackknife over rows for R2 and (20 groups of rows at a time) for average precision and
 // the AUC of more classes, and Student's t for the means: log loss, Brier score, MAE,
-// and the squared error below the RMSE. They hold the model fixed: what another training
+// MSE, and the squared error below the RMSE. They hold the model fixed: what another training
 // run would give is not in them.
 package metrics
 
@@ -27,9 +28,11 @@ import (
 
 // Answers are what a model says of one client's examples, and what is right.
 type Answers struct {
-	Outputs []float64 // raw, one example after another
+	// Outputs are raw, one example after another; of examples that are to be given back,
+	// the mean squared difference of each, so that no pictures are kept.
+	Outputs []float64
 	Each    int       // outputs of one example
-	Targets []float64 // values, or classes as numbers
+	Targets []float64 // values, or classes as numbers; of a squared difference 0
 }
 
 // Task says how answers are to be read.
@@ -39,6 +42,19 @@ type Task struct {
 	// Unit is the lowest and the highest target in its own unit, where values are trained
 	// as 0…1; zero: targets are as they are.
 	Unit [2]float64
+	// Reconstruct says that every example is its own target.
+	Reconstruct bool
+}
+
+// Ask has a model answer c's examples.
+func (t Task) Ask(l model.Learner, theta []float64, c *data.Client) (a Answers, err error) {
+	if t.Reconstruct {
+		a = Answers{Outputs: make([]float64, c.Len()), Each: 1, Targets: make([]float64, c.Len())}
+		return a, l.Losses(a.Outputs, theta, c)
+	}
+	a.Targets = Targets(nil, c)
+	a.Outputs, a.Each, err = l.Outputs(nil, theta, c)
+	return a, err
 }
 
 // Figure is a metric and its 95 % interval.
@@ -63,6 +79,7 @@ type Figures struct {
 	RMSE                 *Figure `json:"rmse"`
 	MAE                  *Figure `json:"mae"`
 	R2                   *Figure `json:"r2"`
+	MSE                  *Figure `json:"mse"` // of examples that are to be given back: mean over examples and their values
 }
 
 // Overall are the figures of all examples, with intervals over clients. Clients without
@@ -73,7 +90,7 @@ func Overall(t Task, clients []Answers) (Figures, error) {
 		return Figures{}, err
 	}
 	if t.Classes == 0 {
-		return t.valuesOverall(kept), nil
+		return t.ofReconstruction(t.valuesOverall(kept)), nil
 	}
 	s, err := t.score(kept)
 	if err != nil {
@@ -89,7 +106,7 @@ func OfClient(t Task, a Answers) (Figures, error) {
 		return Figures{}, err
 	}
 	if t.Classes == 0 {
-		return t.valuesOfClient(kept[0]), nil
+		return t.ofReconstruction(t.valuesOfClient(kept[0])), nil
 	}
 	s, err := t.score(kept)
 	if err != nil {

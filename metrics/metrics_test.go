@@ -289,3 +289,28 @@ func TestJackknifeAndWilson(t *testing.T) {
 		t.Errorf("20 of 20: %v to %v", *f.Low, *f.High)
 	}
 }
+
+// TestFiguresOfReconstructions: the mean of the examples' squared errors, over clients and
+// over rows, and its paired difference; by hand.
+func TestFiguresOfReconstructions(t *testing.T) {
+	task := Task{Reconstruct: true}
+	a := Answers{Outputs: []float64{0.1, 0.3}, Each: 1, Targets: []float64{0, 0}}
+	b := Answers{Outputs: []float64{0.8}, Each: 1, Targets: []float64{0}}
+	all := overall(t, task, a, b)
+	if got := value(all.MSE); !near(got, 0.4) || all.RMSE != nil || all.MAE != nil || all.R2 != nil || all.MSE.Low == nil {
+		t.Errorf("of all: %+v", all)
+	}
+	one, err := OfClient(task, a)
+	// Two rows 0.1 from their mean: standard error 0.1, Student's t with one degree 12.706.
+	if err != nil || !near(value(one.MSE), 0.2) || math.Abs(float64(*one.MSE.High)-(0.2+0.1*12.7062047)) > 1e-6 || float64(*one.MSE.Low) != 0 {
+		t.Errorf("of one client: %+v, %v", one.MSE, err)
+	}
+	if task.Main() != "mse" || one.Main(task) != one.MSE || !task.LessIsBetter() {
+		t.Errorf("the main figure is %s", task.Main())
+	}
+	other := Answers{Outputs: []float64{0.2, 0.6}, Each: 1, Targets: []float64{0, 0}}
+	d, err := Difference(task, a, other) // -0.1 and -0.3
+	if err != nil || !near(value(d), -0.2) || math.Abs(float64(*d.High)-(-0.2+0.1*12.7062047)) > 1e-6 {
+		t.Errorf("the difference: %+v, %v", d, err)
+	}
+}

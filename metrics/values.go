@@ -61,6 +61,15 @@ func leavingOut(all valueSums, parts []valueSums, of func(valueSums) float64) fu
 	}
 }
 
+// ofReconstruction are figures of squared errors instead of those of values: their mean
+// absolute distance to 0 is the mean squared error.
+func (t Task) ofReconstruction(f Figures) Figures {
+	if t.Reconstruct {
+		return Figures{MSE: f.MAE}
+	}
+	return f
+}
+
 func (t Task) valuesOverall(clients []Answers) Figures {
 	var all valueSums
 	parts := make([]valueSums, len(clients))

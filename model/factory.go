@@ -44,6 +44,8 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 func newLinear(m config.Model, loss Loss, e Emphasis, s data.Shape) (Model, error) {
 	one := Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD, Loss: loss, Classes: s.Classes, Emphasis: e}
 	switch {
+	case s.Reconstruct:
+		return nil, fmt.Errorf("model.kind %q has one output and cannot give its inputs back; allowed: network", m.Kind)
 	case s.Classes > 2 && loss == RMSE:
 		return nil, fmt.Errorf("algorithm.local.loss is rmse, a root over all outputs of a batch, which model.kind %q of %d classes does not have; allowed: cross-entropy, focal, squared-error, half-squared-error", m.Kind, s.Classes)
 	case s.Classes > 2:
@@ -74,24 +76,42 @@ func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (M
 	if err != nil {
 		return nil, err
 	}
-	one := s.Classes == 0 || s.Classes == 2 // a value, or the score of class 1
-	switch out := net.Output().Len(); {
-	case loss == Hinge && out != 1:
-		return nil, fmt.Errorf("the network ends with %d values, the hinge loss takes one", out)
-	case s.Classes == 0 && out != 1:
-		return nil, fmt.Errorf("the network ends with %d values, the target is one", out)
-	case !(one && out == 1) && out != s.Classes || s.Classes == 1:
-		return nil, fmt.Errorf("the network ends with %d values for %d classes", out, s.Classes)
-	case net.Parameters() == 0:
+	if err := ends(net.Output().Len(), input.Len(), loss, s); err != nil {
+		return nil, err
+	}
+	if net.Parameters() == 0 {
 		return nil, fmt.Errorf("the network has no parameters to train")
 	}
-	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, pictures: s.Pictures()}, nil
+	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, reconstructs: s.Reconstruct, pictures: s.Pictures()}, nil
+}
+
+// ends says why a network with so many inputs does not end with as many values as the
+// targets need.
+func ends(out, in int, loss Loss, s data.Shape) error {
+	one := s.Classes == 0 || s.Classes == 2 // a value, or the score of class 1
+	switch {
+	case s.Reconstruct && s.Classes != 0:
+		return fmt.Errorf("the data have %d classes, but are to be their own targets; allowed: one of both", s.Classes)
+	case s.Reconstruct && out != in:
+		return fmt.Errorf("the network ends with %d values, but is to give its %d inputs back", out, in)
+	case s.Reconstruct:
+		return nil
+	case loss == Hinge && out != 1:
+		return fmt.Errorf("the network ends with %d values, the hinge loss takes one", out)
+	case s.Classes == 0 && out != 1:
+		return fmt.Errorf("the network ends with %d values, the target is one", out)
+	case !(one && out == 1) && out != s.Classes || s.Classes == 1:
+		return fmt.Errorf("the network ends with %d values for %d classes", out, s.Classes)
+	}
+	return nil
 }
 
 // fits says why a loss does not go with the targets, and which ones do.
 func fits(loss Loss, s data.Shape) error {
 	allowed, targets := []Loss{SquaredError, HalfSquaredError, RMSE}, "the targets are values"
 	switch {
+	case s.Reconstruct:
+		targets = "the targets are the examples themselves"
 	case s.Classes == 2:
 		allowed, targets = append(allowed, CrossEntropy, Hinge, Focal), "the targets are 2 classes"
 	case s.Classes > 0:

@@ -16,9 +16,11 @@ type network[F Float] struct {
 	loss     Loss
 	emphasis Emphasis
 	classes  int // 0: values
-	pictures bool
-	stopped  func() bool // nil: nobody stops it
-	runner   Runner      // of one learner's chunks; nil: it is alone
+	// reconstructs says that the examples themselves are what the outputs are compared with.
+	reconstructs bool
+	pictures     bool
+	stopped      func() bool // nil: nobody stops it
+	runner       Runner      // of one learner's chunks; nil: it is alone
 }
 
 // Initialise draws parameters as PyTorch does by default.
@@ -139,6 +141,9 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 			return fmt.Errorf("example %d of %d", i, all)
 		}
 		target := l.put(l.ex.X[k*size:(k+1)*size], c, i)
+		if l.reconstructs {
+			continue
+		}
 		if l.classes == 0 {
 			l.ex.Targets = append(l.ex.Targets, F(target))
 			continue
@@ -152,6 +157,9 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 			l.ex.Targets = l.oneHot(l.ex.Targets, label)
 		}
 	}
+	if l.reconstructs {
+		l.ex.Targets = l.ex.X
+	}
 	return nil
 }
 
@@ -163,7 +171,7 @@ func (l *networkLearner[F]) fitting(c *data.Client) error {
 		return fmt.Errorf("the network needs pictures, the client has rows")
 	case !l.pictures && c.Images != nil:
 		return fmt.Errorf("the network needs rows, the client has pictures")
-	case l.pictures && l.classes == 0 && c.Images.Targets == nil && c.Len() > 0:
+	case l.pictures && l.classes == 0 && !l.reconstructs && c.Images.Targets == nil && c.Len() > 0:
 		return fmt.Errorf("the network needs pictures with values, the client's have classes")
 	case l.pictures && c.Images.Height*c.Images.Width*max(1, c.Images.Channels) != size:
 		return fmt.Errorf("pictures of %dx%dx%d for a network that takes %v", c.Images.Height, c.Images.Width, max(1, c.Images.Channels), l.Input())
@@ -173,7 +181,7 @@ func (l *networkLearner[F]) fitting(c *data.Client) error {
 	return nil
 }
 
-// put sets x to one of c's examples and returns its target.
+// put sets x to one of c's examples and returns its target; 0 where that is x itself.
 func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
 	if !l.pictures {
 		for j, v := range c.X[i*len(x) : (i+1)*len(x)] {
@@ -185,7 +193,10 @@ func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
 	for j, b := range c.Images.Pixels[at*len(x) : (at+1)*len(x)] {
 		x[j] = l.grey[b]
 	}
-	if l.classes > 0 {
+	switch {
+	case l.reconstructs:
+		return 0
+	case l.classes > 0:
 		return float64(c.Images.Labels[at])
 	}
 	return c.Images.Targets[at]

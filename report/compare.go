@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/metrics"
@@ -16,8 +17,8 @@ func mainName(c sim.Comparison) string {
 	switch c.Figure {
 	case "auc":
 		return "AUC"
-	case "rmse":
-		return "RMSE"
+	case "rmse", "mse":
+		return strings.ToUpper(c.Figure)
 	}
 	return c.Figure
 }

@@ -39,6 +39,8 @@ func classes(r sim.Summary) bool { return r.Metrics.Error != nil || r.Metrics.Ac
 func (r run) loss() (name, unit, of string) {
 	judge := r.judgeName() + " "
 	switch {
+	case r.Metrics.MSE != nil && tested(r.Summary):
+		return judge + "MSE", ", of pixels from 0 to 1", "squared error of their pixels"
 	case !classes(r.Summary) && tested(r.Summary):
 		return judge + "MSE", ", in squared units of y", "squared error"
 	case !classes(r.Summary):
@@ -122,9 +124,14 @@ var taskFigures = []taskFigure{
 	{"RMSE of all examples", func(m sim.Metrics) *metrics.Figure { return m.RMSE }, rounded, false},
 	{"MAE", func(m sim.Metrics) *metrics.Figure { return m.MAE }, rounded, false},
 	{"R²", func(m sim.Metrics) *metrics.Figure { return m.R2 }, rounded, false},
+	{"100 × MSE", func(m sim.Metrics) *metrics.Figure { return m.MSE }, hundredfold, false},
 }
 
 func percent(n event.Number) string { return fmt.Sprintf("%.1f %%", 100*float64(n)) }
+
+// hundredfold is how paper 001 writes the mean squared error of pixels from 0 to 1.
+func hundredfold(n event.Number) string { return rounded(100 * n) }
+
 func rounded(n event.Number) string { return prose.Rounded(float64(n)) }
 func cost(n event.Number) string    { return prose.Cost(float64(n)) }
 

@@ -20,6 +20,9 @@ func TestLossIsCalledByItsName(t *testing.T) {
 	images.Metrics.Accuracy, images.Metrics.WorstDistance = &metrics.Figure{Value: 0.913, Low: &low, High: &high}, nil
 	images.Config = "name: x\ndata: {kind: writers, set: mnist}\nmodel: {kind: network, name: femnist}\n" +
 		"algorithm: {kind: group-private, local: {loss: cross-entropy, batch: 10, limit: 50}}\n"
+	mirrored := made(paperShape("fedavg"))
+	mirrored.Judge, mirrored.Metrics.MSE, mirrored.Metrics.RMSE, mirrored.Metrics.WorstDistance = "test", &metrics.Figure{Value: 0.0091}, nil, nil
+	mirrored.Config = "name: x\ndata: {kind: fashion-mnist, task: reconstruct}\nalgorithm: {kind: fedavg}\n"
 	for _, c := range []struct {
 		name        string
 		results     []sim.Result
@@ -27,6 +30,7 @@ func TestLossIsCalledByItsName(t *testing.T) {
 	}{
 		{"rows", []sim.Result{rows}, []string{"Validation RMSE", "in units of y"}, []string{"cross entropy", "Accuracy"}},
 		{"pictures", []sim.Result{images}, []string{"Validation cross entropy", "in nats", "91.3 %", "87.1 % to 94.2 %", "10 out of at most 50 pictures", "MNIST, 10 classes"}, []string{"RMSE", "in units of y", "all their rows"}},
+		{"pictures given back", []sim.Result{mirrored}, []string{"Test MSE", "of pixels from 0 to 1", "100 × MSE", "0.91"}, []string{"RMSE", "in squared units of y", "Accuracy"}},
 		{"both", []sim.Result{rows, images}, []string{"Validation loss", "Validation RMSE", "Validation cross entropy", "91.3 %"}, nil},
 	} {
 		page := render(t, c.name, c.results...)

@@ -15,9 +15,10 @@ import (
 )
 
 // Kinds of data for these tests: eight silos of rows with 3 features whose targets are 2
-// or 3 classes, or values between 20 and 120 that are scaled to 0…1.
+// or 3 classes, or values between 20 and 120 that are scaled to 0…1, or the rows themselves.
 func init() {
-	for name, classes := range map[string]int{"test-two": 2, "test-three": 3, "test-scaled": 0} {
+	for name, classes := range map[string]int{"test-two": 2, "test-three": 3, "test-scaled": 0, "test-mirror": 0} {
+		mirror := name == "test-mirror"
 		data.Register(data.Kind{
 			DataKind: config.DataKind{Name: name, Method: "mr-mtl", OwnTest: true, Settings: func(r *config.Run) {
 				r.Data.TestShare, r.Judge.By, r.Algorithm.ClientsPerRound, r.Algorithm.Local.Batch = 0.3, "own", 0, 16
@@ -27,11 +28,13 @@ func init() {
 					r.Algorithm.Local.Loss = "squared-error"
 				}
 			}},
-			Shape: func(config.Data) (data.Shape, bool) { return data.Shape{Features: 3, Classes: classes}, true },
+			Shape: func(config.Data) (data.Shape, bool) {
+				return data.Shape{Features: 3, Classes: classes, Reconstruct: mirror}, true
+			},
 			Words: func(config.Data) string { return "Rows for a test" },
 			Load: func(_ *data.Folder, _ config.Data, seed uint64) (*data.Federation, error) {
-				f := &data.Federation{Features: 3, Classes: classes}
-				if classes == 0 {
+				f := &data.Federation{Features: 3, Classes: classes, Reconstruct: mirror}
+				if classes == 0 && !mirror {
 					f.Unit = [2]float64{20, 120}
 				}
 				for i := range 8 {
@@ -137,6 +140,16 @@ func TestFiguresOfARun(t *testing.T) {
 	for _, l := range scaled.Participants {
 		if math.Abs(float64(l.Figures.RMSE.Value)-100*math.Sqrt(float64(*l.Loss))) > 1e-9 {
 			t.Errorf("%s: RMSE %v for a loss of %v", l.Name, l.Figures.RMSE.Value, *l.Loss)
+		}
+	}
+	// Rows that a network of one unit gives back: their mean squared error, and no other figure.
+	given := finished(t, "data: {kind: test-mirror}\nmodel: {kind: network, layers: [{kind: linear, units: 1}, {kind: linear, units: 3}]}\nalgorithm: {kind: mr-mtl}\n", plain...)
+	if m := given.Metrics; m.MSE == nil || math.Abs(float64(m.MSE.Value-m.Loss)) > 1e-12 || m.MSE.Low == nil || m.MSE.Value < 0.3 || m.MSE.Value > 0.9 || m.RMSE != nil || m.R2 != nil || m.Accuracy != nil || m.Error != nil {
+		t.Errorf("rows given back: %+v, MSE %v for a loss of %v", m.Figures, m.MSE, m.Loss)
+	}
+	for _, l := range given.Participants {
+		if f := l.Figures; math.Abs(float64(f.MSE.Value-*l.Loss)) > 1e-12 || f.MSE.Low == nil || f.MAE != nil {
+			t.Errorf("%s: MSE %v for a loss of %v", l.Name, f.MSE.Value, *l.Loss)
 		}
 	}
 	// One test set is told apart by who holds it.

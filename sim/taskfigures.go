@@ -19,25 +19,25 @@ type judgement struct {
 
 // taskFigures are the metrics of the task, over everything that the judge asks.
 func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
+	loss, err := model.ParseLoss(s.run.Algorithm.Local.Loss)
+	if err != nil {
+		return err
+	}
+	task := metrics.Task{Classes: s.federation.Classes, Loss: loss, Unit: s.federation.Unit, Reconstruct: s.federation.Reconstruct}
 	parts, errs := make([]metrics.Answers, jobs), make([]error, jobs)
 	s.rounds.Each(jobs, func(worker, i int) {
 		theta, held, err := s.judge.judged(worker, i)
 		if err == nil {
-			parts[i].Outputs, parts[i].Each, err = s.learners[worker].Outputs(nil, theta, held)
-			parts[i].Targets = metrics.Targets(nil, held)
+			parts[i], err = task.Ask(s.learners[worker], theta, held)
 		}
 		errs[i] = err
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	loss, err := model.ParseLoss(s.run.Algorithm.Local.Loss)
-	if err != nil {
-		return err
-	}
 	k := len(s.rounds.Participants)
 	j := judgement{
-		task:    metrics.Task{Classes: s.federation.Shape().Classes, Loss: loss, Unit: s.federation.Unit},
+		task:    task,
 		answers: make([]metrics.Answers, k), figures: make([]*metrics.Figures, k),
 	}
 	if m.Figures, err = metrics.Overall(j.task, parts); err != nil {

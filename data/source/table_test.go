@@ -232,3 +232,11 @@ func TestWhatIsCountedStaysLocal(t *testing.T) {
 		t.Error(f.Report)
 	}
 }
+
+// TestTablesHaveATarget: rows of a table are not their own targets.
+func TestTablesHaveATarget(t *testing.T) {
+	_, err := config.Resolve([]byte("data: {kind: table, target: y, task: reconstruct, features: [{name: x, type: yes/no}]}\n"), nil, data.Check)
+	if err == nil || !strings.Contains(err.Error(), "data.task: is reconstruct, but a table has a target; allowed: number, yes/no, classes") {
+		t.Error(err)
+	}
+}

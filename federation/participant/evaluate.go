@@ -145,7 +145,7 @@ func (p *Participant) judge(s *session) (own *evaluate.Local) {
 		me := fl.Participant{Kept: fl.Kept{Scaling: append(append([]float64(nil), p.report.Centre...), p.report.Scale...)}}
 		held = me.Standardised(held)
 	}
-	own, err := evaluate.Locally(s.run, p.report.Personal, held, s.plan.Shape.Classes, s.half.Learner)
+	own, err := evaluate.Locally(s.run, p.report.Personal, held, s.plan.Shape, s.half.Learner)
 	if err != nil {
 		p.o.Log.Warn("no local figures", "error", err)
 	}

@@ -62,8 +62,11 @@ func shapeInWords(s data.Shape) string {
 	if s.Pictures() {
 		text = fmt.Sprintf("pictures of %d x %d with %d channels", s.Height, s.Width, s.Depth())
 	}
-	if s.Classes > 0 {
+	switch {
+	case s.Classes > 0:
 		return fmt.Sprintf("%s in %d classes", text, s.Classes)
+	case s.Reconstruct:
+		return text + " that are their own targets"
 	}
 	return text + " with a value as target"
 }

@@ -54,7 +54,7 @@ func TestFiguresAreThoseOfTheExamples(t *testing.T) {
 	}{{strings.Replace(classRun, "bins: 4", "bins: 100", 1), 2}, {valueRun, 0}} {
 		held := tame(r, 20_000, task.classes)
 		s := newScene(t, fmt.Sprintf(task.text, "nothing", "add-remove", 1), task.classes)
-		exact, err := Locally(s.run, s.sent.Hypotheses, held, task.classes, s.learner)
+		exact, err := Locally(s.run, s.sent.Hypotheses, held, data.Shape{Classes: task.classes}, s.learner)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,5 +221,10 @@ func TestEvaluationFaults(t *testing.T) {
 		if (err == nil) != (path == "") || err != nil && !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v; want a word on %q", block, err, path)
 		}
+	}
+	run := config.Default("synthetic", "", "sound")
+	run.Judge.Evaluate.Epsilon = 1
+	if _, err := New(run, data.Shape{Features: 2, Reconstruct: true}, nil); err == nil || !strings.Contains(err.Error(), "their own targets") {
+		t.Errorf("an evaluation of what is given back: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ type Local struct {
 }
 
 // Locally judges a model on held-out examples. Nil if there are none.
-func Locally(run config.Run, theta []float64, held *data.Client, classes int, l model.Learner) (*Local, error) {
+func Locally(run config.Run, theta []float64, held *data.Client, shape data.Shape, l model.Learner) (*Local, error) {
 	if held == nil || held.Len() == 0 {
 		return nil, nil
 	}
@@ -26,12 +26,13 @@ func Locally(run config.Run, theta []float64, held *data.Client, classes int, l 
 	if err != nil {
 		return nil, err
 	}
-	a := metrics.Answers{Targets: metrics.Targets(nil, held)}
-	if a.Outputs, a.Each, err = l.Outputs(nil, theta, held); err != nil {
+	task := metrics.Task{Classes: shape.Classes, Loss: loss, Unit: data.UnitOf(run.Data), Reconstruct: shape.Reconstruct}
+	a, err := task.Ask(l, theta, held)
+	if err != nil {
 		return nil, err
 	}
 	f := &Local{Examples: len(a.Targets)}
-	f.Figures, err = metrics.OfClient(metrics.Task{Classes: classes, Loss: loss, Unit: data.UnitOf(run.Data)}, a)
+	f.Figures, err = metrics.OfClient(task, a)
 	return f, err
 }
 
@@ -41,7 +42,7 @@ func (f *Local) String() string {
 	for _, one := range []struct {
 		name string
 		*metrics.Figure
-	}{{"accuracy", f.Accuracy}, {"log loss", f.LogLoss}, {"AUC", f.AUC}, {"RMSE", f.RMSE}, {"MAE", f.MAE}, {"R2", f.R2}} {
+	}{{"accuracy", f.Accuracy}, {"log loss", f.LogLoss}, {"AUC", f.AUC}, {"RMSE", f.RMSE}, {"MAE", f.MAE}, {"R2", f.R2}, {"MSE", f.MSE}} {
 		if one.Figure != nil {
 			parts = append(parts, fmt.Sprintf("%s %.3g", one.name, float64(one.Value)))
 		}
