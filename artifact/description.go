@@ -32,15 +32,20 @@ const Format = "coterie model 1"
 // public where the models are: nothing in it was counted or hashed from anybody's rows.
 // Its keys are stable: docs/json.md.
 type Description struct {
-	Format    string         `json:"format"`
-	Name      string         `json:"name"`
-	Task      string         `json:"task"`
-	Encoding  *data.Encoding `json:"encoding"` // null: the data are no table
-	Labels    []string       `json:"classes"`  // names of the classes, in the order of the outputs; null for numbers
-	Shape     data.Shape     `json:"shape"`
-	Model     config.Model   `json:"model"`
-	Loss      string         `json:"loss"`
-	Precision string         `json:"precision"` // of the arithmetic; tensors are float64
+	Format   string         `json:"format"`
+	Name     string         `json:"name"`
+	Task     string         `json:"task"`
+	Encoding *data.Encoding `json:"encoding"` // null: the data are no table
+	Labels   []string       `json:"classes"`  // names of the classes, in the order of the outputs; null for numbers
+	Shape    data.Shape     `json:"shape"`
+	Model    config.Model   `json:"model"`
+	// Components is how many directions a projection has; 0: the models are none.
+	Components int `json:"components,omitempty"`
+	// Directions are those of a table's projection for everybody, so that others can take
+	// rows to them: data.projection.
+	Directions [][]float64 `json:"directions,omitempty"`
+	Loss       string      `json:"loss"`
+	Precision  string      `json:"precision"` // of the arithmetic; tensors are float64
 	// Standardise is where the constants come from that inputs are scaled by before they
 	// reach the model: data.standardise.
 	Standardise string      `json:"standardise"`
@@ -101,6 +106,12 @@ func Describe(run config.Run, shape data.Shape, encoding *data.Encoding, privacy
 		d.Precision = "float32"
 	}
 	switch {
+	case run.Model.Kind == "projection":
+		m, err := model.NewProjection(shape, run.Algorithm.Components)
+		if err != nil {
+			return d, err
+		}
+		d.Task, d.Components, d.Precision = taskProjection, m.Components, "float64"
 	case encoding != nil:
 		d.Task = encoding.Task
 	case shape.Reconstruct:
@@ -115,6 +126,12 @@ func Describe(run config.Run, shape data.Shape, encoding *data.Encoding, privacy
 	return d, nil
 }
 
+// taskProjection is that of models that give parts along directions, and no answers.
+const taskProjection = "projection"
+
+// projects says that the models are projections.
+func (d *Description) projects() bool { return d.Model.Kind == "projection" }
+
 // Server adds the models that the server keeps, hypothesis.0 and so on, and says by the
 // method what a newcomer gets.
 func (d *Description) Server(models int) {
@@ -125,6 +142,8 @@ func (d *Description) Server(models int) {
 		for j := range models {
 			d.Models = append(d.Models, Entry{File: ModelFile, Tensor: fmt.Sprintf("hypothesis.%d", j), Role: RoleCluster, Cluster: &j})
 		}
+	case common == fl.CommonNothing && d.projects():
+		d.Newcomer = RoleClient // directions have no mean: nobody else gets any
 	case common == fl.CommonNothing:
 		d.Newcomer = RoleMean // of the clients' models: the server's has never been trained
 	default:

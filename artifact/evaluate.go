@@ -7,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/data/source"
 	"github.com/coterie-fl/coterie/metrics"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Evaluation is how models answer labelled rows. Its keys are stable: docs/json.md.
@@ -41,7 +42,7 @@ func (m *Model) EvaluateTable(ctx context.Context, t Table) (Evaluation, error) 
 	e := &evaluating{m: m, t: &t, cluster: t.Cluster, place: map[string]int{}}
 	t.Keep = nil
 	r := m.reading(&t)
-	r.NoTarget, r.LeaveOut = false, true
+	r.NoTarget, r.LeaveOut = m.projects(), !m.projects() // a projection asks for no target
 	tally, err := r.Each(ctx, e.take)
 	if err != nil {
 		return Evaluation{}, err
@@ -117,7 +118,12 @@ func (e *evaluating) take(b *source.Batch) error {
 		if len(a.y) == 0 {
 			here = append(here, a)
 		}
-		a.x, a.y = append(a.x, b.X[i*features:(i+1)*features]...), append(a.y, b.Y[i])
+		a.x = append(a.x, b.X[i*features:(i+1)*features]...)
+		if e.m.projects() {
+			a.y = append(a.y, 0) // until answer knows the row's squared length
+		} else {
+			a.y = append(a.y, b.Y[i])
+		}
 	}
 	err := e.m.each(len(here), func(w *worker, i int) error { return here[i].answer(w) })
 	for _, a := range here {
@@ -134,6 +140,15 @@ func (a *answered) answer(w *worker) error {
 		for from := 0; from < len(a.y); from += chunkRows {
 			to := min(from+chunkRows, len(a.y))
 			w.lay(a.x[from*features:to*features], a.y[from:to], &a.models[k])
+			if w.m.projects() {
+				kept, whole, err := model.Captured(w.learner, a.models[k].theta, &w.client)
+				if err != nil {
+					return err
+				}
+				copy(a.y[from:to], whole)
+				a.outputs[k], a.each = append(a.outputs[k], kept...), 1
+				continue
+			}
 			outputs, each, err := w.raw(&a.models[k])
 			if err != nil {
 				return err
@@ -154,7 +169,10 @@ func (a *answered) answer(w *worker) error {
 // figures are those of everybody and of each.
 func (e *evaluating) figures() (Evaluation, error) {
 	out := Evaluation{Unjudged: []string{}, Clients: []Judged{}, NotCovered: []string{uncovered}}
-	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss}
+	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss, Projection: e.m.projects()}
+	if task.Projection {
+		task.Classes = 0
+	}
 	if e.m.Encoding != nil {
 		task.Unit = e.m.Encoding.Unit()
 	}

@@ -5,14 +5,23 @@ import "strconv"
 // answerNames are the columns of an example's answers.
 func (m *Model) answerNames() []string {
 	var names []string
+	for k := range m.Components {
+		names = append(names, "component "+strconv.Itoa(k+1))
+	}
+	if m.projects() {
+		return names
+	}
 	for _, class := range m.Labels {
 		names = append(names, "probability "+class)
 	}
 	return append(names, "predicted")
 }
 
-// classCells are the names of the classes, as cells; nil for numbers.
+// classCells are the names of the classes, as cells; nil for numbers and projections.
 func (m *Model) classCells() [][]byte {
+	if m.projects() {
+		return nil
+	}
 	var cells [][]byte
 	for _, class := range m.Labels {
 		cells = append(cells, appendCell(nil, class))
@@ -32,7 +41,7 @@ func headerLine(names []string) []byte {
 	return append(line, '\n')
 }
 
-// appendAnswers appends one example's answers: the number, or every class's probability
+// appendAnswers appends one example's answers: numbers, or every class's probability
 // and the chosen class.
 func appendAnswers(line []byte, own []float64, classes [][]byte) []byte {
 	for _, v := range own {

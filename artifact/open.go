@@ -113,7 +113,10 @@ func (m *Model) build() error {
 		return fmt.Errorf("its classes are %q, which are not the %d of its encoding or shape", m.Labels, m.Shape.Classes)
 	}
 	run := config.Run{Model: m.Description.Model}
-	run.Algorithm.Local.Loss = m.Loss
+	run.Algorithm.Local.Loss, run.Algorithm.Components = m.Loss, m.Components
+	if m.projects() && m.Components < 1 {
+		return fmt.Errorf("its projection has %d components; allowed: 1 or more", m.Components)
+	}
 	var err error
 	if m.loss, err = model.ParseLoss(m.Loss); err != nil {
 		return err
@@ -157,6 +160,9 @@ func (m *Model) place(files map[string]map[string][]float64) error {
 	for i, e := range m.Models {
 		find := func(name string, length int) ([]float64, error) {
 			v := files[e.File][name]
+			if m.projects() && name == e.Tensor {
+				v = slices.Concat(files[e.File][name+directions], files[e.File][name+eigenvalues])
+			}
 			if len(v) != length {
 				return nil, fmt.Errorf("%s: model %d is the tensor %q of %s, which has %d values there; its model needs %d", DescriptionFile, i, name, e.File, len(v), length)
 			}
@@ -189,15 +195,25 @@ func (m *Model) place(files map[string]map[string][]float64) error {
 		}
 		m.choices = append(m.choices, c)
 	}
+	for k, direction := range m.Directions {
+		if first := m.choices[0].theta; k*len(direction)+len(direction) > len(first) || !slices.Equal(direction, first[k*len(direction):(k+1)*len(direction)]) {
+			return fmt.Errorf("%s: direction %d is not that of the projection in %s: the two files do not belong together; copy both from one folder", DescriptionFile, k+1, ModelFile)
+		}
+	}
 	if len(m.choices) == 0 {
 		return fmt.Errorf("%s lists no model: %s trains none at the server; participants have theirs in their own out folders", DescriptionFile, m.Method)
 	}
 	return nil
 }
 
-// Outputs is how many values Predict gives for a row: a probability for every class, or
-// the predicted number.
-func (m *Model) Outputs() int { return max(1, m.Shape.Classes) }
+// Outputs is how many values Predict gives for a row: a probability for every class, the
+// predicted number, or the parts along a projection's directions.
+func (m *Model) Outputs() int {
+	if m.projects() {
+		return m.Components
+	}
+	return max(1, m.Shape.Classes)
+}
 
 // Examples is what the models take, in a word: rows or pictures.
 func (m *Model) Examples() string {

@@ -163,6 +163,9 @@ func (m *Model) EvaluatePictures(ctx context.Context, p Pictures) (Evaluation, e
 	if err := m.looksAt(&p); err != nil {
 		return Evaluation{}, err
 	}
+	if m.projects() {
+		return Evaluation{}, fmt.Errorf("%s: its models are projections of pictures, and what they capture is only known of tables; a run's own report says what they capture of held-out pictures", m.Path)
+	}
 	e := &evaluating{m: m, cluster: p.Cluster, place: map[string]int{}}
 	r := m.pictureReading(&p, true)
 	r.Several = true

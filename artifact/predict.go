@@ -154,6 +154,8 @@ func (w *worker) answer(dst []float64, c *Choice) error {
 	m := w.m
 	classes := m.Shape.Classes
 	switch {
+	case m.projects():
+		copy(dst, outputs)
 	case classes == 0:
 		low, width := 0.0, 1.0
 		if m.Encoding != nil {

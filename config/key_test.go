@@ -34,17 +34,17 @@ func TestSchemaSaysWhatKeysAreReadWith(t *testing.T) {
 		{"Layer", "slope"}:             " (read with kind leaky-relu)",
 		{"Local", "focal_gamma"}:       " (read with loss focal)",
 		{"Selection", "bound"}:         " (read with rule private; score loss; algorithm.kind fedavg, finetune, group-private, ifca, local, mr-mtl; privacy.protects example)",
-		{"Algorithm", "rounds"}:        "",
+		{"Algorithm", "rounds"}:        " (read with kind central, ditto, fedavg, finetune, group-private, ifca, local, mocha, mr-mtl)",
 		{"Execution", "workers"}:       "",
 		{"Data", "test_share"}:         " (read with kind adni, adult, compas, gleam, hospital, pictures, school, synthetic, table, vehicle, writers)",
 		{"Source", "path"}:             "",
-		{"Algorithm", "local"}:         "",
+		{"Algorithm", "local"}:         " (read with kind central, ditto, fedavg, finetune, group-private, ifca, local, mocha, mr-mtl)",
 		{"SiloTarget", "epsilon"}:      "",
 		{"Data", "validation_users"}:   " (read with judge.by clients, test; kind synthetic)",
 		{"Privacy", "moments_share"}:   " (read with algorithm.mode sound; data.standardise paid; protects example)",
 		{"Data", "sensitive"}:          " (read with kind table)",
 		{"Algorithm", "idle_rounds"}:   " (read with empty relocate; kind fedavg, finetune, group-private, ifca, local, mr-mtl; privacy.protects example, nothing, update)",
-		{"Stop", "validation_clients"}: " (read with judge.by clients; algorithm.kind central, fedavg, group-private, ifca)",
+		{"Stop", "validation_clients"}: " (read with judge.by clients; algorithm.kind central, fedavg, group-private, ifca, pca)",
 	} {
 		got := schema.Definitions[at[0]].Properties[at[1]].Description
 		if i := strings.Index(got, " (read with"); got == "" || i < 0 != (want == "") || i >= 0 && got[i:] != want {

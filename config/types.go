@@ -57,6 +57,7 @@ type Data struct {
 	Features          []Column     `yaml:"features,omitempty" jsonschema_description:"the columns that the target is predicted from, in the order that all participants share"`
 	Sensitive         []Column     `yaml:"sensitive,omitempty" jsonschema_description:"columns with sensitive attributes and their public values, for the fairness audit; a feature only if it stands there, too"`
 	Test              TestPart     `yaml:"test,omitempty" jsonschema_description:"which examples are held out, instead of a share"`
+	Projection        string       `yaml:"projection,omitempty" jsonschema_description:"folder of a run with algorithm.kind pca on the same columns, seen from this file's folder: rows are taken to its components; what that run cost is not in this one's number; empty: none"`
 	NotPublic         []string     `yaml:"not_public,omitempty" jsonschema_description:"keys of this file whose values were taken from the data; while there are any, privacy claims are heuristic; empty: none"`
 	Height            int          `yaml:"height,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"public height of a picture in pixels; others are scaled to it"`
 	Width             int          `yaml:"width,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"public width of a picture in pixels; others are scaled to it"`
@@ -74,7 +75,7 @@ type Distribution struct {
 
 // Model describes what is trained.
 type Model struct {
-	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or a network by its name"`
+	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network,enum=projection" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or a network by its name; projection, the principal components that the methods pca and pca-local find"`
 	Name      string  `yaml:"name" json:"name,omitempty" only:"model.kind=network" jsonschema_description:"one of the papers' networks, hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni, or resnet8; empty: layers describe it"`
 	Layers    []Layer `yaml:"layers" json:"layers,omitempty" only:"model.kind=network" jsonschema_description:"the network's layers, from the input on, if it has no name"`
 	Intercept bool    `yaml:"intercept" json:"intercept" only:"model.kind=linear" jsonschema_description:"whether there is a constant term"`
@@ -99,7 +100,7 @@ type Layer struct {
 
 // Algorithm describes Algorithm 1 of the papers and its two special cases.
 type Algorithm struct {
-	Kind            string `yaml:"kind" registered:"method" jsonschema_description:"the method: fedavg, one model for all; ifca, one for every cluster of participants; group-private, Algorithm 1 of the papers; local, everybody alone; finetune, fedavg, then alone; ditto, mocha and mr-mtl, everybody a model of its own, drawn to the others'"`
+	Kind            string `yaml:"kind" registered:"method" jsonschema_description:"the method: fedavg, one model for all; ifca, one for every cluster of participants; group-private, Algorithm 1 of the papers; local, everybody alone; finetune, fedavg, then alone; ditto, mocha and mr-mtl, everybody a model of its own, drawn to the others'; pca, principal components of everybody's examples together; pca-local, of everybody's alone"`
 	Mode            string `yaml:"mode" jsonschema:"enum=paper,enum=sound" jsonschema_description:"how strictly privacy is taken: paper, as the papers write it; sound, as far as a proof goes (public radius, fixed rounds, last model)"`
 	Hypotheses      int    `yaml:"hypotheses" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"models that the server keeps, one a cluster; without clusters 1"`
 	Rounds          int    `yaml:"rounds" jsonschema:"minimum=1,maximum=100000000" jsonschema_description:"rounds that are made at most (sound mode: exactly)"`
@@ -111,7 +112,7 @@ type Algorithm struct {
 	Stop            Stop   `yaml:"stop" jsonschema_description:"when training ends, and what is returned"`
 
 	ServerMomentum float64   `yaml:"server_momentum,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"what is kept of the common model's last step, once the server has noised the mean of updates: it reads released values alone and costs nothing; 0: nothing"`
-	Components     int       `yaml:"components,omitempty" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"directions that a principal component analysis keeps; 0: all, at most 50"`
+	Components     int       `yaml:"components,omitempty" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"directions that a principal component analysis keeps, those of the largest variance first; 0: all, at most 50"`
 	Clustering     string    `yaml:"clustering,omitempty" jsonschema:"enum=k-means,enum=declared" jsonschema_description:"who finds clusters: k-means, the server, among releases that name none; declared, the participants, who name the one that they chose"`
 	Lambda         Lambda    `yaml:"lambda,omitempty" jsonschema:"oneof_type=string;number,pattern=^(auto|inf|[0-9.]+([eE][-+]?[0-9]+)?)$" jsonschema_description:"strength with which models are drawn to the common one; mr-mtl also takes inf, and auto: set by the server from what was released already"`
 	Prox           string    `yaml:"prox,omitempty" jsonschema:"enum=outside,enum=inside,enum=server" jsonschema_description:"where lambda's gradient enters: outside, after clipping and noise; inside (protects example), clipped with every example's; server (mr-mtl), models are drawn to the mean after the round"`
@@ -182,7 +183,7 @@ type Privacy struct {
 	Epsilon          float64      `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"every participant's target; 0: noise_multiplier gives the noise"`
 	Delta            float64      `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" also:"judge.evaluate" jsonschema_description:"delta of the target (example, client), and of judge.evaluate's release"`
 	Runs             int          `yaml:"runs,omitempty" jsonschema:"minimum=0,maximum=1000000" jsonschema_description:"runs like this one that share the target, such as those of a grid: the noise is that at which all of them together keep epsilon (docs/tuning.md); 0: 1"`
-	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"largest norm of one example's gradient; what is longer is shortened to it"`
+	Clip             float64      `yaml:"clip,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"largest norm of one example's gradient (pca and pca-local: of the example itself); what is longer is shortened to it"`
 	Clipping         Clipping     `yaml:"clipping,omitempty" jsonschema_description:"how the clip is found during training; empty: it stays as it is"`
 	Sector           Sector       `yaml:"sector,omitempty" only:"algorithm.mode=sound;privacy.relation=replace-one" jsonschema_description:"what updates are brought into instead of a ball, under the relation replace-one; empty: a ball"`
 	Recentre         string       `yaml:"recentre,omitempty" jsonschema:"enum=last,enum=mean" jsonschema_description:"point around which updates are clipped: last, the last released mean of updates; mean, the running mean of all released ones; in the first round there is none; empty: always 0"`

@@ -2,6 +2,7 @@ package data
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -57,6 +58,25 @@ func (c *Client) Pick(places []int) Client {
 	}
 	out.Images, out.Index = c.Images, those(c.Index, places)
 	return out
+}
+
+// Values sets dst to example i: a row's features, or a picture's pixels from 0 to 1.
+func (c *Client) Values(dst []float64, i int) error {
+	if c.Images == nil {
+		if len(dst) != c.Features {
+			return fmt.Errorf("rows have %d features, not %d", c.Features, len(dst))
+		}
+		copy(dst, c.X[i*c.Features:(i+1)*c.Features])
+		return nil
+	}
+	pixels := c.Images.picture(c.Index[i])
+	if len(dst) != len(pixels) {
+		return fmt.Errorf("pictures have %d pixels, not %d", len(pixels), len(dst))
+	}
+	for j, v := range pixels {
+		dst[j] = float64(v) / 255
+	}
+	return nil
 }
 
 // appendBytes adds what example i is, for a draw that depends on it alone: a row's values,

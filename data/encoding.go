@@ -18,6 +18,9 @@ type Encoding struct {
 	TargetRange []float64       `json:"target_range"` // of numbers, which are trained as 0…1
 	Columns     []EncodedColumn `json:"columns"`
 	Inputs      []string        `json:"inputs"` // names: "age", "ward=A", "bmi missing"
+	// Projection is what the columns' inputs are taken to before they reach a model; absent:
+	// nothing.
+	Projection *Projection `json:"projection,omitempty"`
 }
 
 // EncodedColumn is a column that inputs are made of.
@@ -143,6 +146,9 @@ func (e *Encoding) Ranges() (centre, scale []float64) {
 			}
 		}
 	}
+	if e.Projection != nil {
+		return e.Projection.ranges(centre, scale)
+	}
 	return centre, scale
 }
 
@@ -162,6 +168,11 @@ func (e *Encoding) Check() error {
 	again, err := NewEncoding(d)
 	if err != nil {
 		return fmt.Errorf("the encoding is wrong: %w", err)
+	}
+	if e.Projection != nil {
+		if err := again.Project(e.Projection); err != nil {
+			return fmt.Errorf("the encoding is wrong: %w", err)
+		}
 	}
 	if !slices.Equal(again.Inputs, e.Inputs) {
 		return fmt.Errorf("the encoding's columns make the inputs %s, but it lists %s", shorten(strings.Join(again.Inputs, ", ")), shorten(strings.Join(e.Inputs, ", ")))

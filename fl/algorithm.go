@@ -47,6 +47,9 @@ func New(run config.Run, m model.Model, participants int) (*Algorithm, error) {
 	}
 	if a.outline.Sends > 0 {
 		a.length = a.setup.Parameters
+		if d := a.outline.Moments; d > 0 {
+			a.length = mech.TriangleLength(d)
+		}
 		if a.outline.Declares {
 			a.length += DeclarationLength
 		}

@@ -31,6 +31,7 @@ func Check(run config.Run) config.Faults {
 	}
 	if outline, err := outlineOf(method, run); err == nil {
 		protection.Check(&c, run, outline)
+		c.Require((outline.Moments > 0) == (run.Model.Kind == "projection"), "model.kind", "is %q, but algorithm.kind is %s: a projection is what pca and pca-local find, and all that they find", run.Model.Kind, run.Algorithm.Kind)
 	}
 	return c.Faults()
 }

@@ -40,6 +40,9 @@ type Outline struct {
 	Personal  bool // participants keep a model of their own
 	Single    bool // the server needs every participant's release, not their sum alone
 	Continues bool // a participant's training goes on in every round from where it was, optimiser and all
+	// Moments is how many features examples have whose second moments, summed over all of
+	// a participant's examples, are released instead of a model; 0: models are.
+	Moments int
 }
 
 // MethodKind is what a method registers: one value in one file.

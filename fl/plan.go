@@ -119,6 +119,7 @@ func (p *Plan) Training(rounds, choices int, moments bool) account.Training {
 	switch {
 	case p.Terms.Unit == event.UnitClient:
 		t.Sampling = event.FullBatch
+	case p.Drawn == event.FullBatch:
 	case p.Drawn == event.Poisson || p.Drawn == event.Shuffle:
 		// The papers account for shuffled batches as if they were Poisson samples.
 		t.Sampling, t.Rate = event.Poisson, p.Rate

@@ -58,6 +58,14 @@ type Guard interface {
 	Send(b *Broadcast, p *Participant, out, theta, centre []float64) (bool, error)
 }
 
+// Summer is a Guard that releases sums of second moments.
+type Summer interface {
+	// SecondMoments writes to out the sum of the second moments of all of the participant's
+	// examples, as the protection lets it out: mech.MomentSum says in which order. False
+	// means that it declines.
+	SecondMoments(b *Broadcast, p *Participant, out []float64) (bool, error)
+}
+
 // Pull is a regulariser's gradient.
 type Pull = model.Pull
 

@@ -106,6 +106,9 @@ func saysOf(run config.Run) []string {
 		says = append(says, fmt.Sprintf("features are scaled by every participant's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
 			p.MomentsShare, rangesOf(run.Data)))
 	}
+	if run.Data.Projection != "" {
+		says = append(says, "rows are taken to components that another run released (data.projection): what that cost its rows is not in this number, and a ledger adds the two up")
+	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: every participant must bound them itself; the target was converted by group privacy")
 	}

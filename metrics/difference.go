@@ -7,11 +7,14 @@ import (
 )
 
 // Main is the name of the figure that a task is first judged by: AUC of 2 classes,
-// accuracy of more, RMSE of values, MSE of examples that are to be given back.
+// accuracy of more, RMSE of values, MSE of examples that are to be given back, what a
+// projection captures.
 func (t Task) Main() string {
 	switch {
 	case t.Reconstruct:
 		return "mse"
+	case t.Projection:
+		return "captured"
 	case t.Classes == 0:
 		return "rmse"
 	case t.Classes == 2:
@@ -21,7 +24,7 @@ func (t Task) Main() string {
 }
 
 // LessIsBetter says that a smaller main figure is the better one.
-func (t Task) LessIsBetter() bool { return t.Classes == 0 }
+func (t Task) LessIsBetter() bool { return t.Classes == 0 && !t.Projection }
 
 // Main is the task's main figure.
 func (f Figures) Main(t Task) *Figure {
@@ -32,13 +35,16 @@ func (f Figures) Main(t Task) *Figure {
 		return f.RMSE
 	case "auc":
 		return f.AUC
+	case "captured":
+		return f.Captured
 	}
 	return f.Accuracy
 }
 
 // Difference is a's main figure less b's, both answers to the same examples of one
 // client, with a paired interval over its rows: DeLong's for AUC, Student's t for the
-// accuracy and the MSE, the jackknife over rows for the RMSE. Nil where a figure is not defined.
+// accuracy and the MSE, the jackknife over rows for the RMSE and for what projections
+// capture. Nil where a figure is not defined.
 func Difference(t Task, a, b Answers) (*Figure, error) {
 	if !slices.Equal(a.Targets, b.Targets) {
 		return nil, fmt.Errorf("metrics: answers to %d and %d examples that are not the same cannot be compared", len(a.Targets), len(b.Targets))
@@ -49,6 +55,8 @@ func Difference(t Task, a, b Answers) (*Figure, error) {
 	switch {
 	case t.Reconstruct:
 		return meanDifference(a.Outputs, b.Outputs, math.Inf(-1), math.Inf(1)), nil
+	case t.Projection:
+		return capturedDifference(a, b), nil
 	case t.Classes == 0:
 		return t.rmseDifference(a, b), nil
 	}

@@ -4,14 +4,15 @@
 // intercept and slope of a logistic recalibration; of more classes the first four (AUC
 // and average precision as means over one class against the rest); of values the root
 // mean squared error, the mean absolute error and R2; of examples that a model gives back
-// the mean squared error. A figure that is not defined is nil: AUC where one class is
-// missing, a recalibration where the classes are separated.
+// the mean squared error; of a projection the share of the examples' squared length that it
+// captures. A figure that is not defined is nil: AUC where one class is missing, a
+// recalibration where the classes are separated.
 //
 // All intervals are of 95 %. Those of all clients together are over clients, by the
 // jackknife: AUC, average precision and the recalibration leave out a tenth of the
 // clients at a time, the others one. Those of one client are over its rows: Wilson's for
 // the accuracy, DeLong's for the AUC of 2 classes, Wald's for the recalibration, the
-// jackknife over rows for R2 and (20 groups of rows at a time) for average precision and
+// jackknife over rows for R2 and for what a projection captures, and (20 groups of rows at a time) for average precision and
 // the AUC of more classes, and Student's t for the means: log loss, Brier score, MAE,
 // MSE, and the squared error below the RMSE. They hold the model fixed: what another training
 // run would give is not in them.
@@ -39,6 +40,9 @@ type Answers struct {
 type Task struct {
 	Classes int // 0: values
 	Loss    model.Loss
+	// Projection says that examples are projected: an example's output is what is captured
+	// of its squared length, its target the squared length.
+	Projection bool
 	// Unit is the lowest and the highest target in its own unit, where values are trained
 	// as 0…1; zero: targets are as they are.
 	Unit [2]float64
@@ -51,6 +55,11 @@ func (t Task) Ask(l model.Learner, theta []float64, c *data.Client) (a Answers, 
 	if t.Reconstruct {
 		a = Answers{Outputs: make([]float64, c.Len()), Each: 1, Targets: make([]float64, c.Len())}
 		return a, l.Losses(a.Outputs, theta, c)
+	}
+	if t.Projection {
+		a.Each = 1
+		a.Outputs, a.Targets, err = model.Captured(l, theta, c)
+		return a, err
 	}
 	a.Targets = Targets(nil, c)
 	a.Outputs, a.Each, err = l.Outputs(nil, theta, c)
@@ -80,6 +89,8 @@ type Figures struct {
 	MAE                  *Figure `json:"mae"`
 	R2                   *Figure `json:"r2"`
 	MSE                  *Figure `json:"mse"` // of examples that are to be given back: mean over examples and their values
+	// Captured is the share of the examples' squared length that a projection captures.
+	Captured *Figure `json:"captured"`
 }
 
 // Overall are the figures of all examples, with intervals over clients. Clients without
@@ -89,7 +100,10 @@ func Overall(t Task, clients []Answers) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	if t.Classes == 0 {
+	switch {
+	case t.Projection:
+		return Figures{Captured: share(captured(kept))}, nil
+	case t.Classes == 0:
 		return t.ofReconstruction(t.valuesOverall(kept)), nil
 	}
 	s, err := t.score(kept)
@@ -105,7 +119,10 @@ func OfClient(t Task, a Answers) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	if t.Classes == 0 {
+	switch {
+	case t.Projection:
+		return Figures{Captured: share(kept[0].Outputs, kept[0].Targets)}, nil
+	case t.Classes == 0:
 		return t.ofReconstruction(t.valuesOfClient(kept[0])), nil
 	}
 	s, err := t.score(kept)

@@ -13,6 +13,9 @@ import (
 // and the shape alone: simulations, federations, audits and sweeps all have it from
 // here, so that one run file trains one model.
 func Of(run config.Run, s data.Shape) (Model, error) {
+	if run.Model.Kind == "projection" {
+		return NewProjection(s, run.Algorithm.Components)
+	}
 	loss, err := ParseLoss(run.Algorithm.Local.Loss)
 	if err != nil {
 		return nil, fmt.Errorf("algorithm.local.loss: %w", err)
@@ -133,6 +136,14 @@ func Check(run config.Run) config.Faults {
 	var c config.Checker
 	m, l := run.Model, run.Algorithm.Local
 	s, whole := data.ShapeOf(run.Data)
+	if m.Kind == "projection" {
+		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is projection, but a name or layers are given; allowed: network")
+		if whole {
+			_, err := NewProjection(s, run.Algorithm.Components)
+			c.Require(err == nil, "algorithm.components", "asks for %v", err)
+		}
+		return c.Faults()
+	}
 	if m.Kind == "network" {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")

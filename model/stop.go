@@ -17,6 +17,9 @@ func Stoppable(m Model, stopped func() bool) Model {
 	case Softmax:
 		m.stopped = stopped
 		return m
+	case Projection:
+		m.stopped = stopped
+		return m
 	case *network[float32]:
 		return m.stoppable(stopped)
 	case *network[float64]:

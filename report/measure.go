@@ -123,6 +123,7 @@ var taskFigures = []taskFigure{
 	{"calibration intercept", func(m sim.Metrics) *metrics.Figure { return m.CalibrationIntercept }, rounded, true},
 	{"RMSE of all examples", func(m sim.Metrics) *metrics.Figure { return m.RMSE }, rounded, false},
 	{"MAE", func(m sim.Metrics) *metrics.Figure { return m.MAE }, rounded, false},
+	{"variance captured", func(m sim.Metrics) *metrics.Figure { return m.Captured }, percent, false},
 	{"R²", func(m sim.Metrics) *metrics.Figure { return m.R2 }, rounded, false},
 	{"100 × MSE", func(m sim.Metrics) *metrics.Figure { return m.MSE }, hundredfold, false},
 }

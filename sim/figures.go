@@ -157,7 +157,7 @@ func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guaran
 	if j, ok := s.judge.(*ownJudge); ok {
 		if line.TestExamples = j.held[i].Len(); line.TestExamples > 0 {
 			line.Loss = numberIf(true, j.losses[i])
-			line.Error = numberIf(s.federation.Shape().Classes > 0, float64(j.wrong[i])/float64(line.TestExamples))
+			line.Error = numberIf(s.classes() > 0, float64(j.wrong[i])/float64(line.TestExamples))
 		}
 	}
 	line.Figures = s.judgement.figures[i]

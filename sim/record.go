@@ -60,8 +60,10 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 			r.count(spent.releases, spent.epsilon)
 		}
 	}
-	round := s.rounds.State.Round // already the next one: counted from 1
-	r.keepReleases(round, releases, outcome)
+	round := s.rounds.State.Round                  // already the next one: counted from 1
+	if s.rounds.Algorithm.Outline().Moments == 0 { // sums are no models that could be shown beside others
+		r.keepReleases(round, releases, outcome)
+	}
 	if r.due(round) {
 		r.median, r.most = r.medianAndMax(len(s.rounds.Participants))
 	}
@@ -186,7 +188,7 @@ func everySecond[T any](v []T, width int) []T {
 
 func (r *recorder) history(s *Simulation) History {
 	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(r.Start, r.N)}
-	classes, lambda := s.federation.Shape().Classes > 0 && s.run.Judge.By != "clients", s.lambdaSet()
+	classes, lambda := s.classes() > 0 && s.run.Judge.By != "clients", s.lambdaSet()
 	for i, round := range r.Rounds {
 		rec := RoundRecord{
 			Round: round, Loss: event.Number(r.Loss[i]),

@@ -234,10 +234,21 @@ type made struct {
 // Round is the number of rounds made, and the judge's last figure: the share of wrong
 // answers of own examples' classes, the loss otherwise.
 func (s *Simulation) Round() (made int, figure float64) {
-	if s.run.Judge.By != "clients" && s.federation.Shape().Classes > 0 && s.rounds.State.Round > 0 {
+	if s.run.Judge.By != "clients" && s.classes() > 0 && s.rounds.State.Round > 0 {
 		return s.rounds.State.Round, s.progress.Error
 	}
 	return s.rounds.State.Round, s.progress.Loss
+}
+
+// projects says that the run finds a projection, which gives no answers.
+func (s *Simulation) projects() bool { return s.run.Model.Kind == "projection" }
+
+// classes is how many the run's answers are of; 0: there are none.
+func (s *Simulation) classes() int {
+	if s.projects() {
+		return 0
+	}
+	return s.federation.Shape().Classes
 }
 
 // publish says how far the run is to whoever asks meanwhile.

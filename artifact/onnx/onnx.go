@@ -227,6 +227,9 @@ func (g Graph) check() error {
 		if err := e.Check(); err != nil {
 			return err
 		}
+		if e.Projection != nil {
+			return fmt.Errorf("rows are taken to the components of data.projection first, which is not written as ONNX; predict with coterie, or train without")
+		}
 		if own := e.Shape(); own != g.Shape {
 			return fmt.Errorf("the encoding makes %d inputs and %d classes, the model takes %d and %d", own.Features, own.Classes, g.Shape.Features, g.Shape.Classes)
 		}

@@ -59,7 +59,13 @@ func TestRefusals(t *testing.T) {
 		"scale 0":             {func(g *Graph) { g.Centre, g.Scale = []float64{0, 0, 0}, []float64{1, 1e-60, 1} }, "scale 1 is 1e-60; allowed: what is not 0 in single precision"},
 		"infinite centre":     {func(g *Graph) { g.Centre, g.Scale = []float64{0, 0, math.Inf(1)}, []float64{1, 1, 1} }, "centre 2 is +Inf"},
 		"a name in Latin-1":   {func(g *Graph) { g.Encoding.Columns[0].Name, g.Encoding.Inputs[0] = "r\xe9gion", "r\xe9gion" }, `"r\xe9gion" is not UTF-8`},
-		"metadata":            {func(g *Graph) { g.Metadata = map[string]string{"a": "\xff"} }, `"\xff" is not UTF-8`},
+		"projected rows": {func(g *Graph) {
+			one := make([]float64, len(g.Encoding.Inputs))
+			if err := g.Encoding.Project(&data.Projection{Inputs: g.Encoding.Inputs, Directions: [][]float64{one}}); err != nil {
+				t.Fatal(err)
+			}
+		}, "data.projection"},
+		"metadata": {func(g *Graph) { g.Metadata = map[string]string{"a": "\xff"} }, `"\xff" is not UTF-8`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := logisticGraph()

@@ -70,6 +70,9 @@ func newTrainerEncoding(run config.Run) (*trainerEncoding, error) {
 	if d.Kind != "table" {
 		return nil, fmt.Errorf("data.kind is %q, which has no columns; allowed: table", d.Kind)
 	}
+	if d.Projection != "" {
+		return nil, fmt.Errorf("data.projection is %s, which trainers do not know; leave it out", d.Projection)
+	}
 	e, err := data.NewEncoding(d)
 	if err != nil {
 		return nil, err

@@ -178,6 +178,11 @@ var scenarios = []scenario{
 		},
 		says: []string{"proved", "mnist-private"},
 	},
+	{
+		page: "docs/pca.md", data: true,
+		lines: []treatment{{line: "coterie reproduce dp-pca", over: "--scale quick", as: "--scale smoke"}},
+		says:  []string{"proved", "pca-local", "variance captured", "as printed"}, after: left("parts.csv"),
+	},
 	{page: "docs/theory.md", says: []string{"lambda 0.9538"}, after: left("coterie-runs/reproduce-mean-estimation-quick/report.html")},
 	{
 		page: "docs/trainer.md", prepare: invented + "; coterie init patients.csv --client clinic --target readmitted --out study; cp study/run.yaml run.yaml; sed -i 's|\\.\\./patients|patients|' run.yaml",

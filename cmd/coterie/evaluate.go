@@ -73,10 +73,14 @@ func (a *app) printEvaluation(m *artifact.Model, found artifact.Evaluation) erro
 		{"RMSE", func(f metrics.Figures) *metrics.Figure { return f.RMSE }},
 		{"MAE", func(f metrics.Figures) *metrics.Figure { return f.MAE }},
 		{"R2", func(f metrics.Figures) *metrics.Figure { return f.R2 }},
+		{"variance captured", func(f metrics.Figures) *metrics.Figure { return f.Captured }},
 	}
 	shown := columns[:5]
-	if m.Shape.Classes == 0 {
-		shown = columns[5:]
+	switch {
+	case m.Components > 0:
+		shown = columns[8:]
+	case m.Shape.Classes == 0:
+		shown = columns[5:8]
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "client\t%s\tmodel", m.Examples())

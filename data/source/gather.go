@@ -174,7 +174,7 @@ func (g *gathering) holdOut(seed uint64, share float64) {
 func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
 	s := &data.Silos{
 		All: g.clients(), Features: len(g.encoding.Inputs), Classes: len(g.encoding.Classes), Encoding: g.encoding,
-		Report: t.report(d), NotCovered: d.TakenFromData(),
+		Report: t.report(d), NotCovered: append(d.TakenFromData(), g.encoding.Projection.Uncovered()...),
 	}
 	if len(s.All) == 0 {
 		if g.only != "" && d.Source.Client != "" {

@@ -73,7 +73,7 @@ func (r *Reading) layout(file string, line int, header []string, faults *Faults)
 		return places[name]
 	}
 	l := &layout{
-		reading: r, file: file, columns: len(header), client: r.Client, width: len(r.Encoding.Inputs),
+		reading: r, file: file, columns: len(header), client: r.Client, width: r.Encoding.Width(),
 		encoders: r.Encoding.Encoders(), clientAt: find(r.Source.Client), testAt: find(r.Test.Column),
 	}
 	if l.client == "" {

@@ -149,6 +149,12 @@ func (m *Moved) count(o data.CellOutcome) {
 // faults are found before it returns them; each is not called after the first one.
 func (r *Reading) Each(ctx context.Context, each func(*Batch) error) (Tally, error) {
 	c := &collector{each: each}
+	if p := r.Encoding.Projection; p != nil {
+		c.each = func(b *Batch) error {
+			b.X = p.Rows(b.X)
+			return each(b)
+		}
+	}
 	if !r.keep {
 		c.free = make(chan *Batch, mostFree)
 	}

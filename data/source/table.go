@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -15,10 +16,10 @@ func init() {
 		Get: "one's own file, folder or query, in data.source",
 		DataKind: config.DataKind{Name: "table", Method: "mr-mtl", OwnTest: true, Settings: tableSettings, Settle: settleTable,
 			Keys: []string{"source", "target", "task", "classes", "target_range", "target_missing", "features", "sensitive",
-				"test_share", "test", "train_limit", "standardise", "not_public"}},
+				"test_share", "test", "train_limit", "standardise", "projection", "not_public"}},
 		Check: checkTable,
 		Shape: func(d config.Data) (data.Shape, bool) {
-			e, err := data.NewEncoding(d)
+			e, err := encodingOf(d)
 			if err != nil {
 				classes := len(d.Classes)
 				if d.Task == data.TaskYesNo {
@@ -31,7 +32,7 @@ func init() {
 		Load: loadTable,
 		One:  LoadTable,
 		Ranges: func(d config.Data) (centre, scale []float64) {
-			if e, err := data.NewEncoding(d); err == nil {
+			if e, err := encodingOf(d); err == nil {
 				return e.Ranges()
 			}
 			return nil, nil
@@ -146,7 +147,7 @@ func readTable(d config.Data, name string, deal func(*gathering)) (*data.Silos, 
 	if d.Source.Path == "" && d.Source.Database == "" {
 		return nil, fmt.Errorf("data.source names neither a path nor a database: where do the rows lie?")
 	}
-	e, err := data.NewEncoding(d)
+	e, err := encodingOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +168,23 @@ func readTable(d config.Data, name string, deal func(*gathering)) (*data.Silos, 
 	}
 	deal(&g)
 	return g.silos(d, tally)
+}
+
+// encodingOf is a block's encoding with its projection. A relative path has not been seen
+// from the run file's folder yet.
+func encodingOf(d config.Data) (*data.Encoding, error) {
+	e, err := data.NewEncoding(d)
+	if err != nil || d.Projection == "" {
+		return e, err
+	}
+	if !filepath.IsAbs(d.Projection) {
+		return nil, fmt.Errorf("data.projection: %s is not yet seen from the run file's folder", d.Projection)
+	}
+	p, err := data.ReadProjection(d.Projection)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Project(p)
 }
 
 // readTest reads the rows of a test part that has files of its own.

@@ -159,6 +159,9 @@ func Suitable(run config.Run) error {
 	if fl.IsCentral(run.Algorithm.Kind) {
 		wrong = append(wrong, fmt.Errorf("algorithm.kind is %s, which trains where all examples are: a federation has them in many places; set fedavg, or another method", run.Algorithm.Kind))
 	}
+	if run.Data.Projection != "" {
+		wrong = append(wrong, fmt.Errorf("data.projection is %s, a folder of whoever wrote the run file: plans do not carry projections to participants yet; leave it out", run.Data.Projection))
+	}
 	if p.Noise == "simulated" && p.Protects != "nothing" {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}

@@ -164,6 +164,11 @@ func TestSimulationOnlySettings(t *testing.T) {
 	if err := plan.Suitable(resolve(strings.Replace(open, "fedavg", "central", 1))); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "algorithm.kind") {
 		t.Errorf("training in one place is taken: %v", err)
 	}
+	projected := resolve(open)
+	projected.Data.Projection = "components"
+	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") {
+		t.Errorf("a projection that participants do not have is taken: %v", err)
+	}
 	if err := plan.Suitable(resolve(open + "judge: {evaluate: {epsilon: 1}}\n")); !errors.Is(err, plan.ErrUnsuitable) {
 		t.Errorf("simulated noise on counts is taken: %v", err)
 	}

@@ -26,7 +26,10 @@ func Locally(run config.Run, theta []float64, held *data.Client, shape data.Shap
 	if err != nil {
 		return nil, err
 	}
-	task := metrics.Task{Classes: shape.Classes, Loss: loss, Unit: data.UnitOf(run.Data), Reconstruct: shape.Reconstruct}
+	task := metrics.Task{Classes: shape.Classes, Loss: loss, Unit: data.UnitOf(run.Data), Reconstruct: shape.Reconstruct, Projection: run.Model.Kind == "projection"}
+	if task.Projection {
+		task.Classes = 0
+	}
 	a, err := task.Ask(l, theta, held)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func (f *Local) String() string {
 	for _, one := range []struct {
 		name string
 		*metrics.Figure
-	}{{"accuracy", f.Accuracy}, {"log loss", f.LogLoss}, {"AUC", f.AUC}, {"RMSE", f.RMSE}, {"MAE", f.MAE}, {"R2", f.R2}, {"MSE", f.MSE}} {
+	}{{"accuracy", f.Accuracy}, {"log loss", f.LogLoss}, {"AUC", f.AUC}, {"RMSE", f.RMSE}, {"MAE", f.MAE}, {"R2", f.R2}, {"MSE", f.MSE}, {"variance captured", f.Captured}} {
 		if one.Figure != nil {
 			parts = append(parts, fmt.Sprintf("%s %.3g", one.name, float64(one.Value)))
 		}

@@ -1,6 +1,8 @@
 package method
 
 import (
+	"slices"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -8,7 +10,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "central", Words: "one model, trained where all examples are", Common: fl.CommonGlobal, Central: true,
-		Keys: judgedKeys,
+		Keys: slices.Concat(stepKeys, judgedKeys),
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Hypotheses, a.ClientsPerRound, a.Weights, a.Selection.Rule = 1, 0, "equal", "best"

@@ -22,6 +22,8 @@ var (
 	lambdaKeys = []string{"algorithm.lambda", "algorithm.prox"}
 	askedKeys  = []string{"algorithm.clients_per_round", "algorithm.sampling"}
 	weightKeys = []string{"algorithm.weights"}
+	// stepKeys are of methods that train, by steps and round after round.
+	stepKeys = []string{"algorithm.local", "algorithm.rounds", "algorithm.stop.every", "privacy.public_size", "privacy.clipping"}
 )
 
 // checkOneModel is for methods with one model at the server.

@@ -11,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there", Common: fl.CommonGlobal,
-		Keys: slices.Concat(warmKeys, askedKeys, weightKeys, []string{"algorithm.federated_share"}), Settings: personal,
+		Keys: slices.Concat(stepKeys, warmKeys, askedKeys, weightKeys, []string{"algorithm.federated_share"}), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

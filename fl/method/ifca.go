@@ -10,7 +10,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "ifca", Words: "one model for every cluster; participants choose theirs", Common: fl.CommonGlobal,
-		Keys: slices.Concat(clusterKeys, judgedKeys, askedKeys, weightKeys, []string{"algorithm.clustering", "algorithm.selection.share"}),
+		Keys: slices.Concat(stepKeys, clusterKeys, judgedKeys, askedKeys, weightKeys, []string{"algorithm.clustering", "algorithm.selection.share"}),
 		Settings: func(run *config.Run) {
 			run.Algorithm.Hypotheses = 2
 			if run.Algorithm.Clustering == "declared" {
@@ -22,7 +22,7 @@ func init() {
 	})
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them", Common: fl.CommonGlobal,
-		Keys: slices.Concat(clusterKeys, judgedKeys, askedKeys, []string{"algorithm.selection.share"}),
+		Keys: slices.Concat(stepKeys, clusterKeys, judgedKeys, askedKeys, []string{"algorithm.selection.share"}),
 		Settings: func(run *config.Run) {
 			a := &run.Algorithm
 			a.Hypotheses, a.Clustering, a.Empty, a.Weights = 2, "k-means", "relocate", "equal"

@@ -11,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "local", Words: "everybody alone, nothing is sent", Common: fl.CommonNothing,
-		Keys: slices.Concat(warmKeys, askedKeys, weightKeys), Settings: personal,
+		Keys: slices.Concat(stepKeys, warmKeys, askedKeys, weightKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

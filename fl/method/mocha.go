@@ -3,6 +3,7 @@ package method
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -15,7 +16,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mocha", Words: "everybody's own model, and how they relate is learned beside them", Common: fl.CommonMean,
-		Keys: lambdaKeys,
+		Keys: slices.Concat(stepKeys, lambdaKeys),
 		Settings: func(run *config.Run) {
 			personal(run)
 			run.Algorithm.ClientsPerRound = 0

@@ -11,7 +11,7 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster", Common: fl.CommonMean,
-		Keys: slices.Concat(warmKeys, lambdaKeys, askedKeys, weightKeys), Settings: personal,
+		Keys: slices.Concat(stepKeys, warmKeys, lambdaKeys, askedKeys, weightKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)

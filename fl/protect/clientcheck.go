@@ -8,6 +8,7 @@ import (
 
 func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
+	checkNoSums(c, run, o)
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects client: more than 0 (or protects nothing)")
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier", "is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
 	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)

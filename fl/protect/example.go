@@ -101,6 +101,14 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 			return plan, err
 		}
 	}
+	if e.outline.Moments > 0 {
+		settleSum(&plan, p)
+		plan.Terms.Relation = event.Relation(e.privacy.Relation)
+		if !plan.Uncovered {
+			plan.Terms.Claim = event.ClaimProved
+		}
+		return plan, e.settleNoise(&plan)
+	}
 	size := p.Data.Len()
 	if e.cfg.Mode == "sound" {
 		plan.Terms.Relation = event.Relation(e.privacy.Relation)
@@ -134,9 +142,9 @@ func (e *example) unpaidChoice() bool {
 // settleNoise takes the run file's noise, or the least that keeps the target.
 func (e *example) settleNoise(plan *fl.Plan) error {
 	if e.privacy.Noise != "simulated" {
-		plan.Lattice = &account.Lattice{Coordinates: int64(e.n)}
+		plan.Lattice = &account.Lattice{Coordinates: int64(e.released())}
 		if e.moments != nil {
-			plan.Lattice.Coordinates = int64(max(e.n, e.moments.length(plan.Terms.Relation)))
+			plan.Lattice.Coordinates = int64(max(e.released(), e.moments.length(plan.Terms.Relation)))
 		}
 		switch plan.Clipping.Signal {
 		case mech.SignalCount:
@@ -234,7 +242,7 @@ func (g *exampleGuard) Open(b *fl.Broadcast, p *fl.Participant) (bool, error) {
 	if g.privacy.Noise == fl.NoiseSeeded {
 		g.exact.Reset(&g.keyed)
 	}
-	if !p.Plan.Private() {
+	if !p.Plan.Private() || g.outline.Moments > 0 {
 		return true, nil
 	}
 	if err := g.steps.Open(g.paid, p.Plan.Rule(), g.entropy, mech.Randomness{Exact: g.exact, Keyed: &g.keyed}); err != nil {
@@ -345,7 +353,8 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 		"is %s, but the clip rule adam-wosm is an optimiser itself; allowed: sgd (beta1 is read)", a.Local.Optimiser)
 	c.Require((p.Clipping.Rule == "" || p.Clipping.Rule == clipFixed) && p.Clipping.Decay == 0 || a.Lambda != "auto", "algorithm.lambda",
 		"is auto, which goes by the noise of a fixed clip, but privacy.clipping moves it; give a number")
-	checkRelation(c, run)
+	checkSums(c, run, o)
+	checkRelation(c, run, o)
 	checkMoments(c, run)
 	seen := map[string]bool{}
 	for i, s := range p.Silos {
@@ -358,7 +367,7 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 
 // checkRelation is DESIGN's erratum 14: under add-remove nothing public may depend on
 // the number of a participant's examples.
-func checkRelation(c *config.Checker, run config.Run) {
+func checkRelation(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
 	if a.Mode != "sound" {
 		c.Require(p.Relation == "add-remove", "privacy.relation", "is %q, but paper mode accounts for Poisson samples; allowed: add-remove (or algorithm.mode sound)", p.Relation)
@@ -368,7 +377,7 @@ func checkRelation(c *config.Checker, run config.Run) {
 	if p.Relation != "add-remove" {
 		return
 	}
-	c.Require(p.PublicSize > 0, "privacy.public_size", "is missing: under add-remove rate, steps and noise must not follow from a participant's number of examples; declare one (or use relation replace-one)")
+	c.Require(p.PublicSize > 0 || o.Moments > 0, "privacy.public_size", "is missing: under add-remove rate, steps and noise must not follow from a participant's number of examples; declare one (or use relation replace-one)")
 	c.Require(run.Data.TrainLimit == 0, "data.train_limit", "is %d, but under add-remove a row less must not let another one in; allowed: 0 (or relation replace-one)", run.Data.TrainLimit)
 	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but under add-remove the number of examples is private; allowed: equal", a.Weights)
 }

@@ -41,7 +41,10 @@ func newPlain(s fl.Setup, o fl.Outline) (plain, error) {
 // Prepare counts a participant's steps.
 func (q *plain) Prepare(p *fl.Participant) error {
 	p.Plan = fl.Plan{Weight: 1, Batch: 1, Epochs: q.outline.Passes * q.cfg.Local.Epochs, StepSize: q.cfg.Local.Step, Drawn: event.Shuffle}
-	if p.Data != nil && p.Data.Len() > 0 { // whoever has none releases a fixed vector
+	switch {
+	case q.outline.Moments > 0:
+		settleSum(&p.Plan, p)
+	case p.Data != nil && p.Data.Len() > 0: // whoever has none releases a fixed vector
 		size := p.Data.Len()
 		if limit := q.cfg.Local.Limit; limit > 0 && p.Data.Images != nil { // what begin draws
 			size = min(size, limit)
@@ -84,7 +87,7 @@ func (q *plain) Announce(*fl.Broadcast) error { return nil }
 func (q *plain) Gather(_ *fl.State, r fl.Releases) (fl.Releases, error) { return r, nil }
 
 // Bounds are those of any useful parameter.
-func (q *plain) Bounds() []fl.Bound { return []fl.Bound{{To: q.n, Most: fl.MostAnywhere}} }
+func (q *plain) Bounds() []fl.Bound { return []fl.Bound{{To: q.released(), Most: fl.MostAnywhere}} }
 
 // Price is the plan's alone: all rounds are priced at once.
 func (q *plain) Price(*fl.Broadcast) (event.Release, bool, error) {

@@ -70,6 +70,7 @@ func newUpdate(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 
 func checkUpdate(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
+	checkNoSums(c, run, o)
 	c.Require(p.NoiseMultiplier > 0, "privacy.noise_multiplier", "is %v, so that no update is protected; allowed under privacy.protects update: more than 0 (or protects nothing)", p.NoiseMultiplier)
 	c.Require(p.Epsilon == 0 && len(p.Silos) == 0, "privacy.epsilon", "is %v, but a release loses n/nu at its radius, whatever epsilon is wished for; set privacy.noise_multiplier, and privacy.ceiling for a bound", p.Epsilon)
 	c.Require(o.Sends > 0, "privacy.protects", "is update, but %s sends nothing: there is no update to protect; allowed: example, nothing", a.Kind)

@@ -292,7 +292,7 @@ func TestItemsSayWhatTheyShould(t *testing.T) {
 			"`2` with `algorithm.kind` group-private; `3` with data of silos and `algorithm.kind` ifca; `2` with data other than silos and `algorithm.kind` ifca. " +
 			"Read with `algorithm.kind` fedavg, finetune, group-private, ifca, local or mr-mtl, with `privacy.protects` other than client. -",
 		"Default `200`; `500` with `data.kind` adni; `10` with `data.kind` agnews, cifar10, fashion-mnist or mnist; `100` with `data.kind` table; `400` with `data.kind` vehicle; " +
-			"`500` with data other than silos and `algorithm.mode` paper; `85` with data other than silos and `algorithm.mode` sound. - **`algorithm.clients_per_round`**",
+			"`500` with data other than silos and `algorithm.mode` paper; `85` with data other than silos and `algorithm.mode` sound. Read with `algorithm.kind` other than pca or pca-local. - **`algorithm.clients_per_round`**",
 		"Read with `privacy.protects` client or example; and by `judge.evaluate` always. -",
 		"**`privacy.ceiling`**: a client declines a release that would take its total above this; null: none.\\ Number, or `null`, more than 0. Default `null`. Read with `privacy.protects` update. -",
 		// Only choices that read a key count for its default; data.standardise is not read by all.
