@@ -270,10 +270,13 @@ func (p *Participant) Declare(tail []float64, cluster int) {
 	d.write(tail)
 }
 
-// NotFinite is nil unless theta has left the finite numbers.
+// ErrNotFinite means that training diverged.
+var ErrNotFinite = errors.New("training left the finite numbers")
+
+// NotFinite is nil unless theta has left the finite numbers; then it is ErrNotFinite.
 func NotFinite(theta []float64, step float64) error {
 	if _, err := mech.Norm(theta); err != nil {
-		return fmt.Errorf("training left the finite numbers (%w); try a smaller algorithm.local.step than %v", err, step)
+		return fmt.Errorf("%w (%w); try a smaller algorithm.local.step than %v", ErrNotFinite, err, step)
 	}
 	return nil
 }

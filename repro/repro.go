@@ -8,6 +8,7 @@ import (
 
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/boundeddp"
+	"github.com/coterie-fl/coterie/repro/clipping"
 	"github.com/coterie-fl/coterie/repro/crossing"
 	"github.com/coterie-fl/coterie/repro/fairness"
 	"github.com/coterie-fl/coterie/repro/groupprivacy"
@@ -19,7 +20,7 @@ import (
 )
 
 // experiments in the order in which they are listed.
-var experiments = slices.Concat(groupprivacy.Experiments, pca.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments, boundeddp.Experiments)
+var experiments = slices.Concat(groupprivacy.Experiments, pca.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments, clipping.Experiments, boundeddp.Experiments)
 
 // List is every experiment.
 func List() []lab.Experiment { return slices.Clone(experiments) }

@@ -91,6 +91,18 @@ var scenarios = []scenario{
 		after: left("coterie-runs/reproduce-bounded-dp-smoke/report.html"),
 	},
 	{
+		page: "docs/clipping-study.md", data: true,
+		lines: []treatment{
+			{line: "coterie reproduce clipping-mnist --scale full", by: "go test ./repro/clipping -run TestTimeIsKept"},
+			{line: "coterie reproduce clipping-mnist", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce clipping-fashion", by: "go test ./repro -run TestSmoke"},
+			{line: "coterie reproduce clipping-agnews", by: "go test ./repro -run TestSmoke"},
+			{line: "coterie reproduce clipping-cosine", by: "go test ./repro -run TestSmoke"},
+		},
+		says:  []string{"FixedQuantile", "nu_q"},
+		after: left("coterie-runs/reproduce-clipping-split-quick/report.html", "coterie-runs/reproduce-clipping-mnist-smoke/report.html"),
+	},
+	{
 		page: "docs/crossing.md", data: true,
 		lines: []treatment{
 			{line: "coterie reproduce handwriting-methods", over: "--scale quick --seeds 5", as: "--scale smoke --seeds 1"},

@@ -17,8 +17,9 @@ import (
 // The scales of an experiment.
 const (
 	Smoke = "smoke" // seconds, for tests
-	Quick = "quick" // at most two minutes on two cores
+	Quick = "quick" // at most two minutes on two cores, five for long tables
 	Full  = "full"  // what the paper did, or more
+	Grids = "grids" // every cell of tables whose best cells alone are full
 )
 
 // Experiment is a table or figure of the papers.
@@ -41,6 +42,8 @@ type Options struct {
 	Out     string   // folder for cells and report
 	Data    string   // folder of real data
 	Workers int
+	For     time.Duration // no cell of a long table is begun after it; 0: all are made
+	Anew    bool          // committed cells of long tables are made again
 	Version string
 	Tick    func(done, total int)
 }
@@ -52,7 +55,7 @@ var ErrUnknown = fmt.Errorf("not known")
 func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
 	seeds, ok := e.Seeds[o.Scale]
 	if !ok {
-		return nil, fmt.Errorf("scale %q: %w; allowed: smoke, quick, full", o.Scale, ErrUnknown)
+		return nil, fmt.Errorf("scale %q: %w; allowed: %s", o.Scale, ErrUnknown, strings.Join(e.scales(), ", "))
 	}
 	if o.Seeds <= 0 {
 		o.Seeds = seeds
@@ -61,11 +64,21 @@ func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
 	if err := folder.Has(e.Needs...); err != nil {
 		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}
-	l := &Lab{Options: o, id: e.ID, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells")}
+	l := &Lab{Options: o, id: e.ID, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells"), began: time.Now()}
 	if err := os.MkdirAll(l.cells, 0o755); err != nil {
 		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}
 	return l, nil
+}
+
+// scales are those that the experiment has, from the smallest on.
+func (e Experiment) scales() (names []string) {
+	for _, name := range []string{Smoke, Quick, Full, Grids} {
+		if _, ok := e.Seeds[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Run makes an experiment, or what is left of it after a stop, and writes its

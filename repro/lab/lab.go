@@ -30,6 +30,7 @@ type Lab struct {
 
 	id    string // of the experiment
 	cells string // folder
+	began time.Time
 
 	mu          sync.Mutex
 	done, total int

@@ -1,0 +1,305 @@
+package clipping
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+	"github.com/coterie-fl/coterie/repro/lab/labtest"
+)
+
+// TestGrids holds the grids against section 3.7 and the values that its tables print.
+func TestGrids(t *testing.T) {
+	for k, want := range map[int][2][]float64{
+		5: {{0.003162, 0.03162, 0.3162, 3.162, 31.62}, {0.01, 0.1, 1, 10, 100}},
+		7: {{0.003162, 0.01468, 0.06813, 0.3162, 1.468, 6.813, 31.62}, {0.01, 0.04642, 0.2154, 1, 4.642, 21.54, 100}},
+	} {
+		if !slices.Equal(steps(k), want[0]) || !slices.Equal(clips(k), want[1]) {
+			t.Errorf("k %d: steps %v, clips %v", k, steps(k), clips(k))
+		}
+	}
+	for m, want := range map[method][3]int{online: {5, 7, 9}, adamWOSM: {5, 7, 9}, noDP: {5, 7, 9}, threshold: {25, 49, 81}, quantile: {25, 35, 45}} {
+		for i, k := range []int{5, 7, 9} {
+			grid := gridOf(m, k)
+			if len(grid) != want[i] || runsOf(m, k) != want[i] {
+				t.Errorf("%s, k %d: %d settings, %d runs, want %d", m, k, len(grid), runsOf(m, k), want[i])
+			}
+			slices.SortFunc(grid, compareSettings)
+			if n := len(slices.Compact(grid)); n != want[i] {
+				t.Errorf("%s, k %d: %d settings differ", m, k, n)
+			}
+		}
+	}
+	if got := clips(9)[3]; got != 0.3162 {
+		t.Errorf("the fourth of nine clips is %v", got)
+	}
+}
+
+// TestNoiseIsTheGrids: a run pays for its share of the grid, at its own number of steps.
+func TestNoiseIsTheGrids(t *testing.T) {
+	for _, c := range []struct {
+		epsilon     float64
+		runs, steps int
+		want        float64
+	}{{3, 1, 1180, 0.838}, {3, 5, 1180, 1.210}, {3, 25, 1180, 2.307}, {9, 25, 1180, 1.080}, {9, 81, 1180, 1.676}} {
+		got, err := noiseFor(c.epsilon, c.runs, c.steps, mnistSize)
+		if err != nil || math.Abs(got-c.want) > 5.1e-4 {
+			t.Errorf("epsilon %v, %d runs: %v, want %v (%v)", c.epsilon, c.runs, got, c.want, err)
+		}
+	}
+	short, err := noiseFor(3, 5, 236, mnistSize)
+	if err != nil || short >= 1.2 {
+		t.Errorf("a fifth of the steps need %v (%v)", short, err)
+	}
+	if _, err := noiseFor(0, 5, 236, mnistSize); err == nil || !strings.Contains(err.Error(), "5 runs at epsilon 0") {
+		t.Errorf("epsilon 0: %v", err)
+	}
+}
+
+// TestThesisTables: every figure of tables 3.8 to 3.13 has its place, and those of k = 5
+// lie on the grid.
+func TestThesisTables(t *testing.T) {
+	tables, err := thesisTables()
+	if err != nil || len(tables) != 6 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	for _, table := range tables {
+		want := 16
+		if table.Study == clothes.kind {
+			want = 15 // FixedQuantile diverges at epsilon 1
+		}
+		if len(table.Rows) != want {
+			t.Errorf("table %s has %d figures", table.Table, len(table.Rows))
+		}
+		for _, f := range table.Rows {
+			if table.K == 5 && !slices.Contains(gridOf(f.Method, 5), f.setting()) {
+				t.Errorf("table %s: %s at %v is not on the grid", table.Table, f.Method, f.setting())
+			}
+		}
+	}
+}
+
+// fake makes figures up: with the noise, worse; Online and AdamWOSM alike.
+func fake(made *[]key) runner {
+	return func(_ *lab.Lab, task task, k key) (outcome, error) {
+		*made = append(*made, k)
+		noise := 0.0
+		if k.Method != noDP {
+			noise = 0.5 + math.Sqrt(float64(k.Runs))/k.Epsilon
+		}
+		f := 97 - 2*noise - math.Abs(math.Log10(k.Setting.Step))/10 + 0.01*float64(k.Seed)
+		if task.lower {
+			f = 1 + noise
+		}
+		clip, agree := event.Number(0.09), event.Number(0.52)
+		o := outcome{Figure: event.Number(f), Best: event.Number(f), Noise: event.Number(noise)}
+		for i := range k.Steps / task.block {
+			o.Path = append(o.Path, moment{Steps: (i + 1) * task.block, Figure: o.Figure, Clip: &clip, ClipAgree: &agree})
+		}
+		return o, nil
+	}
+}
+
+// launched runs a task's study with made-up cells, in o's folder.
+func launched(t *testing.T, task task, o lab.Options) (study.Study, []key) {
+	t.Helper()
+	var made []key
+	e := task.experiment("clipping-"+strings.TrimSuffix(task.kind, "-mnist"), "title", "paper", "", "", fake(&made))
+	e.Needs = nil
+	o.Workers = 1
+	s, err := e.Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, made
+}
+
+// TestStudiesLayOut: every table, claim, arm and chart has its rows once the cells are there.
+func TestStudiesLayOut(t *testing.T) {
+	for _, task := range []task{digits, clothes, news} {
+		t.Run(task.kind, func(t *testing.T) {
+			o := options(t, lab.Full, 2)
+			if task.whole {
+				o.Seeds = 1 // hundreds of cells each
+			}
+			s, made := launched(t, task, o)
+			sections := map[string]int{}
+			for _, r := range s.Rows {
+				sections[r.Section]++
+				if r.Section == claimed && strings.Contains(r.Label, "k = 9") != task.whole && strings.Contains(r.Label, "k = 9") {
+					t.Errorf("%s is judged without cells of k = 9", r.Label)
+				}
+			}
+			table := 4*len(private) + 4 + 1 // and a clip that is given, and NoDP
+			for section, least := range map[string]int{
+				"Table " + tableOf(t, task, 5) + ": k = 5, budgets of whole grids": table,
+				"If searching cost nothing: the budget of one run":                 4, claimed: 12, adapts: 8,
+			} {
+				if sections[section] < least {
+					t.Errorf("%d rows of %q, want %d: %v", sections[section], section, least, slices.Sorted(maps.Keys(sections)))
+				}
+			}
+			if apart := sections[takenApart]; (apart == len(armOf)) != (task.kind == digits.kind) || apart > len(armOf) {
+				t.Errorf("%d rows of arms", apart)
+			}
+			if len(s.Charts) != 3 {
+				t.Errorf("%d charts", len(s.Charts))
+			}
+			seen := map[key]bool{}
+			for _, k := range made {
+				if seen[k] {
+					t.Errorf("made twice: %+v", k)
+				}
+				seen[k] = true
+			}
+		})
+	}
+}
+
+func tableOf(t *testing.T, task task, k int) string {
+	tables, err := thesisTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.thesis = tables
+	return task.table(k).Table
+}
+
+// options are those of a study without what is committed.
+func options(t *testing.T, scale string, seeds int) lab.Options {
+	o := labtest.Options(t, scale)
+	o.Seeds, o.Anew = seeds, true
+	return o
+}
+
+// TestVerdicts: made-up cells in which noise alone decides agree with some claims and
+// differ from others.
+func TestVerdicts(t *testing.T) {
+	s, _ := launched(t, digits, options(t, lab.Full, 2))
+	verdict := func(label string) study.Verdict {
+		for _, r := range s.Rows {
+			if r.Section == claimed && r.Label == label {
+				return r.Verdict
+			}
+		}
+		t.Fatalf("no claim %q", label)
+		return ""
+	}
+	for label, want := range map[string]study.Verdict{
+		"epsilon 3: Online over AdamWOSM":                              study.Agrees,
+		"epsilon 3: Online over FixedThreshold":                        study.Agrees,
+		"epsilon 3: Online over FixedQuantile":                         study.Agrees,
+		"epsilon 3: Online over FixedThreshold, one run's budget each": study.Agrees,
+		"epsilon 3: FixedQuantile over FixedThreshold":                 study.Agrees,
+		"epsilon 3: Online over a given clip of 0.1, 5 runs each":      study.NoNumber,
+		"epsilon 9: Online over AdamWOSM":                              study.Agrees, // the first of two: roughly equivalent
+	} {
+		if got := verdict(label); got != want {
+			t.Errorf("%s: %s, want %s", label, got, want)
+		}
+	}
+	relaxed := slices.IndexFunc(s.Rows, func(r study.Row) bool { return strings.Contains(r.Sentence, "relaxed") })
+	if relaxed < 0 || s.Rows[relaxed].Verdict != study.Differs {
+		t.Errorf("Online and AdamWOSM are alike, and yet one is better: row %d", relaxed)
+	}
+	other, _ := launched(t, news, options(t, lab.Quick, 1))
+	for _, r := range other.Rows {
+		if r.Paper != nil && r.Verdict != study.Incomparable {
+			t.Errorf("%s, %s: %s, though the data are others", r.Section, r.Label, r.Verdict)
+		}
+	}
+}
+
+// TestBestIsOfTheMostSeeds: a lucky seed does not win.
+func TestBestIsOfTheMostSeeds(t *testing.T) {
+	cell := func(figures ...float64) group {
+		g := group{cells: map[uint64]record{}}
+		for i, f := range figures {
+			g.cells[uint64(i)] = record{Value: outcome{Figure: event.Number(f)}}
+		}
+		return g
+	}
+	groups := []group{cell(90, 91), cell(99), cell(92, 91)}
+	if best, ok := bestOf(groups, digits.better); !ok || best.mean() != 91.5 {
+		t.Errorf("higher: %v", best.mean())
+	}
+	if best, ok := bestOf(groups, clothes.better); !ok || best.mean() != 90.5 {
+		t.Errorf("lower: %v", best.mean())
+	}
+	if _, ok := bestOf(nil, digits.better); ok {
+		t.Error("there is a best of nothing")
+	}
+	if s, ok := clothes.advantage(cell(1, 1), cell(2, 4)); !ok || s.Middle != 62.5 {
+		t.Errorf("half and a quarter of the error: %v", s)
+	}
+	if s, ok := digits.advantage(cell(90), cell(88, 99)); !ok || s.Middle != 2 {
+		t.Errorf("seeds are not paired: %v", s)
+	}
+}
+
+// TestBands: the thesis's figure agrees within two standard deviations of both spreads, and
+// without a figure or on other data there is no verdict.
+func TestBands(t *testing.T) {
+	b := book{task: digits}
+	f := figure{Figure: 90, Deviation: 0.3}
+	of := func(figures ...float64) group {
+		g := group{cells: map[uint64]record{}}
+		for i, v := range figures {
+			g.cells[uint64(i)] = record{Value: outcome{Figure: event.Number(v)}}
+		}
+		return g
+	}
+	for _, c := range []struct {
+		figures []float64
+		want    study.Verdict
+	}{
+		{[]float64{90.8}, study.Agrees}, {[]float64{90.9}, study.Differs}, {[]float64{89.1}, study.Differs},
+		{[]float64{90.7, 90.7}, study.Differs}, // without a spread of ours: 0.6
+		{[]float64{90.2, 91.2}, study.Agrees},
+	} {
+		g := of(c.figures...)
+		if r := b.beside(b.shown(g, ""), g, f, true); r.Verdict != c.want || float64(*r.Paper) != 90 {
+			t.Errorf("%v: %s, want %s", c.figures, r.Verdict, c.want)
+		}
+	}
+	if r := b.beside(b.shown(of(1), ""), of(1), figure{}, false); r.Verdict != study.NoNumber || r.Paper != nil {
+		t.Errorf("without a figure: %+v", r)
+	}
+	b.task = news
+	if r := b.beside(b.shown(of(90), ""), of(90), f, true); r.Verdict != study.Incomparable {
+		t.Errorf("on other data: %s", r.Verdict)
+	}
+}
+
+// TestClaimsWait: a claim on the best of a grid is not judged before the grid is finished.
+func TestClaimsWait(t *testing.T) {
+	cells := map[key]record{}
+	put := func(m method, settings []setting) {
+		for _, s := range settings {
+			cells[key{Study: news.kind, Method: m, Epsilon: 3, Runs: runsOf(m, 5), Setting: s, Seed: 1, Steps: news.steps()}] = record{Value: outcome{Figure: 80}}
+		}
+	}
+	b := book{task: news, cells: cells, whole: true}
+	claims := func() int {
+		judged, _ := b.claimRows()
+		return len(judged)
+	}
+	put(online, gridOf(online, 5))
+	put(threshold, gridOf(threshold, 5)[:24])
+	if b.complete(b.place(threshold, 3, 5)) || !b.complete(b.place(online, 3, 5)) {
+		t.Error("24 of 25 cells are all, or 5 of 5 are not")
+	}
+	if n := claims(); n != 0 {
+		t.Errorf("%d claims are judged by 24 of 25 cells", n)
+	}
+	put(threshold, gridOf(threshold, 5))
+	if n := claims(); n != 1 {
+		t.Errorf("%d claims are judged by two whole grids", n)
+	}
+}

@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Record is a finished cell as a line of a file: what it is, what came of it, and by which
+// program, when and in how long. Cells that take minutes are kept so, and committed, for
+// tables that take longer than anyone waits.
+type Record[K comparable, V any] struct {
+	Key     K       `json:"key"` // everything that the value depends on
+	Value   V       `json:"value"`
+	Date    string  `json:"date"`
+	Version string  `json:"version"` // of the program: names its commit
+	Kernel  string  `json:"kernel"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Fill returns the finished cells among keys: of the committed lines, of the file name in
+// the experiment's folder, and what it computes of the others, in the order of keys, as
+// long as Options.For lets it begin. Every cell is a line of the file as soon as it is
+// finished: a stop loses those under way.
+func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, compute func(K) (V, error)) (map[K]Record[K, V], error) {
+	finished := map[K]Record[K, V]{}
+	if !l.Anew {
+		if err := readRecords(finished, "the committed "+name, committed); err != nil {
+			return nil, err
+		}
+	}
+	path := filepath.Join(l.Out, name)
+	lines, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	whole := lines[:bytes.LastIndexByte(lines, '\n')+1] // a kill may have cut the last line
+	if err := readRecords(finished, path, whole); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if err := file.Truncate(int64(len(whole))); err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, 2); err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var jobs []func() error
+	asked := map[K]bool{}
+	for _, key := range keys {
+		if _, ok := finished[key]; ok || asked[key] {
+			continue
+		}
+		asked[key] = true
+		jobs = append(jobs, func() error {
+			if l.over() {
+				return nil
+			}
+			began := time.Now()
+			value, err := compute(key)
+			if err != nil {
+				return fmt.Errorf("cell %v: %w", key, err)
+			}
+			record := Record[K, V]{key, value, began.UTC().Format(time.DateOnly), l.Version, model.Kernel(), time.Since(began).Seconds()}
+			line, err := json.Marshal(record)
+			if err != nil {
+				return fmt.Errorf("cell %v: %w", key, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			finished[key] = record
+			_, err = file.Write(append(line, '\n'))
+			return err
+		})
+	}
+	if err := l.All(jobs); err != nil {
+		return nil, err
+	}
+	return finished, nil
+}
+
+// over says whether no further cell may be begun.
+func (l *Lab) over() bool { return l.For > 0 && time.Since(l.began) >= l.For }
+
+// readRecords takes up lines; of two with one key the later counts.
+func readRecords[K comparable, V any](into map[K]Record[K, V], where string, lines []byte) error {
+	number := 0
+	for line := range bytes.Lines(lines) {
+		number++
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		var r Record[K, V]
+		if err := dec.Decode(&r); err != nil {
+			return fmt.Errorf("%s, line %d is no finished cell: %w; take the line out to have the cell computed again", where, number, err)
+		}
+		into[r.Key] = r
+	}
+	return nil
+}
