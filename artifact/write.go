@@ -1,9 +1,9 @@
 package artifact
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,9 +83,10 @@ func (d *Description) writeTensors(path string, tensors []model.Tensor[float64],
 	if err != nil {
 		return err
 	}
-	var file bytes.Buffer
-	if err := model.WriteTensors(&file, tensors, about); err != nil {
-		return err
-	}
-	return durable.WriteFile(path, file.Bytes(), mode)
+	return durable.Replace(path, mode, func(w io.Writer) error { // a copy in memory would be a second one
+		if err := model.WriteTensors(w, tensors, about); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		return nil
+	})
 }

@@ -21,7 +21,8 @@ type Algorithm struct {
 	protection Protection
 	outline    Outline
 	setup      Setup
-	length     int // of a release
+	length     int  // of a release
+	summed     bool // the protection leaves a round's releases as they come
 }
 
 // New builds the run file's method under its protection, for so many participants.
@@ -37,7 +38,7 @@ func New(run config.Run, m model.Model, participants int) (*Algorithm, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Algorithm{setup: Setup{Run: run, Model: m, Parameters: m.Parameters(), Participants: participants}}
+	a := &Algorithm{setup: Setup{Run: run, Model: m, Parameters: m.Parameters(), Participants: participants}, summed: protects.Sums}
 	if a.method, err = kind.New(a.setup); err != nil {
 		return nil, err
 	}
@@ -167,9 +168,26 @@ func (a *Algorithm) ready(w *Worker) (err error) {
 	return nil
 }
 
+// Learner is the one that a worker's guard trains with, so that whoever judges between
+// rounds needs no memory of its own; one of the worker's own if the guard shows none.
+func (a *Algorithm) Learner(w *Worker) (model.Learner, error) {
+	if w.owner != a {
+		if err := a.ready(w); err != nil {
+			return nil, err
+		}
+	}
+	if g, ok := w.guard.(interface{ Learner() model.Learner }); ok {
+		return g.Learner(), nil
+	}
+	return a.setup.Model.Learner()
+}
+
 // Aggregate is the server's half: it moves the state on by one round.
 func (a *Algorithm) Aggregate(st *State, r Releases) Outcome {
 	st.Round++
+	if r.Sum != nil {
+		return a.aggregateSum(st, r)
+	}
 	gathered, err := a.protection.Gather(st, r)
 	if err != nil {
 		return Outcome{Err: fmt.Errorf("round %d: %w", st.Round, err)}
@@ -177,6 +195,19 @@ func (a *Algorithm) Aggregate(st *State, r Releases) Outcome {
 	out := a.method.Aggregate(st, gathered)
 	if len(gathered.Clients) != len(r.Clients) { // one release stands for all
 		out.Assigned = make([]int, len(r.Clients))
+	}
+	return out
+}
+
+// aggregateSum has the method move on by one release that stands for all.
+func (a *Algorithm) aggregateSum(st *State, r Releases) Outcome {
+	if !a.sums() {
+		return Outcome{Err: fmt.Errorf("round %d: its releases were summed up, but under privacy.protects %s the server needs them one by one for %s",
+			st.Round, a.setup.Run.Privacy.Protects, a.setup.Run.Algorithm.Kind)}
+	}
+	out := a.method.Aggregate(st, r.Sum.asOne(r.Declined))
+	if out.Assigned != nil {
+		out.Assigned = r.Sum.Assigned
 	}
 	return out
 }
@@ -275,7 +306,7 @@ var ErrNotFinite = errors.New("training left the finite numbers")
 
 // NotFinite is nil unless theta has left the finite numbers; then it is ErrNotFinite.
 func NotFinite(theta []float64, step float64) error {
-	if _, err := mech.Norm(theta); err != nil {
+	if err := mech.CheckFinite(theta); err != nil {
 		return fmt.Errorf("%w (%w); try a smaller algorithm.local.step than %v", ErrNotFinite, err, step)
 	}
 	return nil

@@ -82,6 +82,9 @@ type ProtectionKind struct {
 	// sentence about privacy or mathematics.
 	Check func(c *config.Checker, run config.Run, o Outline)
 	New   func(s Setup, o Outline) (Protection, error)
+	// Sums says that Gather changes nothing: where the method needs no single release
+	// either, a round's are added up as they come, and Gather is not asked.
+	Sums bool
 }
 
 var protections = map[string]ProtectionKind{}

@@ -9,7 +9,8 @@ import (
 
 // Round is one round at the server: opened for some clients, answered by them in
 // any order, closed once. What it gives to aggregation is in client order, so
-// the result does not depend on who answered first.
+// the result does not depend on who answered first. All releases are kept until it is
+// closed, or, if it was opened for a sum, those that wait for an earlier client.
 type Round struct {
 	Number  int
 	clients []int
@@ -17,6 +18,7 @@ type Round struct {
 	vectors []float64
 	length  int
 	open    bool
+	adding  *adding // nil: all releases are kept
 
 	decliners []int
 }
@@ -31,6 +33,15 @@ const (
 
 // Open starts a round for clients, which must be in ascending order.
 func (r *Round) Open(number int, clients []int, length int) error {
+	if err := r.begin(number, clients, length); err != nil {
+		return err
+	}
+	r.adding = nil
+	r.vectors = slices.Grow(r.vectors[:0], len(clients)*length)[:len(clients)*length]
+	return nil
+}
+
+func (r *Round) begin(number int, clients []int, length int) error {
 	for i := 1; i < len(clients); i++ {
 		if clients[i] <= clients[i-1] {
 			return fmt.Errorf("round %d: clients %d and %d are not in ascending order", number, clients[i-1], clients[i])
@@ -40,15 +51,18 @@ func (r *Round) Open(number int, clients []int, length int) error {
 	r.clients = append(r.clients[:0], clients...)
 	r.answers = slices.Grow(r.answers[:0], len(clients))[:len(clients)]
 	clear(r.answers)
-	r.vectors = slices.Grow(r.vectors[:0], len(clients)*length)[:len(clients)*length]
 	return nil
 }
+
+// Summed says that the round was opened for a sum.
+func (r *Round) Summed() bool { return r.adding != nil }
 
 // Clients are those that the round waits for.
 func (r *Round) Clients() []int { return r.clients }
 
 // Slot is where the i-th client's release is to be written. Different slots may
-// be written at the same time.
+// be written at the same time. A round that was opened for a sum has no place for
+// everybody: there Next says whose turn it is.
 func (r *Round) Slot(i int) []float64 { return r.vectors[i*r.length : (i+1)*r.length : (i+1)*r.length] }
 
 // Released says that slot i holds the client's release.
@@ -79,28 +93,48 @@ type Answers struct {
 	Clients  []int       // all that the round waits for
 	Released []bool      // by client
 	Declined []bool      // by client
-	Vectors  [][]float64 // the releases, in client order
+	Vectors  [][]float64 // the releases, in client order, but for those in Sum
+	// Sum is of the first Added clients, if the round was opened for a sum and has any.
+	Added int
+	Sum   *Sum
 }
 
 // Answers are valid until the round's next answer.
 func (r *Round) Answers() Answers {
 	a := Answers{Number: r.Number, Clients: r.clients}
+	if r.adding != nil && r.adding.next > 0 {
+		a.Added, a.Sum = r.adding.next, r.adding.sum
+	}
 	for i, said := range r.answers {
 		a.Released, a.Declined = append(a.Released, said == released), append(a.Declined, said == declined)
-		if said == released {
+		switch {
+		case said != released || i < a.Added:
+		case r.adding != nil:
+			a.Vectors = append(a.Vectors, r.Slot(r.adding.place[i]))
+		default:
 			a.Vectors = append(a.Vectors, r.Slot(i))
 		}
 	}
 	return a
 }
 
-// Reopen goes on with a round that has some answers.
+// Reopen goes on with a round that has some answers, and keeps all releases.
 func (r *Round) Reopen(a Answers, length int) error {
+	if a.Added != 0 {
+		return fmt.Errorf("round %d: %d answers were summed up already", a.Number, a.Added)
+	}
 	err := r.Open(a.Number, a.Clients, length)
 	r.open = false
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.answer(a, length, func(i int, release []float64) { copy(r.Slot(i), release) })
 	}
+	r.open = err == nil
+	return err
+}
+
+// answer takes over the answers of a's clients, and keeps the releases that are not in
+// its sum.
+func (r *Round) answer(a Answers, length int, keep func(i int, release []float64)) error {
 	if len(a.Released) != len(a.Clients) || len(a.Declined) != len(a.Clients) {
 		return fmt.Errorf("round %d: %d and %d answers of %d clients", a.Number, len(a.Released), len(a.Declined), len(a.Clients))
 	}
@@ -111,18 +145,19 @@ func (r *Round) Reopen(a Answers, length int) error {
 			return fmt.Errorf("round %d: client %d has released and declined", a.Number, a.Clients[i])
 		case a.Declined[i]:
 			r.answers[i] = declined
+		case a.Released[i] && i < a.Added:
+			r.answers[i] = released
 		case a.Released[i] && (len(left) == 0 || len(left[0]) != length):
 			return fmt.Errorf("round %d: the release of client %d does not have %d values", a.Number, a.Clients[i], length)
 		case a.Released[i]:
 			r.answers[i] = released
-			copy(r.Slot(i), left[0])
+			keep(i, left[0])
 			left = left[1:]
 		}
 	}
 	if len(left) > 0 {
 		return fmt.Errorf("round %d: %d releases are of nobody", a.Number, len(left))
 	}
-	r.open = true
 	return nil
 }
 
@@ -134,6 +169,9 @@ func (r *Round) settle(i int, a answer) error {
 		return fmt.Errorf("round %d: client %d answered already", r.Number, r.clients[i])
 	}
 	r.answers[i] = a
+	if r.adding != nil {
+		r.adding.settled(r, i)
+	}
 	return nil
 }
 
@@ -142,13 +180,26 @@ type Releases struct {
 	Clients  []int
 	Vectors  []float64 // one after another
 	Declined int
+	// Sum is of all releases, and stands in the place of Vectors; nil: they were kept.
+	Sum *Sum
+}
+
+// Head is the first two values of the i-th release, 0 for one that it does not have; n are
+// those of its model.
+func (r Releases) Head(i, n int) (head [2]float64) {
+	if r.Sum != nil {
+		return r.Sum.Heads[i]
+	}
+	length := len(r.Vectors) / len(r.Clients)
+	copy(head[:], r.Vectors[i*length:i*length+n])
+	return head
 }
 
 // Decliners are the clients that declined in a closed round. It is valid until the next.
 func (r *Round) Decliners() []int { return r.decliners }
 
-// Close ends the round. Releases move together in place, over the slots of
-// clients that declined.
+// Close ends the round. Releases that were kept move together in place, over the slots
+// of clients that declined.
 func (r *Round) Close() (Releases, error) {
 	if !r.open {
 		return Releases{}, fmt.Errorf("round %d is closed already", r.Number)
@@ -164,11 +215,16 @@ func (r *Round) Close() (Releases, error) {
 			return Releases{}, fmt.Errorf("round %d: client %d has not answered", r.Number, r.clients[i])
 		case released:
 			if kept != i {
-				copy(r.Slot(kept), r.Slot(i))
+				if r.adding == nil {
+					copy(r.Slot(kept), r.Slot(i))
+				}
 				r.clients[kept] = r.clients[i]
 			}
 			kept++
 		}
+	}
+	if r.adding != nil {
+		return Releases{Clients: r.clients[:kept], Sum: r.adding.sum, Declined: len(r.answers) - kept}, nil
 	}
 	return Releases{
 		Clients: r.clients[:kept], Vectors: r.vectors[:kept*r.length], Declined: len(r.answers) - kept,

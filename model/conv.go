@@ -59,7 +59,7 @@ func (c *conv[F]) initialise(theta []F, src rand.Source) { uniformFan(theta, c.f
 
 func (c *conv[F]) prepare(theta []F, _ int) {
 	if c.rotated == nil {
-		c.rotated = make([]F, c.geometry.FilterLen())
+		c.rotated = make([]F, c.geometry.RotatedLen())
 	}
 	kernel.RotateFilter(c.geometry, c.rotated, theta[:c.geometry.FilterLen()])
 }

@@ -53,6 +53,9 @@ func (l *networkLearner[F]) Gradient(dst, theta []float64, c *data.Client, batch
 	if err := l.lay(theta, c, batch, l.trained); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
+	if l.gradient == nil {
+		l.gradient = make([]F, len(l.theta))
+	}
 	if s.bound() == 0 {
 		return l.plain(dst, s.Shift)
 	}

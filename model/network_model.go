@@ -66,7 +66,7 @@ func (m *network[F]) Learner() (Learner, error) {
 	for i := range l.grey {
 		l.grey[i] = F(i) / 255
 	}
-	l.theta, l.gradient = make([]F, m.Parameters()), make([]F, m.Parameters())
+	l.theta = make([]F, m.Parameters())
 	return l, nil
 }
 
@@ -107,7 +107,8 @@ type networkLearner[F Float] struct {
 	trained, judged Objective[F]
 	chunk, kept     int // examples of a chunk; of one whose examples' gradients are kept
 	sum             stepSum[F]
-	theta, gradient []F
+	theta           []F
+	gradient        []F // nil before the first that is asked for
 	ex              Examples[F]
 	rows, every     []int
 	outputs         []F

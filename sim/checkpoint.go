@@ -62,6 +62,9 @@ func (c *checkpoint) vectors() []*[]float64 {
 		for i := range c.Answers.Vectors {
 			all = append(all, &c.Answers.Vectors[i])
 		}
+		if c.Answers.Sum != nil {
+			all = append(all, &c.Answers.Sum.Values)
+		}
 	}
 	for i := range c.Kept { // last: older checkpoints have none of them
 		all = append(all, &c.Kept[i].Training.First, &c.Kept[i].Training.Second)
@@ -132,6 +135,10 @@ func (c checkpoint) withoutVectors() checkpoint {
 	if c.Answers != nil {
 		answers := *c.Answers
 		answers.Vectors = slices.Clone(answers.Vectors)
+		if answers.Sum != nil {
+			sum := *answers.Sum
+			answers.Sum = &sum
+		}
 		c.Answers = &answers
 	}
 	for _, v := range c.vectors() {
@@ -167,7 +174,7 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	s.rounds.round = fl.Round{}
 	if a := c.Answers; fit && a != nil {
 		fit = a.Number == c.State.Round && (len(a.Clients) == 0 || a.Clients[0] >= 0 && a.Clients[len(a.Clients)-1] < k) &&
-			s.rounds.round.Reopen(*a, s.rounds.Algorithm.ReleaseLength()) == nil
+			s.rounds.reopen(*a) == nil
 	}
 	if !fit {
 		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))

@@ -56,7 +56,7 @@ func (s *Simulation) result() (Result, error) {
 		res.Privacy.NotCovered = append(res.Privacy.NotCovered, UncoveredComparison)
 	}
 	res.History.Truth = s.truth()
-	res.History.Returned = vectors(s.Returned(), s.parameters)
+	res.History.Returned = vectors(shown(s.Returned(), s.parameters))
 	return res, nil
 }
 
@@ -237,4 +237,21 @@ func vectors(flat []float64, n int) [][]float64 {
 		out = append(out, slices.Clone(flat[i:i+n]))
 	}
 	return out
+}
+
+// shownValues is up to how many parameters a history has models as a whole. Of larger
+// ones it has the first two values, which are what is drawn: as text, a million would
+// take more memory than training, and the models are beside it in a file of their own.
+const shownValues = 100_000
+
+// shown is what a history has of models of n parameters, and how many values each has there.
+func shown(flat []float64, n int) ([]float64, int) {
+	if n <= shownValues {
+		return flat, n
+	}
+	var out []float64
+	for i := 0; i < len(flat); i += n {
+		out = append(out, flat[i:i+2]...)
+	}
+	return out, 2
 }

@@ -96,14 +96,16 @@ func interruptible(t *testing.T) map[string]config.Run {
 }
 
 // watched makes or continues a run whose participants count what they pay for. At a
-// number that is not 0 the run is interrupted, in the middle of that answer.
-func watched(t *testing.T, d *Directory, run config.Run, folder *data.Folder, at int64) (Result, int64, error) {
+// number that is not 0 the run is interrupted, in the middle of that answer. So many values
+// of releases are kept in a round; more are summed up as they come.
+func watched(t *testing.T, d *Directory, run config.Run, folder *data.Folder, at int64, kept int) (Result, int64, error) {
 	t.Helper()
 	s, err := New(run, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	s.rounds.kept = kept
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var asked atomic.Int64
@@ -120,26 +122,35 @@ func watched(t *testing.T, d *Directory, run config.Run, folder *data.Folder, at
 
 // TestInterruptedAnywhereARunEndsTheSame interrupts runs in the middle of answers of every
 // round, every second one and, with two workers, every fifth: whoever had finished its answer does not answer again, whoever had not is as
-// before, and models, budgets and history are those of a run in one piece.
+// before, and models, budgets and history are those of a run in one piece. Releases are
+// kept, summed up, or were kept before the interruption and are summed up after it.
 func TestInterruptedAnywhereARunEndsTheSame(t *testing.T) {
 	folder := smallSchools(t)
 	for name, run := range interruptible(t) {
 		if testing.Short() && name != "updates" && name != "ditto" && name != "network" {
 			continue // the race detector needs no more
 		}
-		whole, answers, err := watched(t, directory(t, run), run, folder, 0)
+		whole, answers, err := watched(t, directory(t, run), run, folder, 0, keptValues)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		for _, workers := range []int{1, 2} {
 			run.Run.Workers = workers
+			interrupted := 0
 			for at := int64(workers); at <= answers; at += int64(3*workers - 1) {
 				d := directory(t, run)
-				_, before, err := watched(t, d, run, folder, at)
+				first, then := keptValues, keptValues
+				switch interrupted++; interrupted % 3 {
+				case 1:
+					first, then = 0, 0
+				case 2:
+					then = 0
+				}
+				_, before, err := watched(t, d, run, folder, at, first)
 				if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), " in round ") {
 					t.Fatalf("%s, interrupted in answer %d: %v", name, at, err)
 				}
-				res, after, err := watched(t, d, run, folder, 0)
+				res, after, err := watched(t, d, run, folder, 0, then)
 				if err != nil {
 					t.Fatalf("%s, interrupted in answer %d: %v", name, at, err)
 				}
@@ -189,7 +200,7 @@ func TestInterruptedJudgementsAreMadeAgain(t *testing.T) {
 	runs["test"] = test
 	for _, name := range []string{"updates", "mr-mtl", "auto", "network", "test"} {
 		run := runs[name]
-		whole, answers, err := watched(t, directory(t, run), run, folder, 0)
+		whole, answers, err := watched(t, directory(t, run), run, folder, 0, keptValues)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -220,7 +231,7 @@ func TestInterruptedJudgementsAreMadeAgain(t *testing.T) {
 				if !errors.Is(err, ErrInterrupted) || strings.Contains(err.Error(), " in round ") {
 					t.Fatalf("%s, interrupted at score %d: %v", name, at, err)
 				}
-				res, after, err := watched(t, d, run, folder, 0)
+				res, after, err := watched(t, d, run, folder, 0, keptValues)
 				if err != nil || before.Load()+after != answers {
 					t.Fatalf("%s, interrupted at score %d: %d answers before, %d after, of %d: %v", name, at, before.Load(), after, answers, err)
 				}
@@ -238,7 +249,7 @@ func TestTheSameSimulationGoesOn(t *testing.T) {
 	folder := smallSchools(t)
 	for _, name := range []string{"ditto", "paid moments", "network"} {
 		run := interruptible(t)[name]
-		whole, answers, err := watched(t, directory(t, run), run, folder, 0)
+		whole, answers, err := watched(t, directory(t, run), run, folder, 0, keptValues)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,7 @@ type recorder struct {
 }
 
 func newRecorder(k, n, clients int, start []float64) recorder {
+	start, _ = shown(start, n)
 	return recorder{
 		K: k, N: n, Start: slices.Clone(start), Stride: 1,
 		Top: make([]float64, k), Count: []int{clients}, Each: []float64{0}, size: make([]int, k),
@@ -143,15 +144,11 @@ func (r *recorder) medianAndMax(clients int) (median, most float64) {
 
 func (r *recorder) keepReleases(round int, releases fl.Releases, outcome fl.Outcome) {
 	n := min(len(outcome.Assigned), windowReleases)
-	length := 0
-	if len(releases.Clients) > 0 {
-		length = len(releases.Vectors) / len(releases.Clients)
-	}
 	if round%windowRounds == 1 && len(r.Late) >= windowRounds*windowReleases {
 		r.Late = append(r.Late[:0], r.Late[len(r.Late)-(windowRounds-1)*windowReleases:]...)
 	}
 	for i := range n {
-		one := Release{Round: round, Cluster: outcome.Assigned[i], At: firstTwo(releases.Vectors[i*length : i*length+r.N])}
+		one := Release{Round: round, Cluster: outcome.Assigned[i], At: releases.Head(i, r.N)}
 		if round <= windowRounds {
 			r.Early = append(r.Early, one)
 		}
@@ -187,7 +184,7 @@ func everySecond[T any](v []T, width int) []T {
 }
 
 func (r *recorder) history(s *Simulation) History {
-	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(r.Start, r.N)}
+	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(shown(r.Start, len(r.Start)/r.K))}
 	classes, lambda := s.classes() > 0 && s.run.Judge.By != "clients", s.lambdaSet()
 	for i, round := range r.Rounds {
 		rec := RoundRecord{

@@ -133,7 +133,8 @@ type History struct {
 	// Early and Late are released vectors of the first and of the last rounds.
 	Early []Release `json:"early"`
 	Late  []Release `json:"late"`
-	// Start and Returned are the hypotheses before the first round and as returned.
+	// Start and Returned are the hypotheses before the first round and as returned; of
+	// models with more than 100,000 parameters the first two values of each.
 	Start    [][]float64 `json:"start"`
 	Returned [][]float64 `json:"returned"`
 	// Truth is every group's true parameters, if the data are generated.

@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/data"
@@ -29,6 +30,10 @@ type Rounds struct {
 	workers []fl.Worker
 	work    int // about how much one participant's answer is
 	round   fl.Round
+	sum     *fl.Sum    // nil before the first round that is summed up
+	turn    sync.Mutex // of rounds that are summed up
+	freed   sync.Cond
+	kept    int      // how many values of a round's releases may be kept
 	before  []before // by worker
 	stop    *atomic.Bool
 	errs    []error // by participant, looked at if one failed
@@ -48,10 +53,10 @@ func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int, stop
 	r := &Rounds{
 		Algorithm: a, Participants: participants, State: a.Start(),
 		pool: pool.New(workers), workers: make([]fl.Worker, workers), errs: make([]error, k),
-		before: make([]before, workers), stop: stop,
+		before: make([]before, workers), stop: stop, kept: keptValues,
 	}
 	r.pool.StopBy(stop)
-	r.respond = r.respondOne
+	r.respond, r.freed.L = r.respondOne, &r.turn
 	for i := range participants {
 		examples += participants[i].Data.Len()
 	}
@@ -95,10 +100,49 @@ func (r *Rounds) Each(n int, job func(worker, i int)) {
 
 // Make makes one round among some participants, by their numbers in ascending order.
 func (r *Rounds) Make(clients []int) error {
-	if err := r.round.Open(r.State.Round, clients, r.Algorithm.ReleaseLength()); err != nil {
+	var err error
+	if sum := r.sumFor(len(clients)); sum != nil {
+		err = r.round.OpenSum(r.State.Round, clients, sum, r.places())
+	} else {
+		err = r.round.Open(r.State.Round, clients, r.Algorithm.ReleaseLength())
+	}
+	if err != nil {
 		return err
 	}
 	return r.complete()
+}
+
+// keptValues is up to how many values a round's releases are kept until all are there:
+// to add small ones up as they come would cost more than their memory.
+const keptValues = 1 << 20
+
+// sumFor is what so many clients' releases are added to as they come; nil: they are kept.
+func (r *Rounds) sumFor(clients int) *fl.Sum {
+	if clients*r.Algorithm.ReleaseLength() <= r.kept {
+		return nil
+	}
+	if r.sum == nil {
+		r.sum = r.Algorithm.NewSum()
+	}
+	return r.sum
+}
+
+// places is for how many releases of a summed round there is room: by worker, one that is
+// trained and one that waits for an earlier client. One worker alone takes client after
+// client, and nothing waits.
+func (r *Rounds) places() int {
+	if len(r.workers) == 1 {
+		return 1
+	}
+	return 2 * len(r.workers)
+}
+
+// reopen goes on with a round that has some answers.
+func (r *Rounds) reopen(a fl.Answers) error {
+	if sum := r.sumFor(len(a.Clients)); sum != nil {
+		return r.round.ReopenSum(a, sum, r.places())
+	}
+	return r.round.Reopen(a, r.Algorithm.ReleaseLength())
 }
 
 // complete has everybody respond who has not yet, and ends the round. If it is
@@ -109,6 +153,9 @@ func (r *Rounds) complete() (err error) {
 		return err
 	}
 	asked := len(r.round.Clients())
+	if r.round.Summed() {
+		r.round.Continue()
+	}
 	r.Each(asked, r.respond)
 	if r.failed.Swap(false) {
 		return r.firstError(asked)
@@ -160,29 +207,80 @@ func (b *before) restore(p *fl.Participant) {
 	copy(p.Training.Clip.Direction, b.signs[1])
 }
 
+// respondOne has the i-th client respond; in a round that is summed up, the next one in
+// client order, whatever i is.
 func (r *Rounds) respondOne(worker, i int) {
-	if r.round.Answered(i) { // before the round was interrupted
+	if !r.round.Summed() {
+		if !r.round.Answered(i) { // or before the round was interrupted
+			r.respondTo(worker, i, r.round.Slot(i))
+		}
 		return
 	}
+	if i, slot, ok := r.next(); ok {
+		r.respondTo(worker, i, slot)
+	}
+}
+
+// next waits for a client's turn in a round that is summed up; false: nobody is left, or
+// the round was halted.
+func (r *Rounds) next() (i int, slot []float64, ok bool) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	for {
+		i, slot, turn := r.round.Next()
+		if turn != fl.TurnLater {
+			return i, slot, turn == fl.TurnReady
+		}
+		r.freed.Wait()
+	}
+}
+
+// settle notes a client's answer.
+func (r *Rounds) settle(i int, released bool) error {
+	if r.round.Summed() {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		defer r.freed.Broadcast()
+	}
+	if released {
+		return r.round.Released(i)
+	}
+	return r.round.Declined(i)
+}
+
+// halt has nobody begin any more in a round that is summed up: the i-th client gives no
+// answer for now.
+func (r *Rounds) halt(i int) {
+	if r.round.Summed() {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		defer r.freed.Broadcast()
+		r.round.Halt(i)
+	}
+}
+
+func (r *Rounds) respondTo(worker, i int, slot []float64) {
 	p := &r.Participants[r.round.Clients()[i]]
 	r.before[worker].note(p)
-	released, err := fl.RespondOpenly(r.Algorithm, &r.workers[worker], r.Broadcast, p, r.round.Slot(i))
+	released, err := fl.RespondOpenly(r.Algorithm, &r.workers[worker], r.Broadcast, p, slot)
 	switch {
 	case r.stop.Load(): // perhaps before the answer was whole
 		r.before[worker].restore(p)
+		r.halt(i)
 		return
 	case err != nil:
 	case released:
 		if r.after != nil {
 			r.after(p)
 		}
-		err = r.round.Released(i)
+		err = r.settle(i, true)
 	default:
-		err = r.round.Declined(i)
+		err = r.settle(i, false)
 	}
 	if err != nil {
 		r.errs[i] = err
 		r.failed.Store(true)
+		r.halt(i)
 	}
 }
 

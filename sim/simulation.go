@@ -142,8 +142,8 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 		s.spent = make([]spending, k)
 		s.rounds.after = s.noteSpent
 	}
-	for range s.rounds.workers {
-		learner, err := m.Learner()
+	for i := range s.rounds.workers {
+		learner, err := algorithm.Learner(&s.rounds.workers[i])
 		if err != nil {
 			s.Close()
 			return nil, err

@@ -197,6 +197,25 @@ func TestExactNoiseDiffersFromRunToRun(t *testing.T) {
 	}
 }
 
+// TestHistoriesOfLargeModelsStaySmall: they have what is drawn.
+func TestHistoriesOfLargeModelsStaySmall(t *testing.T) {
+	for _, n := range []int{2, shownValues, shownValues + 1} {
+		flat := make([]float64, 2*n)
+		flat[0], flat[1], flat[n], flat[n+1] = 1, 2, 3, 4
+		want := n
+		if n > shownValues {
+			want = 2
+		}
+		r := newRecorder(2, n, 1, flat)
+		start := vectors(shown(r.Start, len(r.Start)/r.K)) // as a history has it, and from a checkpoint that has all
+		for _, got := range [][][]float64{start, vectors(shown(flat, n))} {
+			if len(got) != 2 || len(got[0]) != want || got[0][1] != 2 || got[1][0] != 3 || got[1][1] != 4 {
+				t.Errorf("%d parameters: %d models of %d values", n, len(got), len(got[0]))
+			}
+		}
+	}
+}
+
 func TestHistoryIsThinned(t *testing.T) {
 	run := config.Default("synthetic", "ifca", "paper")
 	run.Algorithm.Rounds, run.Algorithm.Stop.Patience = 3*maxRecords+1, 0

@@ -38,13 +38,13 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			var models []float64
-			for _, m := range res.History.Returned {
-				models = append(models, m...)
-			}
 			own, err := openIfDescribed(args[0])
 			if err != nil {
 				return err
+			}
+			models, err := returned(res, own)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			found, err := unlessStopped(cmd.Context(), func() ([]audit.Fairness, error) {
 				return audit.MeasureFairness(run, models, own, data.NewFolder(dataFolder(folder)), o)
@@ -73,6 +73,30 @@ func openIfDescribed(dir string) (*artifact.Model, error) {
 		return nil, nil
 	}
 	return artifact.Open(dir)
+}
+
+// returned are the server's models of a run: large ones are not in its result, but in
+// their own file.
+func returned(res sim.Result, own *artifact.Model) (all []float64, err error) {
+	for _, m := range res.History.Returned {
+		all = append(all, m...)
+	}
+	if own == nil || len(all) == len(res.History.Returned)*res.Parameters {
+		return all, nil
+	}
+	all = nil
+	for k := range len(res.History.Returned) {
+		choose := func() (artifact.Choice, error) { return own.Cluster(k) }
+		if own.Clusters() == 0 {
+			choose = func() (artifact.Choice, error) { return own.Choose("") }
+		}
+		c, err := choose()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.Parameters()...)
+	}
+	return all, nil
 }
 
 func (a *app) printFairness(res sim.Result, found []audit.Fairness) error {

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coterie-fl/coterie/report"
 )
 
 func TestAuditFairness(t *testing.T) {
@@ -80,5 +83,32 @@ func TestLayersApart(t *testing.T) {
 	}
 	if _, stderr, code := coterie(t, "run", example("network.yaml"), "--set", "algorithm.kind=group-private", "--set", "privacy.noise_multiplier=5", "--set", "privacy.sanitise=layers", "--set", "privacy.layer_shares=[0.5]", "--out", dir+"2"); code != exitUsage || !strings.Contains(stderr, "privacy.layer_shares") {
 		t.Errorf("one share for two layers: exit %d, %s", code, stderr)
+	}
+}
+
+// TestLargeModelsAreReadFromTheirFile: a result has the first values of large models only,
+// and they are the same from the file beside it.
+func TestLargeModelsAreReadFromTheirFile(t *testing.T) {
+	for _, name := range []string{"ifca.yaml", "fedavg.yaml"} {
+		dir := filepath.Join(t.TempDir(), name)
+		runJSON(t, "run", example(name), "--out", dir, "--set", "algorithm.rounds=2")
+		res, err := report.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := openIfDescribed(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := returned(res, own)
+		if err != nil || len(whole) != len(res.History.Returned)*res.Parameters {
+			t.Fatalf("%s: %d values, %v", name, len(whole), err)
+		}
+		for i, m := range res.History.Returned {
+			res.History.Returned[i] = m[:1]
+		}
+		if got, err := returned(res, own); err != nil || !slices.Equal(got, whole) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, whole)
+		}
 	}
 }

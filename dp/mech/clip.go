@@ -3,6 +3,8 @@ package mech
 import (
 	"fmt"
 	"math"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // Clipped is a vector that carries the bound on its norm. Only Clip and
@@ -84,6 +86,17 @@ func Norm(v []float64) (float64, error) {
 		return norm, nil
 	}
 	return 0, fmt.Errorf("the vector's norm is too large for a float64")
+}
+
+// CheckFinite refuses what Norm refuses, several times quicker: vectors whose squares
+// can be summed are seen through by the kernels, and only others are looked at one value
+// after another.
+func CheckFinite(v []float64) error {
+	if sum := kernel.SquaredNorm(v); sum <= math.MaxFloat64 {
+		return nil
+	}
+	_, err := Norm(v)
+	return err
 }
 
 func notFinite(v []float64) error {

@@ -136,3 +136,23 @@ func (c Clipped) Public() bool { return c.public }
 
 // Len is the number of coordinates.
 func (c Clipped) Len() int { return len(c.v) }
+
+// TestCheckFiniteRefusesWhatNormRefuses: wherever the value stands that is none, and not
+// values whose squares alone leave float64.
+func TestCheckFiniteRefusesWhatNormRefuses(t *testing.T) {
+	const length = 5000 // more than one pass of a kernel
+	for _, x := range []float64{0, 1, -1e-300, 1e160, -1e200, math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, at := range []int{0, 1, 7, 4095, 4096, length - 1} {
+			v := make([]float64, length)
+			v[at] = x
+			_, want := Norm(v)
+			if got := CheckFinite(v); (got == nil) != (want == nil) || got != nil && got.Error() != want.Error() {
+				t.Errorf("%v at %d: %v, want %v", x, at, got, want)
+			}
+		}
+	}
+	all := slices.Repeat([]float64{math.MaxFloat64}, 3)
+	if CheckFinite(all) == nil {
+		t.Error("a norm beyond float64 is let through")
+	}
+}

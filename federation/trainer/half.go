@@ -139,7 +139,7 @@ func (h *Half) Respond(round int, base []float64, purse Purse, out []float64) er
 	if err != nil {
 		return fmt.Errorf("round %d: %w", round+1, err)
 	}
-	if _, err := mech.Norm(h.theta); err != nil {
+	if err := mech.CheckFinite(h.theta); err != nil {
 		h.diverged = fmt.Errorf("trainer: the model of round %d left the finite numbers: %w", round+1, err)
 		copy(h.theta, base)
 	}

@@ -190,7 +190,13 @@ func (c *centres) Aggregate(st *fl.State, r fl.Releases) (out fl.Outcome) {
 	if len(r.Clients) == 0 { // everybody declined: nothing was learned
 		return out
 	}
-	c.before = append(c.before[:0], st.Hypotheses...)
+	if c.isMean(r) {
+		if err := mech.CheckFinite(r.Vectors[:c.n]); err != nil {
+			return fl.Outcome{Err: notFinite(st, err)}
+		}
+	} else {
+		c.before = append(c.before[:0], st.Hypotheses...)
+	}
 	var sizes []int
 	if c.kmeans != nil {
 		c.kmeans.Run(r.Vectors, st.Hypotheses)
@@ -199,9 +205,9 @@ func (c *centres) Aggregate(st *fl.State, r fl.Releases) (out fl.Outcome) {
 		c.means.Move(st, r)
 		out.Assigned, sizes = c.means.Assigned, c.means.Sizes
 	}
-	if _, err := mech.Norm(st.Hypotheses); err != nil {
+	if err := mech.CheckFinite(st.Hypotheses); err != nil {
 		copy(st.Hypotheses, c.before)
-		out.Err = fmt.Errorf("round %d: the mean of the releases is not finite: %w", st.Round, err)
+		out.Err = notFinite(st, err)
 		return out
 	}
 	if c.means.Models == 1 {
@@ -213,4 +219,18 @@ func (c *centres) Aggregate(st *fl.State, r fl.Releases) (out fl.Outcome) {
 		c.means.Split(st, r)
 	}
 	return out
+}
+
+// isMean says that the one release is the mean, to the bit: it can be looked at before
+// anything moves, and the model before needs no copy.
+func (c *centres) isMean(r fl.Releases) bool {
+	if c.means.Models > 1 || len(r.Clients) > 1 {
+		return false
+	}
+	d, ok := c.means.Of(r, 0)
+	return ok && d.Weight == 1
+}
+
+func notFinite(st *fl.State, err error) error {
+	return fmt.Errorf("round %d: the mean of the releases is not finite: %w", st.Round, err)
 }

@@ -16,7 +16,7 @@ import (
 
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
-		Name: "example", Words: "single examples, by clipping and noise in every step (DP-SGD)",
+		Name: "example", Sums: true, Words: "single examples, by clipping and noise in every step (DP-SGD)",
 		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, clippingKeys, []string{
 			"algorithm.selection.epsilon_share", "algorithm.selection.bound",
 			"privacy.clip", "privacy.relation", "privacy.public_size", "privacy.records_per_person", "privacy.moments_share", "privacy.silos",
@@ -214,6 +214,9 @@ func (e *example) Guard() (fl.Guard, error) {
 	}
 	return g, nil
 }
+
+// Learner is what the guard trains with.
+func (g *exampleGuard) Learner() model.Learner { return g.learner }
 
 // Open pays for the round and prepares what it may draw. Exact noise, and with it who is
 // in a batch, comes from the system: whoever could guess a batch would see through the

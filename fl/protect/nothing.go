@@ -13,7 +13,7 @@ import (
 
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
-		Name: "nothing", Words: "nothing: what is trained is sent as it is",
+		Name: "nothing", Sums: true, Words: "nothing: what is trained is sent as it is",
 		Keys: slices.Concat(singleKeys, declaredKeys, wholeKeys, stopKeys),
 		Settings: func(run *config.Run) {
 			run.Privacy.Epsilon, run.Privacy.NoiseMultiplier = 0, 0

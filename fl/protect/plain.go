@@ -127,6 +127,9 @@ func (q *plain) ready(t *trainer) (err error) {
 	return err
 }
 
+// Learner is what the trainer trains with.
+func (t *trainer) Learner() model.Learner { return t.learner }
+
 // begin draws what the participant chooses by and trains on in a round: all it has, or a
 // limited number of pictures.
 func (t *trainer) begin(b *fl.Broadcast, p *fl.Participant) {

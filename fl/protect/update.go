@@ -16,7 +16,7 @@ import (
 
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
-		Name: "update", Words: "every update, by metric privacy: noise in proportion to a radius",
+		Name: "update", Sums: true, Words: "every update, by metric privacy: noise in proportion to a radius",
 		Keys: slices.Concat(singleKeys, wholeKeys, stopKeys, noiseKeys, []string{
 			"privacy.radius", "privacy.radius_decay", "privacy.radius_floor", "privacy.sanitise", "privacy.layer_shares", "privacy.ceiling",
 		}),

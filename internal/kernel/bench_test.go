@@ -170,7 +170,7 @@ func benchmarkConv[F Float](b *testing.B) {
 	} {
 		g := s.g
 		x, filter, dy := numbers[F](g.InLen()), numbers[F](g.FilterLen()), numbers[F](g.OutLen())
-		y, dx, dw, rotated := make([]F, g.OutLen()), make([]F, g.InLen()), make([]F, g.FilterLen()), make([]F, g.FilterLen())
+		y, dx, dw, rotated := make([]F, g.OutLen()), make([]F, g.InLen()), make([]F, g.FilterLen()), make([]F, g.RotatedLen())
 		RotateFilter(g, rotated, filter)
 		var ws Workspace[F]
 		// The work of the definition, products with the padding included.

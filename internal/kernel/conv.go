@@ -78,15 +78,17 @@ func ConvForward[F Float](g Conv, x, filter, y []F, ws *Workspace[F]) {
 }
 
 // RotateFilter writes the filter turned by 180 degrees, its channels exchanged,
-// as ConvInputGrad wants it: [KernelH][KernelW][OutC][InC]. It depends on the
-// filter alone: once for a step is enough.
+// as ConvInputGrad wants it: [KernelH][KernelW][OutC][InC], and what it needs at the
+// sides, RotatedLen values in all. It depends on the filter alone: once for a step is
+// enough.
 func RotateFilter[F Float](g Conv, rotated, filter []F) {
 	checkLength("RotateFilter", len(filter), g.FilterLen())
-	checkLength("RotateFilter", len(rotated), g.FilterLen())
+	checkLength("RotateFilter", len(rotated), g.RotatedLen())
 	taps, size := g.KernelH*g.KernelW, g.InC*g.OutC
 	for t := range taps {
 		transposeInto(rotated[(taps-1-t)*size:(taps-t)*size], g.InC, filter[t*size:(t+1)*size], g.OutC, g.InC, g.OutC)
 	}
+	writeSides(rotated, g.margin(), g.KernelH, g.KernelW*size, size)
 }
 
 // ConvInputGrad writes the gradient with respect to the images to dx, from the
@@ -94,7 +96,8 @@ func RotateFilter[F Float](g Conv, rotated, filter []F) {
 // it. It is also the forward pass of a transposed convolution from OutC to InC
 // channels.
 func ConvInputGrad[F Float](g Conv, dy, rotated, dx []F, ws *Workspace[F]) {
-	n := g.examples("ConvInputGrad", len(dx), len(rotated), len(dy))
+	checkLength("ConvInputGrad", len(rotated), g.RotatedLen())
+	n := g.examples("ConvInputGrad", len(dx), g.FilterLen(), len(dy))
 	if ws == nil {
 		ws = new(Workspace[F])
 	}
@@ -104,7 +107,7 @@ func ConvInputGrad[F Float](g Conv, dy, rotated, dx []F, ws *Workspace[F]) {
 	c := correlation{
 		height: (g.OutH()-1)*g.StrideH + 1, width: g.InW + g.KernelW - 1, channels: g.OutC,
 		kernelH: g.KernelH, kernelW: g.KernelW, strideH: 1, strideW: 1, top: g.KernelH - 1 - g.PadH,
-		outH: g.InH, outW: g.InW, outC: g.InC,
+		outH: g.InH, outW: g.InW, outC: g.InC, margin: g.margin(),
 	}
 	for i := range n {
 		image := widen(dy[i*g.OutLen():(i+1)*g.OutLen()], g.OutH(), g.OutW(), g.OutC,
@@ -138,6 +141,7 @@ type correlation struct {
 	strideH, strideW        int
 	top                     int // rows of padding above; negative: rows left out
 	outH, outW, outC        int
+	margin                  int // columns of zeros on each side that are left out of sums; 0: none are
 }
 
 func correlate[F Float](c *correlation, image, filter, out []F) {
@@ -155,7 +159,10 @@ func correlate[F Float](c *correlation, image, filter, out []F) {
 		for oy := range c.outH {
 			first := oy*c.strideH - c.top
 			from, to := max(0, -first), min(c.kernelH, c.height-first)
-			row := out[oy*c.outW*c.outC : (oy+1)*c.outW*c.outC]
+			row, left, right := out[oy*c.outW*c.outC:(oy+1)*c.outW*c.outC], 0, c.outW
+			if from == 0 && to == c.kernelH {
+				left, right = c.margin, c.outW-c.margin
+			}
 			if from >= to {
 				for ox := range c.outW {
 					clear(row[ox*c.outC+jr : ox*c.outC+jr+w.cols])
@@ -167,13 +174,16 @@ func correlate[F Float](c *correlation, image, filter, out []F) {
 				w.add = ky > from
 				w.b = filter[ky*run*c.outC+jr:]
 				at := image[(first+ky)*line:]
-				for ox := 0; ox < c.outW; ox += w.rows {
-					w.rows = tiles.nextRows(c.outW - ox)
+				for ox := left; ox < right; ox += w.rows {
+					w.rows = tiles.nextRows(right - ox)
 					w.a = at[ox*w.aRow:]
 					w.c = row[ox*c.outC+jr:]
 					tile(&w)
 				}
 			}
+		}
+		if c.margin > 0 {
+			correlateSides(c, tiles, jr, image, filter, out)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func drawConv(t *rapid.T) Conv {
 	small := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(t, name) }
 	channels := rapid.SampledFrom([]int{1, 2, 3, 5, 8, 9, 16, 17, 33})
 	g := Conv{
-		InH: small("height", 1, 9), InW: small("width", 1, 15), InC: channels.Draw(t, "in"), OutC: channels.Draw(t, "out"),
+		InH: small("height", 1, 16), InW: small("width", 1, 15), InC: channels.Draw(t, "in"), OutC: channels.Draw(t, "out"),
 		KernelH: small("kernel height", 1, 5), KernelW: small("kernel width", 1, 5),
 		StrideH: small("stride down", 1, 3), StrideW: small("stride across", 1, 3),
 		PadH: small("pad above", 0, 6), PadW: small("pad beside", 0, 6),
@@ -81,7 +81,7 @@ func testConv[F Float](t *testing.T) {
 		r := source(t)
 		in, out, weights := g.InLen(), g.OutLen(), g.FilterLen()
 		x, filter, dy := a.normal(r, n*in), a.normal(r, weights), a.normal(r, n*out)
-		y, dx, dw, rotated := a.normal(r, n*out), a.normal(r, n*in), a.normal(r, weights), a.make(weights)
+		y, dx, dw, rotated := a.normal(r, n*out), a.normal(r, n*in), a.normal(r, weights), a.make(g.RotatedLen())
 		add := rapid.Bool().Draw(t, "add")
 
 		wantY, wantDX, wantDW := newSums(n*out), newSums(n*in), newSums(weights)

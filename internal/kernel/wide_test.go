@@ -39,7 +39,7 @@ func testWide[F Float](t *testing.T) {
 
 		g := drawConv(t)
 		x, filter, dy := ar.normal(r, g.InLen()), ar.normal(r, g.FilterLen()), ar.normal(r, g.OutLen())
-		rotated := ar.make(g.FilterLen())
+		rotated := ar.make(g.RotatedLen())
 		RotateFilter(g, rotated, filter)
 		all := func() (y, dx, dw []F) {
 			y, dx, dw = make([]F, g.OutLen()), make([]F, g.InLen()), make([]F, g.FilterLen())
