@@ -104,7 +104,7 @@ func TestClassifiersUnderEveryMethodAndProtection(t *testing.T) {
 	} {
 		for _, method := range fl.Methods() {
 			for _, protects := range fl.Protections() {
-				if crossTable[method][protects].refused != "" {
+				if crossTable[method][protects].refused != "" || strings.HasPrefix(method, "pca") { // which finds no classes
 					continue
 				}
 				text := fmt.Sprintf("data: {kind: %s}\nmodel: %s\nalgorithm: {kind: %s, local: {%s}}\n", c.kind, c.model, method, c.local)

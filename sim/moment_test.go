@@ -149,7 +149,7 @@ func TestMomentsWithinALongRound(t *testing.T) {
 func TestWhereOneParticipantWasInterrupted(t *testing.T) {
 	run := config.Default("school", "central", "paper")
 	run.Algorithm.Rounds = 3
-	_, _, err := watched(t, directory(t, run), run, smallSchools(t), 2)
+	_, _, err := watched(t, directory(t, run), run, smallSchools(t), 2, 1<<20)
 	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "interrupted in round 2, which begins again, of at most 3; continue with: ") {
 		t.Error(err)
 	}

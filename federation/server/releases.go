@@ -10,51 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/coterie-fl/coterie/federation/store"
-	"github.com/coterie-fl/coterie/fl"
 )
-
-// aggregate moves the state on by a round's releases.
-func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []store.Answer, released int) error {
-	var out fl.Outcome
-	declined := len(r.clients) - released
-	if sum := c.algorithm.NewSum(); sum != nil {
-		if err := c.sumUp(ctx, r, answers, sum); err != nil {
-			return err
-		}
-		out = c.algorithm.Aggregate(c.state, fl.Releases{Clients: sum.Clients, Sum: sum, Declined: declined})
-	} else {
-		room, clients, err := c.read(ctx, r, answers, released)
-		if err != nil {
-			return err
-		}
-		defer room.free()
-		out = c.algorithm.Aggregate(c.state, fl.Releases{Clients: clients, Vectors: room.values, Declined: declined})
-	}
-	if out.Err != nil {
-		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
-	}
-	return nil
-}
-
-// sumUp adds a round's releases up in client order, one after another in the same memory.
-func (c *Coordinator) sumUp(ctx context.Context, r *openRound, answers []store.Answer, sum *fl.Sum) error {
-	n, _ := c.expected(r.number)
-	room, err := newVectors(n, "")
-	if err != nil {
-		return err
-	}
-	for _, a := range answers {
-		if a.Kind != store.Released {
-			continue
-		}
-		if err := c.readUpdate(ctx, r.number, a, room.bytes); err != nil {
-			return fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
-		}
-		room.settle()
-		sum.Add(a.Participant, room.values)
-	}
-	return nil
-}
 
 // read reads a round's releases back in client order.
 func (c *Coordinator) read(ctx context.Context, r *openRound, answers []store.Answer, released int) (room *vectors, clients []int, err error) {
