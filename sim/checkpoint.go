@@ -164,6 +164,9 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	if c.ConfigSHA256 != configHash || c.Seed != s.run.Seed {
 		return 0, fmt.Errorf("%s belongs to another run file: %s was changed after the run began", d.File(CheckpointFile), d.File(RunFile))
 	}
+	if s.progress.Best == nil { // an older checkpoint may have what nobody asks for
+		c.Progress.Best = nil
+	}
 	k := len(s.rounds.Participants)
 	fit := len(c.Accounts) == k && len(c.Switch) == k && len(c.Kept) == k && len(c.Progress.Cluster) == k &&
 		len(c.State.Hypotheses) == len(s.rounds.State.Hypotheses) && len(c.State.Memory) == len(s.rounds.State.Memory) &&

@@ -55,7 +55,7 @@ type spending struct {
 
 // progress is what decides when to stop and what to return.
 type progress struct {
-	Best      []float64 // hypotheses with the lowest loss so far
+	Best      []float64 // hypotheses with the lowest loss so far, if they are returned
 	BestLoss  float64
 	BestRound int
 	Loss      float64 // by the judge
@@ -156,8 +156,11 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 	s.watchSteps()
 	s.judge = newJudge(s)
 	s.progress = progress{
-		Loss: math.Inf(1), BestLoss: math.Inf(1), Error: math.NaN(), Best: slices.Clone(s.rounds.State.Hypotheses),
+		Loss: math.Inf(1), BestLoss: math.Inf(1), Error: math.NaN(),
 		Declined: make([]bool, k), Cluster: slices.Repeat([]int{-1}, k),
+	}
+	if a.Stop.Return == "best" {
+		s.progress.Best = slices.Clone(s.rounds.State.Hypotheses)
 	}
 	s.record = newRecorder(len(s.rounds.State.Hypotheses)/s.parameters, s.parameters, k, s.rounds.State.Hypotheses)
 	s.tallyOrJudgeOne = s.tallyOrJudge

@@ -37,6 +37,7 @@ var scenarios = []scenario{
 		lines: []treatment{
 			{line: "coterie reproduce dlg", over: "--scale quick", as: "--scale smoke"},
 			{line: "coterie reproduce hospital", as: "--scale smoke"},
+			{line: "coterie run examples/mnist-private.yaml", soak: "two minutes"},
 		},
 		says: []string{"recovered", "equal opportunity difference"},
 	},

@@ -63,17 +63,16 @@ func (l *OrderedSum[F]) fold(lane int) {
 	if part == nil {
 		return
 	}
-	if l.total == nil {
-		l.total = make([]F, l.n)
-	}
-	if l.empty {
-		copy(l.total, part)
-		l.empty = false
+	l.parts[lane] = nil
+	if l.empty { // the first lane is the total so far
+		l.total, part, l.empty = part, l.total, false
 	} else {
 		l.add(part, l.total)
 	}
-	clear(part)
-	l.parts[lane], l.spare = nil, append(l.spare, part)
+	if part != nil {
+		clear(part)
+		l.spare = append(l.spare, part)
+	}
 }
 
 // Into sets dst to all lanes' sum. Nothing may be added until Reset.
