@@ -193,7 +193,7 @@ var scenarios = []scenario{
 	{
 		page: "docs/pca.md", data: true,
 		lines: []treatment{{line: "coterie reproduce dp-pca", over: "--scale quick", as: "--scale smoke"}},
-		says:  []string{"proved", "pca-local", "variance captured", "as printed"}, after: left("parts.csv"),
+		says:  []string{"proved", "pca-local", "variance captured", "As printed"}, after: left("parts.csv"),
 	},
 	{page: "docs/theory.md", says: []string{"lambda 0.9538"}, after: left("coterie-runs/reproduce-mean-estimation-quick/report.html")},
 	{
