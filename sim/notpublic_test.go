@@ -62,20 +62,7 @@ func privacyOf(t *testing.T, text string) fl.Privacy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for more := true; more; {
-		if more, err = s.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	res, err := s.Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	res, _ := executedRun(t, run, nil)
 	for _, p := range res.Participants {
 		if p.Claim != res.Privacy.Claim {
 			t.Errorf("%s has the claim %s, the run %s", p.Name, p.Claim, res.Privacy.Claim)

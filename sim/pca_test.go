@@ -3,9 +3,7 @@ package sim_test
 import (
 	"testing"
 
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
-	"github.com/coterie-fl/coterie/sim"
 )
 
 // TestComponentsInSimulation: a run finds directions, says what they capture and no error of
@@ -16,24 +14,7 @@ func TestComponentsInSimulation(t *testing.T) {
 	for _, kind := range []string{"pca", "pca-local"} {
 		text := "data: {kind: synthetic, users: 30, samples: 40, test_share: 0.3, dimension: 6, groups: 1, x: {kind: normal, mean: 1, sd: 0.3}}\n" +
 			"algorithm: {kind: " + kind + ", components: 1}\nprivacy: {protects: example, epsilon: 1, clip: 2}\njudge: {by: own}\n"
-		run, err := config.Resolve([]byte(text), nil, sim.Checks()...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := sim.New(run, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		for more := true; more; {
-			if more, err = s.Step(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		res, err := s.Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := finished(t, text)
 		m := res.Metrics
 		if m.Captured == nil || m.Error != nil || m.RMSE != nil || len(res.History.Early)+len(res.History.Late) > 0 || res.Rounds != 1 {
 			t.Errorf("%s: figures %+v, %d vectors kept, %d rounds", kind, m, len(res.History.Early), res.Rounds)
