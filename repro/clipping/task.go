@@ -162,59 +162,64 @@ func changed(l *lab.Lab) string {
 	return strings.Join(l.Set, " ")
 }
 
-// cells are the keys of a scale, what matters most first: whoever stops early has the most
-// of it.
+// cells are the keys of a scale, what matters most first, each with all its seeds: whoever
+// stops early has the most of it.
 func (t task) cells(l *lab.Lab) (keys []key) {
-	for seed := range l.Seeds {
-		k := key{Study: t.kind, Seed: uint64(seed + 1), Steps: t.steps(), Changed: changed(l)}
-		for _, epsilon := range t.epsilonsByWeight() {
-			k.Epsilon = epsilon
-			keys = append(keys, t.tableCells(l.Scale, k)...)
+	seeds := func(of func(k key) []key) {
+		for seed := range l.Seeds {
+			keys = append(keys, of(key{Study: t.kind, Seed: uint64(seed + 1), Steps: t.steps(), Changed: changed(l)})...)
 		}
-		if l.Scale == lab.Full || l.Scale == lab.Grids {
-			keys = append(keys, t.armCells(k)...)
-			for _, epsilon := range t.epsilonsByWeight() {
-				k.Epsilon = epsilon
-				keys = append(keys, t.thesisCells(k)...)
+	}
+	tables := func(epsilons []float64) {
+		seeds(t.each(epsilons, func(k key) []key { return t.tableCells(l.Scale, k) }))
+	}
+	ends, between := t.epsilonsByWeight()
+	tables(ends)
+	if l.Scale == lab.Full || l.Scale == lab.Grids {
+		seeds(t.armCells)
+		seeds(t.each(ends, func(k key) []key { return t.aloneCells(l.Scale, k) }))
+		seeds(t.each(ends, t.thesisCells))
+	}
+	tables(between)
+	if l.Scale == lab.Grids {
+		seeds(t.each(between, func(k key) []key { return t.aloneCells(l.Scale, k) }))
+	}
+	if l.Scale == lab.Full && t.whole || l.Scale == lab.Grids {
+		finer := func(k key) (keys []key) {
+			for _, m := range private {
+				keys = append(keys, gridCells(k, m, 9, gridOf(m, 9))...)
 			}
+			return keys
 		}
-		if l.Scale == lab.Full && t.whole || l.Scale == lab.Grids {
-			for _, epsilon := range t.epsilonsByWeight() {
-				k.Epsilon = epsilon
-				for _, m := range private {
-					keys = append(keys, gridCells(k, m, 9, gridOf(m, 9))...)
-				}
-			}
-		}
+		seeds(t.each(ends, finer))
+		seeds(t.each(between, finer))
 	}
 	return keys
 }
 
-// epsilonsByWeight has the ends first: they are what claims are about.
-func (t task) epsilonsByWeight() []float64 {
+// each makes cells of a seed cells at several epsilons.
+func (t task) each(epsilons []float64, of func(k key) []key) func(k key) []key {
+	return func(k key) (keys []key) {
+		for _, k.Epsilon = range epsilons {
+			keys = append(keys, of(k)...)
+		}
+		return keys
+	}
+}
+
+// epsilonsByWeight are the smallest and the largest, which claims are about, and the others.
+func (t task) epsilonsByWeight() (ends, between []float64) {
 	n := len(t.epsilons)
 	if n < 3 {
-		return t.epsilons
+		return t.epsilons, nil
 	}
-	return append([]float64{t.epsilons[0], t.epsilons[n-1]}, t.epsilons[1:n-1]...)
+	return []float64{t.epsilons[0], t.epsilons[n-1]}, t.epsilons[1 : n-1]
 }
 
 // tableCells are the cells of the tables with k = 5 at one epsilon.
 func (t task) tableCells(scale string, k key) (keys []key) {
-	var alone []key
-	whole := scale == lab.Grids || t.whole && scale != lab.Smoke
-	settings := t.likely
-	if scale == lab.Quick && t.quick.settings != nil {
-		settings, whole = t.quick.settings, false
-	}
 	for _, m := range append(private, noDP) {
-		of := settings[m]
-		switch {
-		case scale == lab.Smoke:
-			of = gridOf(m, 5)[2:3]
-		case whole:
-			of = gridOf(m, 5)
-		}
+		of := t.settings(scale, m)
 		if m == noDP { // no budget, so the same for all
 			if k.Epsilon == t.epsilons[0] && scale != lab.Smoke {
 				keys = append(keys, nonPrivate(k, of)...)
@@ -225,11 +230,31 @@ func (t task) tableCells(scale string, k key) (keys []key) {
 		if m == threshold { // the clip is not searched: as many runs as Online has
 			keys = append(keys, shared(k, m, 5, clipGiven(of))...)
 		}
-		if scale == lab.Grids || scale == lab.Full && t.ends(k.Epsilon) && (m == online || m == threshold) {
-			alone = append(alone, shared(k, m, 1, of)...) // what one run's budget would give
+	}
+	return keys
+}
+
+// aloneCells are what one run's budget would give at one epsilon.
+func (t task) aloneCells(scale string, k key) (keys []key) {
+	for _, m := range private {
+		if scale == lab.Grids || m == online || m == threshold {
+			keys = append(keys, shared(k, m, 1, t.settings(scale, m))...)
 		}
 	}
-	return append(keys, alone...)
+	return keys
+}
+
+// settings are those of a method's grid, k = 5, that a scale computes.
+func (t task) settings(scale string, m method) []setting {
+	switch {
+	case scale == lab.Smoke:
+		return gridOf(m, 5)[2:3]
+	case scale == lab.Quick && t.quick.settings != nil:
+		return t.quick.settings[m]
+	case scale == lab.Grids || t.whole:
+		return gridOf(m, 5)
+	}
+	return t.likely[m]
 }
 
 // ends says whether an epsilon is the task's smallest or largest.
