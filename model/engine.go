@@ -188,6 +188,22 @@ func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []
 		}
 		losses[k] = e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
 	}
+	dropTiny(w.d[:len(order)*out])
+}
+
+// tiny is the slope of a loss below which nothing is learned from it. On its way back it
+// would soon be smaller than the smallest normal number, and processors take a hundred
+// times as long for such: of a network that is sure of most examples, they are most of the
+// work.
+const tiny = 0x1p-80
+
+// dropTiny makes tiny slopes 0.
+func dropTiny[F Float](d []F) {
+	for i, v := range d {
+		if v < tiny && v > -tiny {
+			d[i] = 0
+		}
+	}
 }
 
 // gather lays the rows of a chunk one after another; rows that lie so already are

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coterie-fl/coterie/data"
@@ -68,5 +69,22 @@ func TestNotFiniteGradientsCountAsZero(t *testing.T) {
 	for _, s := range [][]float64{nil, noShift} {
 		check("pictures", l, theta, pictures, []int{0, 2, 3}, []int{0, 3}, s)
 		check("one picture", l, theta, pictures, []int{2}, nil, s)
+	}
+}
+
+// TestTinySlopesAreDropped: what would make the way back slow, and teaches nothing, is 0;
+// what is small alone stays.
+func TestTinySlopesAreDropped(t *testing.T) {
+	e, theta := newEngine[float32](t, Shape{1, 1, 1}, []Layer{{Kind: "linear", Units: 2}}, crossEntropy[float32]{}, 1)
+	gradient := make([]float32, len(theta))
+	for gap, dropped := range map[float32]bool{70: true, 40: false} {
+		clear(theta)
+		theta[0] = gap
+		if _, err := e.Gradient(gradient, theta, Examples[float32]{X: []float32{1}, Labels: []int{0}}, []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Max(gradient) == 0 && slices.Min(gradient) == 0; got != dropped {
+			t.Errorf("scores that differ by %v: gradient %v", gap, gradient)
+		}
 	}
 }
