@@ -63,6 +63,9 @@ func encoded(t *testing.T, v any) string {
 }
 
 func TestDamagedCheckpointIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing runs side by side while a checkpoint is read")
+	}
 	run := config.Default("synthetic", "ifca", "paper")
 	run.Run.CheckpointSeconds = 0
 	d := directory(t, run)

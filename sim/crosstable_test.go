@@ -93,6 +93,8 @@ func TestCrossTable(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			folder := real
 			switch {
+			case kind != "synthetic" && testing.Short():
+				t.Skip("what runs side by side is the same on all data")
 			case kind != "synthetic" && real == nil:
 				t.Skip("COTERIE_DATA is not set: no real data")
 			case kind == "rotated-mnist":

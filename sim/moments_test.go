@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -31,23 +29,7 @@ func TestPaidMoments(t *testing.T) {
 		}
 		hash := func(stops bool) (Result, string) {
 			d := directory(t, run)
-			for {
-				ctx, cancel := context.WithCancel(context.Background())
-				steps := 0
-				res, err := execute(t, ctx, d, run, folder, func(Moment) {
-					if steps++; stops && steps == 4 {
-						cancel()
-					}
-				})
-				cancel()
-				if errors.Is(err, ErrInterrupted) {
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return res, d.File(ModelFile)
-			}
+			return executeWhole(t, d, run, folder, stops), d.File(ModelFile)
 		}
 		res, path := hash(false)
 		if again, _ := hash(true); again.ModelSHA256 != res.ModelSHA256 || again.Metrics.Loss != res.Metrics.Loss || again.Metrics.TrainLoss != res.Metrics.TrainLoss {

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -91,27 +90,11 @@ func TestSilosGiveTheSameBytes(t *testing.T) {
 		}
 		hash := func(workers int, stops bool) string {
 			run.Run.Workers = workers
-			d := directory(t, run)
-			for {
-				ctx, cancel := context.WithCancel(context.Background())
-				steps := 0
-				res, err := execute(t, ctx, d, run, folder, func(Moment) {
-					if steps++; stops && steps == 4 {
-						cancel()
-					}
-				})
-				cancel()
-				if errors.Is(err, ErrInterrupted) {
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(res.History.Rounds) != run.Algorithm.Rounds {
-					t.Errorf("%s: %d rounds in the history", kind, len(res.History.Rounds))
-				}
-				return res.ModelSHA256
+			res := executeWhole(t, directory(t, run), run, folder, stops)
+			if len(res.History.Rounds) != run.Algorithm.Rounds {
+				t.Errorf("%s: %d rounds in the history", kind, len(res.History.Rounds))
 			}
+			return res.ModelSHA256
 		}
 		want := hash(1, false)
 		if got := hash(2, false); got != want {
@@ -225,6 +208,9 @@ func TestSoundSilos(t *testing.T) {
 // authors (FedAvg 0.02564, local 0.02628, MR-MTL 0.02394 at epsilon 6): at most 4 %
 // above each. With -soak over 10 seeds, in that order, and with lambda auto.
 func TestSchoolFigures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("figures do not depend on the race detector")
+	}
 	folder := data.NewFolder(os.Getenv("COTERIE_DATA"))
 	if folder == nil {
 		t.Skip("COTERIE_DATA is not set: no School data")

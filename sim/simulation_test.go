@@ -67,9 +67,35 @@ func execute(t *testing.T, ctx context.Context, d *Directory, run config.Run, fo
 	return s.Execute(ctx, d, tick)
 }
 
+// executeWhole executes a run to its end; with stops it is interrupted after every four
+// moments and goes on from its directory.
+func executeWhole(t *testing.T, d *Directory, run config.Run, folder *data.Folder, stops bool) Result {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithCancel(context.Background())
+		moments := 0
+		res, err := execute(t, ctx, d, run, folder, func(Moment) {
+			if moments++; stops && moments == 4 {
+				cancel()
+			}
+		})
+		cancel()
+		if errors.Is(err, ErrInterrupted) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+}
+
 // TestPaperFigures holds the medians over 50 seeds against figure 1 of paper 000,
 // as far as its prose can be compared: docs/decisions/0002.
 func TestPaperFigures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("figures do not depend on the race detector")
+	}
 	const seeds = 50
 	type figures struct{ loss, distance, leak []float64 }
 	measure := func(kind string, change func(*config.Run)) (f figures) {

@@ -200,7 +200,7 @@ func TestAccountWrongUsage(t *testing.T) {
 			t.Errorf("account %s: exit %d, printed %q, said %q", args, code, out, errs)
 		}
 	}
-	if _, errs, code := accounted(t, "calibrate", "--epsilon", "1", "--delta", "1e-5", "--noise", "1e12", "--rate", "1e-9"); code != exitFailure {
+	if _, errs, code := accounted(t, "calibrate", "--epsilon", "1", "--delta", "1e-5", "--noise", "1e12", "--rate", "1e-9", "--accountant", "rdp"); code != exitFailure || !strings.Contains(errs, "target cannot be reached: epsilon stays below 1") {
 		t.Errorf("unlimited steps: exit %d: %s", code, errs)
 	}
 }

@@ -66,15 +66,18 @@ var scenarios = []scenario{
 
 	{
 		page: "docs/audit.md", under: []string{"A canary"}, setup: func(w *walk) { w.write("run.yaml", canaryFile) },
-		lines: []treatment{{line: "coterie audit canary --runs 60000", over: "--runs 60000", as: "--runs 1000 --seed 1"}},
-		says:  []string{"confidence", `"noise_at_most"`},
+		lines: []treatment{
+			{line: "coterie audit canary  ", by: "go test ./cmd/coterie -run TestDocuments/README.md"},
+			{line: "coterie audit canary --runs 60000", over: "--runs 60000", as: "--runs 1000 --seed 1"},
+		},
+		says: []string{"confidence", `"noise_at_most"`},
 	},
 	{
 		page: "docs/audit.md", data: true,
 		prepare: "cp examples/group-private.yaml run.yaml; coterie run run.yaml --quiet --out coterie-runs/ID",
 		lines: []treatment{
 			{line: "coterie audit inversion --network relu", as: "--samples 1 --evaluations 20"},
-			{line: "coterie reproduce dlg --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce dlg --scale quick", by: "go test ./cmd/coterie -run TestDocuments/README.md"},
 			{line: "coterie reproduce dlg", soak: "minutes, 19 of them at full scale"},
 		},
 		after: left("page.html"),
@@ -107,10 +110,10 @@ var scenarios = []scenario{
 		page: "docs/crossing.md", data: true,
 		lines: []treatment{
 			{line: "coterie reproduce handwriting-methods", over: "--scale quick --seeds 5", as: "--scale smoke --seeds 1"},
-			{line: "coterie reproduce school-clustering", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce school-clustering", by: "go test ./repro -run TestSmoke/school-clustering"},
 		},
 		says:  []string{"against FedAvg"},
-		after: left("coterie-runs/reproduce-handwriting-methods-smoke/report.html", "coterie-runs/reproduce-school-clustering-smoke/report.html"),
+		after: left("coterie-runs/reproduce-handwriting-methods-smoke/report.html"),
 	},
 	{
 		page: "docs/data.md", python: true, setup: beforeEMNIST, after: afterEMNIST,
@@ -208,9 +211,6 @@ var scenarios = []scenario{
 		says: []string{"Taking part paid for", "demographic parity difference", "claim proved", "60 committed"},
 	},
 }
-
-// fewSteps has a long training end soon.
-const fewSteps = "--set algorithm.rounds=1 --set algorithm.local.steps=2 --set algorithm.local.batch=32"
 
 // threeWait is a server whose three participants are not there yet.
 const threeWait = `cp examples/federation/*.yaml .; coterie ca init ca --server 127.0.0.1:7443 >/dev/null; coterie serve serve.yaml 2>server.log &

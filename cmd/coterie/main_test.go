@@ -119,37 +119,35 @@ func TestExamplesRun(t *testing.T) {
 			t.Logf("%s is left out: COTERIE_DATA is not set", file)
 			continue
 		}
-		args := []string{}
-		if bytes.Contains(text, []byte("kind: writers")) {
-			if testing.Short() {
-				continue // a network of a million parameters takes minutes under the race detector
-			}
-			args = []string{"--set", "data.train_share=0.99"} // judge on three writers
+		if slices.ContainsFunc(longExamples, func(kind string) bool { return bytes.Contains(text, []byte(kind)) }) {
+			continue
 		}
-		if bytes.Contains(text, []byte("kind: rotated-mnist")) { // as it stands it takes minutes
-			args = []string{"--set", "data.train_limit=40", "--set", "algorithm.rounds=10"}
-		}
-		if bytes.Contains(text, []byte("kind: cifar10")) {
-			continue // reading it takes seconds: TestModelHashesAreKept does so once
-		}
-		if bytes.Contains(text, []byte("kind: mnist}")) {
-			args = strings.Fields(fewSteps)
-		}
-		dir := filepath.Join(t.TempDir(), "run")
-		res := runJSON(t, append([]string{"run", file, "--out", dir}, args...)...)
-		want := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		if res["name"] != want || res["directory"] != dir {
-			t.Errorf("%s: name %v in %v", file, res["name"], res["directory"])
-		}
-		for _, name := range []string{"run.yaml", "result.json", "model.json", "model.safetensors", "report.html"} {
-			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-				t.Error(err)
-			}
-		}
-		if entries, _ := os.ReadDir(dir); len(entries) != 5 {
-			t.Errorf("%s leaves %v", file, entries)
+		runExample(t, file)
+	}
+}
+
+// longExamples take seconds to minutes as they stand: TestModelHashesAreKept runs a part
+// of each.
+var longExamples = []string{"kind: writers", "kind: rotated-mnist", "kind: cifar10", "kind: mnist}"}
+
+// runExample runs one of the examples and looks at what it leaves.
+func runExample(t *testing.T, file string, args ...string) map[string]any {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	res := runJSON(t, append([]string{"run", file, "--out", dir}, args...)...)
+	want := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	if res["name"] != want || res["directory"] != dir {
+		t.Errorf("%s: name %v in %v", file, res["name"], res["directory"])
+	}
+	for _, name := range []string{"run.yaml", "result.json", "model.json", "model.safetensors", "report.html"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
 		}
 	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 5 {
+		t.Errorf("%s leaves %v", file, entries)
+	}
+	return res
 }
 
 func TestSameBytesForAnyWorkers(t *testing.T) {

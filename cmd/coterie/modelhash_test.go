@@ -20,7 +20,8 @@ var rewriteHashes = flag.Bool("rewrite-hashes", false, "write testdata/model-has
 const hashList = "testdata/model-hashes.txt"
 
 // TestModelHashesAreKept runs every line of the list. A refactoring keeps every hash;
-// a change that must not is named, with its reason, in the commit and in the list.
+// a change that must not is named, with its reason, in the commit and in the list. On a
+// processor with other kernels the lines are run, and no hash is compared.
 func TestModelHashesAreKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("results do not depend on the race detector")
@@ -30,11 +31,11 @@ func TestModelHashesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	seen := map[string]bool{}
+	seen, others := map[string]bool{}, ""
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		line := lines.Text()
 		if kernels, ok := strings.CutPrefix(line, "# kernel: "); ok && !strings.Contains(kernels, model.Kernel()) {
-			t.Skipf("the list is of the kernels %s, this processor has %s", kernels, model.Kernel())
+			others = kernels
 		}
 		fields := strings.Fields(line)
 		if len(fields) < 2 || fields[0] == "#" {
@@ -43,7 +44,7 @@ func TestModelHashesAreKept(t *testing.T) {
 		}
 		seen[fields[1]] = true
 		got := hashOf(t, fields[1], fields[2:])
-		if got == "" { // real data are missing
+		if got == "" || others != "" { // real data are missing
 			got = fields[0]
 		}
 		if got != fields[0] && !*rewriteHashes {
@@ -59,6 +60,9 @@ func TestModelHashesAreKept(t *testing.T) {
 		if !seen[filepath.Base(file)] {
 			t.Errorf("%s is not in %s", filepath.Base(file), hashList)
 		}
+	}
+	if others != "" {
+		t.Skipf("no hash is compared: the list is of the kernels %s, this processor has %s", others, model.Kernel())
 	}
 	if *rewriteHashes {
 		if err := os.WriteFile(hashList, out.Bytes(), 0o644); err != nil {
@@ -78,11 +82,11 @@ func hashOf(t *testing.T, file string, settings []string) string {
 		t.Logf("%s is left out: COTERIE_DATA is not set", file)
 		return ""
 	}
-	args := []string{"run", example(file), "--out", filepath.Join(t.TempDir(), "run")}
+	var args []string
 	for _, s := range settings {
 		args = append(args, "--set", s)
 	}
-	sum, _ := runJSON(t, args...)["model_sha256"].(string)
+	sum, _ := runExample(t, example(file), args...)["model_sha256"].(string)
 	if len(sum) != 64 {
 		t.Fatalf("%s %v: the hash is %q", file, settings, sum)
 	}

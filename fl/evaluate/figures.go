@@ -145,10 +145,8 @@ func (e *Evaluation) histogram(f *Figures, c *noisy) {
 			return pairs / (total(v[:b]) * total(v[b:]))
 		})
 		if f.AUC != nil { // both classes stand out of the noise
-			f.CalibrationSlope = c.figure(func(v []float64) float64 { slope, _ := metrics.FromHistogram([][]float64{v[:b], v[b:]}); return slope })
-			f.CalibrationIntercept = c.figure(func(v []float64) float64 {
-				_, intercept := metrics.FromHistogram([][]float64{v[:b], v[b:]})
-				return intercept
+			f.CalibrationSlope, f.CalibrationIntercept = c.figures(func(v []float64) (slope, intercept float64) {
+				return metrics.FromHistogram([][]float64{v[:b], v[b:]})
 			})
 		}
 	}
@@ -177,18 +175,35 @@ type noisy struct {
 // figure is a function of the sums with what the noise makes of it: sd times the length
 // of its gradient. Nil if it is not defined here.
 func (c *noisy) figure(of func([]float64) float64) *Noised {
-	value := of(c.values)
-	squares, v := 0.0, append([]float64(nil), c.values...)
+	one, _ := c.figures(func(v []float64) (float64, float64) { return of(v), 0 })
+	return one
+}
+
+// figures are two figures that are computed together: what costs is the computing, at two
+// places for every sum.
+func (c *noisy) figures(of func([]float64) (one, other float64)) (one, other *Noised) {
+	var values, squares [2]float64
+	values[0], values[1] = of(c.values)
+	v := append([]float64(nil), c.values...)
 	step := c.sd / 1024
 	for i, x := range c.values {
+		var up, down [2]float64
 		v[i] = x + step
-		up := of(v)
+		up[0], up[1] = of(v)
 		v[i] = x - step
-		slope := (up - of(v)) / (2 * step)
+		down[0], down[1] = of(v)
 		v[i] = x
-		squares += slope * slope
+		for j := range squares {
+			slope := (up[j] - down[j]) / (2 * step)
+			squares[j] += slope * slope
+		}
 	}
-	sd := c.sd * math.Sqrt(squares)
+	return c.told(values[0], squares[0]), c.told(values[1], squares[1])
+}
+
+// told is a figure whose gradient has a length of this square; nil if it is not a number.
+func (c *noisy) told(value, square float64) *Noised {
+	sd := c.sd * math.Sqrt(square)
 	if math.IsNaN(value+sd) || math.IsInf(value+sd, 0) {
 		return nil
 	}

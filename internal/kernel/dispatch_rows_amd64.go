@@ -2,32 +2,52 @@
 
 package kernel
 
+// strip is a group of columns that one call into assembly takes through all rows: four
+// registers wide while so many columns are left, then one register, the last of them in
+// part.
+type strip[F Float] struct {
+	at, cols     int // the first of its columns, of so many
+	rows, stride uintptr
+	tail         uintptr // columns in a strip of one register
+	wide         bool
+	next         int
+}
+
+// stripsOf is the walk over all columns; enter makes each strip in turn.
+func stripsOf[F Float](x []F, cols int) strip[F] {
+	return strip[F]{cols: cols, rows: uintptr(len(x) / cols), stride: uintptr(cols * 32 / lanes[F]())}
+}
+
+// enter goes on to the next strip; it is false behind the last one.
+func (s *strip[F]) enter() bool {
+	lanes := lanes[F]()
+	s.at = s.next
+	left := s.cols - s.at
+	s.wide, s.tail = left >= 4*lanes, uintptr(min(lanes, left))
+	s.next += lanes
+	if s.wide {
+		s.next += 3 * lanes
+	}
+	return left > 0
+}
+
 func addToRows[F Float](x, bias []F) {
 	cols := len(bias)
 	if !vectorised || cols == 0 || len(x) == 0 {
 		addToRowsTwin(x, bias)
 		return
 	}
-	rows := uintptr(len(x) / cols)
-	lanes := lanes[F]()
-	stride := uintptr(cols * 32 / lanes)
-	for j := 0; j < cols; {
-		from, with := x[j:], bias[j:]
-		tail := uintptr(min(lanes, cols-j))
-		switch whole := cols-j >= 4*lanes; {
-		case whole && isSingle[F]():
-			addToRows4F32(rows, f32(from), stride, f32(with))
-		case whole:
-			addToRows4F64(rows, f64(from), stride, f64(with))
+	for s := stripsOf(x, cols); s.enter(); {
+		from, with := x[s.at:], bias[s.at:]
+		switch {
+		case s.wide && isSingle[F]():
+			addToRows4F32(s.rows, f32(from), s.stride, f32(with))
+		case s.wide:
+			addToRows4F64(s.rows, f64(from), s.stride, f64(with))
 		case isSingle[F]():
-			addToRows1F32(rows, f32(from), stride, f32(with), tail)
+			addToRows1F32(s.rows, f32(from), s.stride, f32(with), s.tail)
 		default:
-			addToRows1F64(rows, f64(from), stride, f64(with), tail)
-		}
-		if cols-j >= 4*lanes {
-			j += 4 * lanes
-		} else {
-			j += lanes
+			addToRows1F64(s.rows, f64(from), s.stride, f64(with), s.tail)
 		}
 	}
 }
@@ -38,26 +58,17 @@ func addToRowsRelu[F Float](x, bias []F) {
 		addToRowsReluTwin(x, bias)
 		return
 	}
-	rows := uintptr(len(x) / cols)
-	lanes := lanes[F]()
-	stride := uintptr(cols * 32 / lanes)
-	for j := 0; j < cols; {
-		from, with := x[j:], bias[j:]
-		tail := uintptr(min(lanes, cols-j))
-		switch whole := cols-j >= 4*lanes; {
-		case whole && isSingle[F]():
-			addToRowsRelu4F32(rows, f32(from), stride, f32(with))
-		case whole:
-			addToRowsRelu4F64(rows, f64(from), stride, f64(with))
+	for s := stripsOf(x, cols); s.enter(); {
+		from, with := x[s.at:], bias[s.at:]
+		switch {
+		case s.wide && isSingle[F]():
+			addToRowsRelu4F32(s.rows, f32(from), s.stride, f32(with))
+		case s.wide:
+			addToRowsRelu4F64(s.rows, f64(from), s.stride, f64(with))
 		case isSingle[F]():
-			addToRowsRelu1F32(rows, f32(from), stride, f32(with), tail)
+			addToRowsRelu1F32(s.rows, f32(from), s.stride, f32(with), s.tail)
 		default:
-			addToRowsRelu1F64(rows, f64(from), stride, f64(with), tail)
-		}
-		if cols-j >= 4*lanes {
-			j += 4 * lanes
-		} else {
-			j += lanes
+			addToRowsRelu1F64(s.rows, f64(from), s.stride, f64(with), s.tail)
 		}
 	}
 }
@@ -68,26 +79,17 @@ func sumRows[F Float](dst, x []F) {
 		sumRowsTwin(dst, x)
 		return
 	}
-	rows := uintptr(len(x) / cols)
-	lanes := lanes[F]()
-	stride := uintptr(cols * 32 / lanes)
-	for j := 0; j < cols; {
-		from, with := x[j:], dst[j:]
-		tail := uintptr(min(lanes, cols-j))
-		switch whole := cols-j >= 4*lanes; {
-		case whole && isSingle[F]():
-			sumRows4F32(rows, f32(from), stride, f32(with))
-		case whole:
-			sumRows4F64(rows, f64(from), stride, f64(with))
+	for s := stripsOf(x, cols); s.enter(); {
+		from, with := x[s.at:], dst[s.at:]
+		switch {
+		case s.wide && isSingle[F]():
+			sumRows4F32(s.rows, f32(from), s.stride, f32(with))
+		case s.wide:
+			sumRows4F64(s.rows, f64(from), s.stride, f64(with))
 		case isSingle[F]():
-			sumRows1F32(rows, f32(from), stride, f32(with), tail)
+			sumRows1F32(s.rows, f32(from), s.stride, f32(with), s.tail)
 		default:
-			sumRows1F64(rows, f64(from), stride, f64(with), tail)
-		}
-		if cols-j >= 4*lanes {
-			j += 4 * lanes
-		} else {
-			j += lanes
+			sumRows1F64(s.rows, f64(from), s.stride, f64(with), s.tail)
 		}
 	}
 }
@@ -98,26 +100,17 @@ func sumProducts[F Float](dst, x, y []F) {
 		sumProductsTwin(dst, x, y)
 		return
 	}
-	rows := uintptr(len(x) / cols)
-	lanes := lanes[F]()
-	stride := uintptr(cols * 32 / lanes)
-	for j := 0; j < cols; {
-		from, by, into := x[j:], y[j:], dst[j:]
-		tail := uintptr(min(lanes, cols-j))
-		switch whole := cols-j >= 4*lanes; {
-		case whole && isSingle[F]():
-			sumProducts4F32(rows, f32(from), stride, f32(by), f32(into))
-		case whole:
-			sumProducts4F64(rows, f64(from), stride, f64(by), f64(into))
+	for s := stripsOf(x, cols); s.enter(); {
+		from, by, into := x[s.at:], y[s.at:], dst[s.at:]
+		switch {
+		case s.wide && isSingle[F]():
+			sumProducts4F32(s.rows, f32(from), s.stride, f32(by), f32(into))
+		case s.wide:
+			sumProducts4F64(s.rows, f64(from), s.stride, f64(by), f64(into))
 		case isSingle[F]():
-			sumProducts1F32(rows, f32(from), stride, f32(by), f32(into), tail)
+			sumProducts1F32(s.rows, f32(from), s.stride, f32(by), f32(into), s.tail)
 		default:
-			sumProducts1F64(rows, f64(from), stride, f64(by), f64(into), tail)
-		}
-		if cols-j >= 4*lanes {
-			j += 4 * lanes
-		} else {
-			j += lanes
+			sumProducts1F64(s.rows, f64(from), s.stride, f64(by), f64(into), s.tail)
 		}
 	}
 }
@@ -128,26 +121,17 @@ func affineRows[F Float](dst, x, factor, bias []F) {
 		affineRowsTwin(dst, x, factor, bias)
 		return
 	}
-	rows := uintptr(len(x) / cols)
-	lanes := lanes[F]()
-	stride := uintptr(cols * 32 / lanes)
-	for j := 0; j < cols; {
-		from, into, by, with := x[j:], dst[j:], factor[j:], bias[j:]
-		tail := uintptr(min(lanes, cols-j))
-		switch whole := cols-j >= 4*lanes; {
-		case whole && isSingle[F]():
-			affineRows4F32(rows, f32(from), stride, f32(into), f32(by), f32(with))
-		case whole:
-			affineRows4F64(rows, f64(from), stride, f64(into), f64(by), f64(with))
+	for s := stripsOf(x, cols); s.enter(); {
+		from, into, by, with := x[s.at:], dst[s.at:], factor[s.at:], bias[s.at:]
+		switch {
+		case s.wide && isSingle[F]():
+			affineRows4F32(s.rows, f32(from), s.stride, f32(into), f32(by), f32(with))
+		case s.wide:
+			affineRows4F64(s.rows, f64(from), s.stride, f64(into), f64(by), f64(with))
 		case isSingle[F]():
-			affineRows1F32(rows, f32(from), stride, f32(into), f32(by), f32(with), tail)
+			affineRows1F32(s.rows, f32(from), s.stride, f32(into), f32(by), f32(with), s.tail)
 		default:
-			affineRows1F64(rows, f64(from), stride, f64(into), f64(by), f64(with), tail)
-		}
-		if cols-j >= 4*lanes {
-			j += 4 * lanes
-		} else {
-			j += lanes
+			affineRows1F64(s.rows, f64(from), s.stride, f64(into), f64(by), f64(with), s.tail)
 		}
 	}
 }
