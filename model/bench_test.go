@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,10 +47,14 @@ func newPass(b *testing.B, name, kind string, batch int) *onePass {
 	if name == "agnews" {
 		s = data.Shape{Classes: 4, Features: n.Input.Len()}
 	}
-	if name == "femnist" {
+	loss := CrossEntropy
+	switch name {
+	case "femnist":
 		s.Classes = 62
+	case "autoencoder":
+		s.Classes, s.Reconstruct, loss = 0, true, SquaredError
 	}
-	m, err := Of(runOf(config.Model{Kind: "network", Name: name}, CrossEntropy), s)
+	m, err := Of(runOf(config.Model{Kind: "network", Name: name}, loss), s)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,62 +91,104 @@ func noiseClient(s data.Shape, n int) *data.Client {
 		im.Pixels[i] = byte(r.Below(256))
 	}
 	for range n {
-		im.Labels = append(im.Labels, r.Below(s.Classes))
+		im.Labels = append(im.Labels, r.Below(max(1, s.Classes)))
 	}
 	c.Images, c.Index = im, identity(&c.Index, n)
 	return c
 }
 
-// mnistFlops is what the products of one step on one picture take: convolutions and
+// productFlops is what the products of one step on one example take: convolutions and
 // linear layers forward, and back to parameters and, but for the first, to inputs.
-func mnistFlops() float64 {
-	conv1, conv2 := 27*27*8*8*1*16.0, 23*23*4*4*16*32.0
-	linear := 16928*32.0 + 32*10
-	return 2 * (2*conv1 + 3*(conv2+linear))
+func productFlops[F Float](c *chain[F]) float64 {
+	flops, ways := 0.0, 2.0
+	for _, l := range c.layers {
+		switch l := l.(type) {
+		case *conv[F]:
+			g := l.geometry
+			flops += 2 * ways * float64(g.OutH()*g.OutW()*g.FilterLen())
+			ways = 3
+		case *dense[F]:
+			flops += 2 * ways * float64(l.in*l.out)
+			ways = 3
+		case *residual[F]:
+			return 0 // not counted
+		}
+	}
+	return flops
+}
+
+// flops is what a step's products on one example take, in units of single precision:
+// half as many values of double precision fit into a vector. 0: not known.
+func (o *onePass) flops() float64 {
+	switch l := o.learner.(type) {
+	case *networkLearner[float32]:
+		return productFlops(l.engine.network.chain)
+	case *networkLearner[float64]:
+		return 2 * productFlops(l.engine.network.chain)
+	}
+	return 0
+}
+
+// median is that of some values, which it sorts.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // BenchmarkStep is one step of training on a batch of 512, as runs take it: clipping
 // and simulated noise for /private, gradients alone for /plain, and for /in-place what
-// group runs do. best-cpu-s is the best step's processor time, which a busy machine
-// disturbs least; %peak is the share of the fused multiply-adds that the processor
-// does at best in the same run, %avx2-peak of those in vectors of 32 bytes. The kinds take turns within one measurement, so that their ratio
-// does not depend on the minute.
+// group runs do; /private-avx2 is the private step without AVX-512. The kinds take turns
+// within one measurement, and right before each of them the machine's own speed is
+// measured, fused multiply-adds alone, so that ratios do not depend on the minute.
+// best-cpu-s is the best step's processor time, which a busy machine disturbs least;
+// %peak is the median of the shares of what the fused multiply-adds reached, %avx2-peak
+// of those in vectors of 32 bytes.
 func BenchmarkStep(b *testing.B) {
-	kinds := []string{"plain", "in-place", "private"}
-	for _, name := range []string{"mnist", "agnews", "femnist", "resnet8"} {
+	const batch = 512
+	kinds := []string{"plain", "in-place", "private", "private-avx2"}
+	for _, name := range []string{"mnist", "autoencoder", "agnews", "femnist", "resnet8"} {
 		b.Run(name, func(b *testing.B) {
 			var passes []*onePass
 			for _, kind := range kinds {
-				passes = append(passes, newPass(b, name, kind, 512))
+				passes = append(passes, newPass(b, name, strings.TrimSuffix(kind, "-avx2"), batch))
 				passes[len(passes)-1].step(b) // buffers grow in the first one
 			}
-			best, wall := slices.Repeat([]float64{math.Inf(1)}, len(kinds)), slices.Repeat([]float64{math.Inf(1)}, len(kinds))
+			best := slices.Repeat([]float64{math.Inf(1)}, len(kinds))
+			ofAVX2, ofWidest := make([][]float64, len(kinds)), make([][]float64, len(kinds))
 			var ratios []float64
-			var avx2, widest float64
 			b.ReportAllocs()
 			for b.Loop() {
-				a, w := peakFlops()
-				avx2, widest = max(avx2, a), max(widest, w)
-				var took [3]float64
+				var took [4]float64
 				for i, p := range passes {
-					c, t := cpu(), time.Now()
-					p.step(b)
-					took[i] = time.Since(t).Seconds()
-					best[i], wall[i] = min(best[i], (cpu()-c).Seconds()), min(wall[i], took[i])
+					avx2, widest := peakFlops()
+					if kinds[i] == "private-avx2" {
+						withoutAVX512(func() { took[i] = p.timed(b) })
+					} else {
+						took[i] = p.timed(b)
+					}
+					best[i] = min(best[i], took[i])
+					reached := 100 * batch * p.flops() / took[i]
+					ofAVX2[i], ofWidest[i] = append(ofAVX2[i], reached/avx2), append(ofWidest[i], reached/widest)
 				}
 				ratios = append(ratios, took[2]/took[0])
 			}
 			for i, kind := range kinds {
 				b.ReportMetric(best[i], kind+"-best-cpu-s")
-				if name == "mnist" && widest > 0 {
-					b.ReportMetric(100*512*mnistFlops()/wall[i]/widest, kind+"-%peak")
-					b.ReportMetric(100*512*mnistFlops()/wall[i]/avx2, kind+"-%avx2-peak")
+				if passes[i].flops() > 0 && Kernel() != "purego" {
+					b.ReportMetric(median(ofAVX2[i]), kind+"-%avx2-peak")
+					b.ReportMetric(median(ofWidest[i]), kind+"-%peak")
 				}
 			}
-			slices.Sort(ratios)
-			b.ReportMetric(ratios[len(ratios)/2], "private/plain")
+			b.ReportMetric(median(ratios), "private/plain")
 		})
 	}
+}
+
+// timed is the processor time of a step.
+func (o *onePass) timed(b *testing.B) float64 {
+	c := cpu()
+	o.step(b)
+	return (cpu() - c).Seconds()
 }
 
 // BenchmarkFEMNISTClients is 20 clients of 100 pictures, batches of 10, without

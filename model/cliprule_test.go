@@ -1,11 +1,9 @@
 package model
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -212,7 +210,7 @@ func BenchmarkClipRules(b *testing.B) {
 		"online": {Signal: mech.SignalDirections, GradientNoise: 1.01, Rate: 1e-9, StepRate: 1e-9}, "quantile": {Signal: mech.SignalCount, GradientNoise: 1.01, Rate: 1e-9, Quantile: 0.5},
 	}
 	names := []string{"fixed", "online", "quantile"}
-	for _, network := range []string{"mnist", "agnews"} {
+	for _, network := range []string{"mnist", "autoencoder", "agnews"} {
 		b.Run(network, func(b *testing.B) {
 			var passes []*onePass
 			for _, name := range names {
@@ -235,9 +233,7 @@ func BenchmarkClipRules(b *testing.B) {
 			took := make([][]float64, len(names))
 			for b.Loop() {
 				for i, p := range passes {
-					t := time.Now()
-					p.step(b)
-					took[i] = append(took[i], time.Since(t).Seconds())
+					took[i] = append(took[i], p.timed(b))
 				}
 			}
 			ratios := func(i int) float64 {
@@ -245,8 +241,7 @@ func BenchmarkClipRules(b *testing.B) {
 				for j, t := range took[i] {
 					r = append(r, t/took[0][j])
 				}
-				slices.SortFunc(r, cmp.Compare)
-				return r[len(r)/2]
+				return median(r)
 			}
 			b.ReportMetric(ratios(1), "online/fixed")
 			b.ReportMetric(ratios(2), "quantile/fixed")

@@ -30,10 +30,25 @@ func (m *network[F]) Initialise(theta []float64, src rand.Source) {
 	toDouble(theta, own)
 }
 
-// toDouble copies parameters into double precision.
+// toDouble copies values into double precision.
 func toDouble[F Float](dst []float64, src []F) {
+	if double, is := any(src).([]float64); is {
+		copy(dst, double)
+		return
+	}
 	for i, v := range src {
 		dst[i] = float64(v)
+	}
+}
+
+// fromDouble copies values from double precision.
+func fromDouble[F Float](dst []F, src []float64) {
+	if double, is := any(dst).([]float64); is {
+		copy(double, src)
+		return
+	}
+	for i, v := range src {
+		dst[i] = F(v)
 	}
 }
 
@@ -128,9 +143,7 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 		return err
 	}
 	l.engine.objective, l.engine.chunk = o, l.kept
-	for i, v := range theta {
-		l.theta[i] = F(v)
-	}
+	fromDouble(l.theta, theta)
 	size, all := l.Input().Len(), c.Len()
 	if cap(l.ex.X) < len(batch)*size {
 		l.ex.X = make([]F, len(batch)*size)
@@ -185,9 +198,7 @@ func (l *networkLearner[F]) fitting(c *data.Client) error {
 // put sets x to one of c's examples and returns its target; 0 where that is x itself.
 func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
 	if !l.pictures {
-		for j, v := range c.X[i*len(x) : (i+1)*len(x)] {
-			x[j] = F(v)
-		}
+		fromDouble(x, c.X[i*len(x):(i+1)*len(x)])
 		return c.Y[i]
 	}
 	at := c.Index[i]

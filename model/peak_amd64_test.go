@@ -2,11 +2,7 @@
 
 package model
 
-import (
-	"strings"
-	"time"
-	_ "unsafe" // for linkname
-)
+import _ "unsafe" // for linkname
 
 // The kernels' own measure of the machine: fused multiply-adds and nothing else.
 //
@@ -16,21 +12,31 @@ func fmaPeak(rounds uintptr)
 //go:linkname wideFMAPeak github.com/coterie-fl/coterie/internal/kernel.wideFMAPeakF32
 func wideFMAPeak(rounds uintptr)
 
-// peakFlops is what fused multiply-adds alone reach in single precision: in vectors of
-// 32 bytes, and in the widest that the processor has.
+//go:linkname kernelsUseAVX512 github.com/coterie-fl/coterie/internal/kernel.wide
+var kernelsUseAVX512 bool
+
+// withoutAVX512 runs f as on a processor that has none.
+func withoutAVX512(f func()) {
+	kept := kernelsUseAVX512
+	kernelsUseAVX512 = false
+	f()
+	kernelsUseAVX512 = kept
+}
+
+// peakFlops is what fused multiply-adds alone reach in single precision at this moment,
+// by processor time: in vectors of 32 bytes, and in the widest that the processor has.
 func peakFlops() (avx2, widest float64) {
-	const rounds = 20_000
-	best := func(run func(uintptr), perRound float64) (best float64) {
-		for range 20 {
-			start := time.Now()
+	const rounds, times = 20_000, 200
+	reached := func(run func(uintptr), perRound float64) float64 {
+		start := cpu()
+		for range times {
 			run(rounds)
-			best = max(best, rounds*perRound/time.Since(start).Seconds())
 		}
-		return best
+		return times * rounds * perRound / (cpu() - start).Seconds()
 	}
-	avx2 = best(fmaPeak, 12*2*8) // twelve vectors, two operations each
-	if strings.Contains(Kernel(), "avx512") {
-		return avx2, best(wideFMAPeak, 12*2*16)
+	avx2 = reached(fmaPeak, 12*2*8) // twelve vectors, two operations each
+	if Kernel() == "avx512" {
+		return avx2, reached(wideFMAPeak, 12*2*16)
 	}
 	return avx2, avx2
 }

@@ -97,11 +97,12 @@ func addNormals[F float32 | float64](dst []F, deviation float64, src rand.Source
 		need := kernel.NormalWords32(n)
 		draw(words[:need])
 		kernel.Normals32(values[:n], float32(deviation), words[:need])
-		if single, ok := any(dst).([]float32); ok {
-			kernel.Axpy(1, values[:n], single[:n])
-		} else {
-			for i, v := range values[:n] {
-				dst[i] += F(v)
+		switch to := any(dst[:n]).(type) {
+		case []float32:
+			kernel.Axpy(1, values[:n], to)
+		case []float64:
+			for i, v := range values[:len(to)] {
+				to[i] += float64(v)
 			}
 		}
 		dst = dst[n:]
@@ -135,8 +136,9 @@ func drawWords(src rand.Source, n int) func(dst []uint32) {
 	return func(dst []uint32) {
 		b := out[:4*len(dst)]
 		stream.XORKeyStream(b, zero[:len(b)])
-		for i := range dst {
-			dst[i] = binary.LittleEndian.Uint32(b[4*i:])
+		for ; len(dst) >= 2 && len(b) >= 8; dst, b = dst[2:], b[8:] {
+			w := binary.LittleEndian.Uint64(b)
+			dst[0], dst[1] = uint32(w), uint32(w>>32)
 		}
 	}
 }

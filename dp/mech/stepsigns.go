@@ -1,6 +1,8 @@
 package mech
 
 import (
+	"slices"
+
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
@@ -30,7 +32,8 @@ func (s *signs) save(to *ClipState) {
 // its gradient; then these take the place of the last ones. False: there were none.
 func compare[F float32 | float64](l *last, gradient, direction []F) (clip, step float64, ok bool) {
 	if ok = len(l.gradient) == len(gradient) && len(l.direction) == len(gradient); ok {
-		clip, step = sign(product(gradient, l.direction)), sign(product(gradient, l.gradient))
+		a, b := products(gradient, l.direction, l.gradient)
+		clip, step = sign(a), sign(b)
 	}
 	l.gradient, l.direction = replace(l.gradient, gradient), replace(l.direction, direction)
 	return clip, step, ok
@@ -41,23 +44,25 @@ func replace[F float32 | float64](dst []float32, src []F) []float32 {
 	if single, is := any(src).([]float32); is {
 		return append(dst[:0], single...)
 	}
-	dst = dst[:0]
-	for _, v := range src {
-		dst = append(dst, float32(v))
+	dst = slices.Grow(dst[:0], len(src))[:len(src)]
+	for i, v := range src {
+		dst[i] = float32(v)
 	}
 	return dst
 }
 
-// product is that of two vectors.
-func product[F float32 | float64](a []F, b []float32) float64 {
-	if single, is := any(a).([]float32); is {
-		return kernel.Dot(single, b)
+// products are those of a vector with two others, in one pass: an addition waits for the
+// one before it, and two sums wait at the same time.
+func products[F float32 | float64](v []F, a, b []float32) (withA, withB float64) {
+	if single, is := any(v).([]float32); is {
+		return kernel.Dot(single, a), kernel.Dot(single, b)
 	}
-	var sum float64
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
+	a, b = a[:len(v)], b[:len(v)]
+	for i, x := range v {
+		withA += float64(x) * float64(a[i])
+		withB += float64(x) * float64(b[i])
 	}
-	return sum
+	return withA, withB
 }
 
 // turnBy moves clip and step size by the signs of a released step (algorithm 3 of paper

@@ -29,6 +29,11 @@ func tile1x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //go:noescape
 func tile1x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// tile1x1F32 is the micro-kernel of 1 rows.
+//
+//go:noescape
+func tile1x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // tile1x1mF32 is the micro-kernel of 1 rows.
 //
 //go:noescape
@@ -43,6 +48,11 @@ func tile2x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //
 //go:noescape
 func tile2x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile2x1F32 is the micro-kernel of 2 rows.
+//
+//go:noescape
+func tile2x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // tile2x1mF32 is the micro-kernel of 2 rows.
 //
@@ -59,6 +69,11 @@ func tile3x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //go:noescape
 func tile3x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// tile3x1F32 is the micro-kernel of 3 rows.
+//
+//go:noescape
+func tile3x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // tile3x1mF32 is the micro-kernel of 3 rows.
 //
 //go:noescape
@@ -73,6 +88,11 @@ func tile4x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //
 //go:noescape
 func tile4x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile4x1F32 is the micro-kernel of 4 rows.
+//
+//go:noescape
+func tile4x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // tile4x1mF32 is the micro-kernel of 4 rows.
 //
@@ -89,6 +109,11 @@ func tile5x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //go:noescape
 func tile5x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// tile5x1F32 is the micro-kernel of 5 rows.
+//
+//go:noescape
+func tile5x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // tile5x1mF32 is the micro-kernel of 5 rows.
 //
 //go:noescape
@@ -104,10 +129,75 @@ func tile6x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uint
 //go:noescape
 func tile6x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// tile6x1F32 is the micro-kernel of 6 rows.
+//
+//go:noescape
+func tile6x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // tile6x1mF32 is the micro-kernel of 6 rows.
 //
 //go:noescape
 func tile6x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile7x1F32 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func tile7x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile7x1mF32 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func tile7x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile8x1F32 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func tile8x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile8x1mF32 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func tile8x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile9x1F32 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func tile9x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile9x1mF32 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func tile9x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile10x1F32 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func tile10x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile10x1mF32 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func tile10x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile11x1F32 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func tile11x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile11x1mF32 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func tile11x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// tile12x1F32 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func tile12x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
+// tile12x1mF32 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func tile12x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
 // transposeF32 turns blocks of 8 rows and columns.
 //
@@ -269,6 +359,11 @@ func tile1x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //go:noescape
 func tile1x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// tile1x1F64 is the micro-kernel of 1 rows.
+//
+//go:noescape
+func tile1x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // tile1x1mF64 is the micro-kernel of 1 rows.
 //
 //go:noescape
@@ -283,6 +378,11 @@ func tile2x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //
 //go:noescape
 func tile2x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile2x1F64 is the micro-kernel of 2 rows.
+//
+//go:noescape
+func tile2x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // tile2x1mF64 is the micro-kernel of 2 rows.
 //
@@ -299,6 +399,11 @@ func tile3x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //go:noescape
 func tile3x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// tile3x1F64 is the micro-kernel of 3 rows.
+//
+//go:noescape
+func tile3x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // tile3x1mF64 is the micro-kernel of 3 rows.
 //
 //go:noescape
@@ -313,6 +418,11 @@ func tile4x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //
 //go:noescape
 func tile4x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile4x1F64 is the micro-kernel of 4 rows.
+//
+//go:noescape
+func tile4x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // tile4x1mF64 is the micro-kernel of 4 rows.
 //
@@ -329,6 +439,11 @@ func tile5x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //go:noescape
 func tile5x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// tile5x1F64 is the micro-kernel of 5 rows.
+//
+//go:noescape
+func tile5x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // tile5x1mF64 is the micro-kernel of 5 rows.
 //
 //go:noescape
@@ -344,10 +459,75 @@ func tile6x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uint
 //go:noescape
 func tile6x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// tile6x1F64 is the micro-kernel of 6 rows.
+//
+//go:noescape
+func tile6x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // tile6x1mF64 is the micro-kernel of 6 rows.
 //
 //go:noescape
 func tile6x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile7x1F64 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func tile7x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile7x1mF64 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func tile7x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile8x1F64 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func tile8x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile8x1mF64 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func tile8x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile9x1F64 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func tile9x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile9x1mF64 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func tile9x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile10x1F64 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func tile10x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile10x1mF64 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func tile10x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile11x1F64 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func tile11x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile11x1mF64 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func tile11x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// tile12x1F64 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func tile12x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
+// tile12x1mF64 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func tile12x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
 // transposeF64 turns blocks of 4 rows and columns.
 //

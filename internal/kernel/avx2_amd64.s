@@ -264,6 +264,85 @@ DATA masks<>+48(SB)/8, $0x0000000000000000
 DATA masks<>+56(SB)/8, $0x0000000000000000
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
+// func tile1x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile1x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), BX
+	MOVQ       segStep+40(FP), SI
+	MOVQ       b+48(FP), DI
+	MOVQ       bRow+56(FP), R8
+	VXORPS     Y0, Y0, Y0
+	MOVQ       c+64(FP), R9
+	MOVQ       cRow+72(FP), R10
+	PREFETCHT0 (R9)
+
+segment:
+	MOVQ CX, R9
+	SUBQ $0x04, R9
+	JL   rest
+
+several:
+	VMOVUPS      (DI), Y1
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y1
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y1
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y1
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	SUBQ         $0x04, R9
+	JGE          several
+
+rest:
+	ADDQ $0x04, R9
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (DI), Y1
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          one
+
+segmentEnd:
+	ADDQ         SI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y1
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), CX
+	TESTQ        CX, CX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y1, Y0
+	VMOVUPS      Y0, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	VZEROUPPER
+	RET
+
 // func tile1x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x1mF32(SB), NOSPLIT, $0-104
@@ -599,6 +678,104 @@ overwrite:
 	VMOVUPS    Y2, (AX)
 	VMULPS     Y4, Y3, Y3
 	VMASKMOVPS Y3, Y6, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile2x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile2x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (DX)(BX*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (DX)(BX*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (DX)(BX*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (DX)(BX*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	SUBQ         $0x04, R10
+	JGE          several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (DX)(BX*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	DECQ         R10
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y2
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y2, Y1
+	VMOVUPS      Y1, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y2, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
 	VZEROUPPER
 	RET
 
@@ -1016,6 +1193,123 @@ overwrite:
 	VMOVUPS    Y4, (AX)
 	VMULPS     Y6, Y5, Y5
 	VMASKMOVPS Y5, Y8, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile3x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile3x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (DX)(BX*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(BX*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (DX)(BX*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(BX*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (DX)(BX*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(BX*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (DX)(BX*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(BX*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	SUBQ         $0x04, R10
+	JGE          several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (DX)(BX*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(BX*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	DECQ         R10
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y3
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y3, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y3, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y3, Y2
+	VMOVUPS      Y2, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y3, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
 	VZEROUPPER
 	RET
 
@@ -1528,6 +1822,150 @@ overwrite:
 	VMOVUPS    Y6, (AX)
 	VMULPS     Y8, Y7, Y7
 	VMASKMOVPS Y7, Y10, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile4x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile4x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (DX)(BX*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(BX*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R10), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (DX)(BX*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(BX*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R10), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (DX)(BX*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(BX*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R10), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (DX)(BX*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(BX*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R10), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (DX)(BX*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(BX*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R10), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y4
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y4, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y4, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y4, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y4, Y3
+	VMOVUPS      Y3, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y4, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y4, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y4, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, (AX)
 	VZEROUPPER
 	RET
 
@@ -2127,6 +2565,169 @@ overwrite:
 	VMOVUPS    Y8, (AX)
 	VMULPS     Y10, Y9, Y9
 	VMASKMOVPS Y9, Y12, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile5x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile5x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (DX)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (DX)(BX*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (DX)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (DX)(BX*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (DX)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (DX)(BX*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (DX)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (DX)(BX*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (DX)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (DX)(BX*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(BX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y5
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y5, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y5, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y5, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y5, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y5, Y4
+	VMOVUPS      Y4, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y5, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y5, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y5, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y5, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y5, Y4, Y4
+	VMOVUPS Y4, (AX)
 	VZEROUPPER
 	RET
 
@@ -2808,6 +3409,188 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func tile6x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile6x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y6
+	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (DX)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (DX)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (R10), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (R10)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (R10)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y6
+	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (DX)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (DX)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (R10), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (R10)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (R10)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y6
+	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (DX)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (DX)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (R10), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (R10)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (R10)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y6
+	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (DX)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (DX)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (R10), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (R10)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (R10)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y6
+	VBROADCASTSS (DX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (DX)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (DX)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (R10), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (R10)(BX*1), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (R10)(BX*2), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y6
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y6, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y5
+	VMOVUPS      Y5, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y6, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y6, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y6, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y6, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y6, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y6, Y5, Y5
+	VMOVUPS Y5, (AX)
+	VZEROUPPER
+	RET
+
 // func tile6x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile6x1mF32(SB), NOSPLIT, $0-104
@@ -2998,6 +3781,2631 @@ overwrite:
 	ADDQ       CX, AX
 	VMULPS     Y6, Y5, Y5
 	VMASKMOVPS Y5, Y7, (AX)
+	VZEROUPPER
+	RET
+
+// func tile7x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile7x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y7
+	VBROADCASTSS (DX), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VBROADCASTSS (R10), Y8
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y5
+	VBROADCASTSS (R11), Y8
+	VFMADD231PS  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y7
+	VBROADCASTSS (DX), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VBROADCASTSS (R10), Y8
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y5
+	VBROADCASTSS (R11), Y8
+	VFMADD231PS  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y7
+	VBROADCASTSS (DX), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VBROADCASTSS (R10), Y8
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y8
+	VFMADD231PS  Y8, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y8
+	VFMADD231PS  Y8, Y7, Y5
+	VBROADCASTSS (R11), Y8
+	VFMADD231PS  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y7, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y7, Y6
+	VMOVUPS      Y6, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y7, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y7, Y6, Y6
+	VMOVUPS Y6, (AX)
+	VZEROUPPER
+	RET
+
+// func tile7x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile7x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x02, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y8, Y7
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y8, Y7
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y8, Y7
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y7, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y7, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y7, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y0
+	VMASKMOVPS   Y0, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y1
+	VMASKMOVPS   Y1, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y2
+	VMASKMOVPS   Y2, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y3
+	VMASKMOVPS   Y3, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y4
+	VMASKMOVPS   Y4, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y5
+	VMASKMOVPS   Y5, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y8, Y9
+	VFMADD213PS  Y9, Y7, Y6
+	VMASKMOVPS   Y6, Y8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y7, Y0, Y0
+	VMASKMOVPS Y0, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y1, Y1
+	VMASKMOVPS Y1, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y2, Y2
+	VMASKMOVPS Y2, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y3, Y3
+	VMASKMOVPS Y3, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y4, Y4
+	VMASKMOVPS Y4, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y5, Y5
+	VMASKMOVPS Y5, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y7, Y6, Y6
+	VMASKMOVPS Y6, Y8, (AX)
+	VZEROUPPER
+	RET
+
+// func tile8x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile8x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y8
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y8
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y8
+	VBROADCASTSS (DX), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R10), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R11), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y6
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y7
+	VMOVUPS      Y7, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y8, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y6, Y6
+	VMOVUPS Y6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y8, Y7, Y7
+	VMOVUPS Y7, (AX)
+	VZEROUPPER
+	RET
+
+// func tile8x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile8x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x02, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y9
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y9, Y8
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y9, Y8
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y9, Y8
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y0
+	VMASKMOVPS   Y0, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y1
+	VMASKMOVPS   Y1, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y2
+	VMASKMOVPS   Y2, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y3
+	VMASKMOVPS   Y3, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y4
+	VMASKMOVPS   Y4, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y5
+	VMASKMOVPS   Y5, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y6
+	VMASKMOVPS   Y6, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y9, Y10
+	VFMADD213PS  Y10, Y8, Y7
+	VMASKMOVPS   Y7, Y9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y8, Y0, Y0
+	VMASKMOVPS Y0, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y1, Y1
+	VMASKMOVPS Y1, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y2, Y2
+	VMASKMOVPS Y2, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y3, Y3
+	VMASKMOVPS Y3, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y4, Y4
+	VMASKMOVPS Y4, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y5, Y5
+	VMASKMOVPS Y5, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y6, Y6
+	VMASKMOVPS Y6, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y8, Y7, Y7
+	VMASKMOVPS Y7, Y9, (AX)
+	VZEROUPPER
+	RET
+
+// func tile9x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile9x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y9
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y9
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y9
+	VBROADCASTSS (DX), Y10
+	VFMADD231PS  Y10, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VBROADCASTSS (R10), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R11), Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y10
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y10
+	VFMADD231PS  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y9, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y6
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y7
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y9, Y8
+	VMOVUPS      Y8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y9, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y6, Y6
+	VMOVUPS Y6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y7, Y7
+	VMOVUPS Y7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y9, Y8, Y8
+	VMOVUPS Y8, (AX)
+	VZEROUPPER
+	RET
+
+// func tile9x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile9x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x02, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y10
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y10, Y9
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y10, Y9
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y10, Y9
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y9, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y9, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y0
+	VMASKMOVPS   Y0, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y1
+	VMASKMOVPS   Y1, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y2
+	VMASKMOVPS   Y2, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y3
+	VMASKMOVPS   Y3, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y4
+	VMASKMOVPS   Y4, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y5
+	VMASKMOVPS   Y5, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y6
+	VMASKMOVPS   Y6, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y7
+	VMASKMOVPS   Y7, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y10, Y11
+	VFMADD213PS  Y11, Y9, Y8
+	VMASKMOVPS   Y8, Y10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y9, Y0, Y0
+	VMASKMOVPS Y0, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y1, Y1
+	VMASKMOVPS Y1, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y2, Y2
+	VMASKMOVPS Y2, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y3, Y3
+	VMASKMOVPS Y3, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y4, Y4
+	VMASKMOVPS Y4, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y5, Y5
+	VMASKMOVPS Y5, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y6, Y6
+	VMASKMOVPS Y6, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y7, Y7
+	VMASKMOVPS Y7, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y9, Y8, Y8
+	VMASKMOVPS Y8, Y10, (AX)
+	VZEROUPPER
+	RET
+
+// func tile10x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile10x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y10
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VBROADCASTSS (R12), Y11
+	VFMADD231PS  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y10
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VBROADCASTSS (R12), Y11
+	VFMADD231PS  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y10
+	VBROADCASTSS (DX), Y11
+	VFMADD231PS  Y11, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VBROADCASTSS (R10), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS (R11), Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VBROADCASTSS (R12), Y11
+	VFMADD231PS  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y10, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y6
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y7
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y8
+	VMOVUPS      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y9
+	VMOVUPS      Y9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y10, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y6, Y6
+	VMOVUPS Y6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y7, Y7
+	VMOVUPS Y7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y8, Y8
+	VMOVUPS Y8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y10, Y9, Y9
+	VMOVUPS Y9, (AX)
+	VZEROUPPER
+	RET
+
+// func tile10x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile10x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x02, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y11, Y10
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y11, Y10
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y11, Y10
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y0
+	VMASKMOVPS   Y0, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y1
+	VMASKMOVPS   Y1, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y2
+	VMASKMOVPS   Y2, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y3
+	VMASKMOVPS   Y3, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y4
+	VMASKMOVPS   Y4, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y5
+	VMASKMOVPS   Y5, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y6
+	VMASKMOVPS   Y6, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y7
+	VMASKMOVPS   Y7, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y8
+	VMASKMOVPS   Y8, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y11, Y12
+	VFMADD213PS  Y12, Y10, Y9
+	VMASKMOVPS   Y9, Y11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y10, Y0, Y0
+	VMASKMOVPS Y0, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y1, Y1
+	VMASKMOVPS Y1, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y2, Y2
+	VMASKMOVPS Y2, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y3, Y3
+	VMASKMOVPS Y3, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y4, Y4
+	VMASKMOVPS Y4, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y5, Y5
+	VMASKMOVPS Y5, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y6, Y6
+	VMASKMOVPS Y6, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y7, Y7
+	VMASKMOVPS Y7, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y8, Y8
+	VMASKMOVPS Y8, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y10, Y9, Y9
+	VMASKMOVPS Y9, Y11, (AX)
+	VZEROUPPER
+	RET
+
+// func tile11x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile11x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y11
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y11
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y11
+	VBROADCASTSS (DX), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VBROADCASTSS (R10), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y12
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y12
+	VFMADD231PS  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y11, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y6
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y7
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y8
+	VMOVUPS      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y9
+	VMOVUPS      Y9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y11, Y10
+	VMOVUPS      Y10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y11, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y6, Y6
+	VMOVUPS Y6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y7, Y7
+	VMOVUPS Y7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y8, Y8
+	VMOVUPS Y8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y9, Y9
+	VMOVUPS Y9, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y11, Y10, Y10
+	VMOVUPS Y10, (AX)
+	VZEROUPPER
+	RET
+
+// func tile11x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile11x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x02, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y12
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y12, Y11
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y12, Y11
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y12, Y11
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y11, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y11, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y11, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y11, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y11, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y0
+	VMASKMOVPS   Y0, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y1
+	VMASKMOVPS   Y1, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y2
+	VMASKMOVPS   Y2, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y3
+	VMASKMOVPS   Y3, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y4
+	VMASKMOVPS   Y4, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y5
+	VMASKMOVPS   Y5, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y6
+	VMASKMOVPS   Y6, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y7
+	VMASKMOVPS   Y7, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y8
+	VMASKMOVPS   Y8, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y9
+	VMASKMOVPS   Y9, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y12, Y13
+	VFMADD213PS  Y13, Y11, Y10
+	VMASKMOVPS   Y10, Y12, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y11, Y0, Y0
+	VMASKMOVPS Y0, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y1, Y1
+	VMASKMOVPS Y1, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y2, Y2
+	VMASKMOVPS Y2, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y3, Y3
+	VMASKMOVPS Y3, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y4, Y4
+	VMASKMOVPS Y4, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y5, Y5
+	VMASKMOVPS Y5, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y6, Y6
+	VMASKMOVPS Y6, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y7, Y7
+	VMASKMOVPS Y7, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y8, Y8
+	VMASKMOVPS Y8, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y9, Y9
+	VMASKMOVPS Y9, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y11, Y10, Y10
+	VMASKMOVPS Y10, Y12, (AX)
+	VZEROUPPER
+	RET
+
+// func tile12x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile12x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS      (R8), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS      (R8), Y12
+	VBROADCASTSS (DX), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (R10), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (R11), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R12), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Y12, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y6
+	VMOVUPS      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y7
+	VMOVUPS      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y8
+	VMOVUPS      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y9
+	VMOVUPS      Y9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y10
+	VMOVUPS      Y10, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y11
+	VMOVUPS      Y11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Y12, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y4, Y4
+	VMOVUPS Y4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y5, Y5
+	VMOVUPS Y5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y6, Y6
+	VMOVUPS Y6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y7, Y7
+	VMOVUPS Y7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y8, Y8
+	VMOVUPS Y8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y9, Y9
+	VMOVUPS Y9, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y10, Y10
+	VMOVUPS Y10, (AX)
+	ADDQ    CX, AX
+	VMULPS  Y12, Y11, Y11
+	VMOVUPS Y11, (AX)
+	VZEROUPPER
+	RET
+
+// func tile12x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile12x1mF32(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x02, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y13
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPS   (R8), Y13, Y12
+	VBROADCASTSS (DX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VBROADCASTSS (R10), Y14
+	VFMADD231PS  Y14, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VBROADCASTSS (R11), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS (R12), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPS   (R8), Y13, Y12
+	VBROADCASTSS (DX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VBROADCASTSS (R10), Y14
+	VFMADD231PS  Y14, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VBROADCASTSS (R11), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS (R12), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPS   (R8), Y13, Y12
+	VBROADCASTSS (DX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VBROADCASTSS (DX)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y1
+	VBROADCASTSS (DX)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VBROADCASTSS (R10), Y14
+	VFMADD231PS  Y14, Y12, Y3
+	VBROADCASTSS (R10)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VBROADCASTSS (R10)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VBROADCASTSS (R11), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS (R11)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS (R11)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS (R12), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS (R12)(BX*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VBROADCASTSS (R12)(BX*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Y12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y0
+	VMASKMOVPS   Y0, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y1
+	VMASKMOVPS   Y1, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y2
+	VMASKMOVPS   Y2, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y3
+	VMASKMOVPS   Y3, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y4
+	VMASKMOVPS   Y4, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y5
+	VMASKMOVPS   Y5, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y6
+	VMASKMOVPS   Y6, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y7
+	VMASKMOVPS   Y7, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y8
+	VMASKMOVPS   Y8, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y9
+	VMASKMOVPS   Y9, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y10
+	VMASKMOVPS   Y10, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPS   (AX), Y13, Y14
+	VFMADD213PS  Y14, Y12, Y11
+	VMASKMOVPS   Y11, Y13, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS     Y12, Y0, Y0
+	VMASKMOVPS Y0, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y1, Y1
+	VMASKMOVPS Y1, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y2, Y2
+	VMASKMOVPS Y2, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y3, Y3
+	VMASKMOVPS Y3, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y4, Y4
+	VMASKMOVPS Y4, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y5, Y5
+	VMASKMOVPS Y5, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y6, Y6
+	VMASKMOVPS Y6, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y7, Y7
+	VMASKMOVPS Y7, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y8, Y8
+	VMASKMOVPS Y8, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y9, Y9
+	VMASKMOVPS Y9, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y10, Y10
+	VMASKMOVPS Y10, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPS     Y12, Y11, Y11
+	VMASKMOVPS Y11, Y13, (AX)
 	VZEROUPPER
 	RET
 
@@ -5087,6 +8495,85 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func tile1x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile1x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), BX
+	MOVQ       segStep+40(FP), SI
+	MOVQ       b+48(FP), DI
+	MOVQ       bRow+56(FP), R8
+	VXORPD     Y0, Y0, Y0
+	MOVQ       c+64(FP), R9
+	MOVQ       cRow+72(FP), R10
+	PREFETCHT0 (R9)
+
+segment:
+	MOVQ CX, R9
+	SUBQ $0x04, R9
+	JL   rest
+
+several:
+	VMOVUPD      (DI), Y1
+	VBROADCASTSD (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y1
+	VBROADCASTSD (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y1
+	VBROADCASTSD (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	VMOVUPD      (DI), Y1
+	VBROADCASTSD (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	SUBQ         $0x04, R9
+	JGE          several
+
+rest:
+	ADDQ $0x04, R9
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (DI), Y1
+	VBROADCASTSD (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, DX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          one
+
+segmentEnd:
+	ADDQ         SI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y1
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), CX
+	TESTQ        CX, CX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y1, Y0
+	VMOVUPD      Y0, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VZEROUPPER
+	RET
+
 // func tile1x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x1mF64(SB), NOSPLIT, $0-104
@@ -5422,6 +8909,104 @@ overwrite:
 	VMOVUPD    Y2, (AX)
 	VMULPD     Y4, Y3, Y3
 	VMASKMOVPD Y3, Y6, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile2x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile2x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VBROADCASTSD (DX)(BX*1), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VBROADCASTSD (DX)(BX*1), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VBROADCASTSD (DX)(BX*1), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VBROADCASTSD (DX)(BX*1), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	SUBQ         $0x04, R10
+	JGE          several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VBROADCASTSD (DX)(BX*1), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	DECQ         R10
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y2
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y2, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y2, Y1
+	VMOVUPD      Y1, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y2, Y1, Y1
+	VMOVUPD Y1, (AX)
 	VZEROUPPER
 	RET
 
@@ -5839,6 +9424,123 @@ overwrite:
 	VMOVUPD    Y4, (AX)
 	VMULPD     Y6, Y5, Y5
 	VMASKMOVPD Y5, Y8, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile3x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile3x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y0
+	VBROADCASTSD (DX)(BX*1), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(BX*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y0
+	VBROADCASTSD (DX)(BX*1), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(BX*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y0
+	VBROADCASTSD (DX)(BX*1), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(BX*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y0
+	VBROADCASTSD (DX)(BX*1), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(BX*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	SUBQ         $0x04, R10
+	JGE          several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y0
+	VBROADCASTSD (DX)(BX*1), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(BX*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         SI, DX
+	ADDQ         R9, R8
+	DECQ         R10
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y3
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y3, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y3, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y3, Y2
+	VMOVUPD      Y2, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y3, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y3, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y3, Y2, Y2
+	VMOVUPD Y2, (AX)
 	VZEROUPPER
 	RET
 
@@ -6351,6 +10053,150 @@ overwrite:
 	VMOVUPD    Y6, (AX)
 	VMULPD     Y8, Y7, Y7
 	VMASKMOVPD Y7, Y10, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile4x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile4x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VBROADCASTSD (DX)(BX*1), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(BX*2), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R10), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VBROADCASTSD (DX)(BX*1), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(BX*2), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R10), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VBROADCASTSD (DX)(BX*1), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(BX*2), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R10), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VBROADCASTSD (DX)(BX*1), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(BX*2), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R10), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VBROADCASTSD (DX)(BX*1), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(BX*2), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R10), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y4
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y4, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y4, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y4, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y4, Y3
+	VMOVUPD      Y3, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y4, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y4, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y4, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y4, Y3, Y3
+	VMOVUPD Y3, (AX)
 	VZEROUPPER
 	RET
 
@@ -6950,6 +10796,169 @@ overwrite:
 	VMOVUPD    Y8, (AX)
 	VMULPD     Y10, Y9, Y9
 	VMASKMOVPD Y9, Y12, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tile5x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile5x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y5
+	VBROADCASTSD (DX), Y6
+	VFMADD231PD  Y6, Y5, Y0
+	VBROADCASTSD (DX)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (DX)(BX*2), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y5
+	VBROADCASTSD (DX), Y6
+	VFMADD231PD  Y6, Y5, Y0
+	VBROADCASTSD (DX)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (DX)(BX*2), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y5
+	VBROADCASTSD (DX), Y6
+	VFMADD231PD  Y6, Y5, Y0
+	VBROADCASTSD (DX)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (DX)(BX*2), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y5
+	VBROADCASTSD (DX), Y6
+	VFMADD231PD  Y6, Y5, Y0
+	VBROADCASTSD (DX)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (DX)(BX*2), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y5
+	VBROADCASTSD (DX), Y6
+	VFMADD231PD  Y6, Y5, Y0
+	VBROADCASTSD (DX)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (DX)(BX*2), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(BX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y5
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y5, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y5, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y5, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y5, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y5, Y4
+	VMOVUPD      Y4, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y5, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y5, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y5, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y5, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y5, Y4, Y4
+	VMOVUPD Y4, (AX)
 	VZEROUPPER
 	RET
 
@@ -7631,6 +11640,188 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func tile6x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile6x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y6
+	VBROADCASTSD (DX), Y7
+	VFMADD231PD  Y7, Y6, Y0
+	VBROADCASTSD (DX)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y1
+	VBROADCASTSD (DX)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y2
+	VBROADCASTSD (R10), Y7
+	VFMADD231PD  Y7, Y6, Y3
+	VBROADCASTSD (R10)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y4
+	VBROADCASTSD (R10)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y6
+	VBROADCASTSD (DX), Y7
+	VFMADD231PD  Y7, Y6, Y0
+	VBROADCASTSD (DX)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y1
+	VBROADCASTSD (DX)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y2
+	VBROADCASTSD (R10), Y7
+	VFMADD231PD  Y7, Y6, Y3
+	VBROADCASTSD (R10)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y4
+	VBROADCASTSD (R10)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y6
+	VBROADCASTSD (DX), Y7
+	VFMADD231PD  Y7, Y6, Y0
+	VBROADCASTSD (DX)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y1
+	VBROADCASTSD (DX)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y2
+	VBROADCASTSD (R10), Y7
+	VFMADD231PD  Y7, Y6, Y3
+	VBROADCASTSD (R10)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y4
+	VBROADCASTSD (R10)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y6
+	VBROADCASTSD (DX), Y7
+	VFMADD231PD  Y7, Y6, Y0
+	VBROADCASTSD (DX)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y1
+	VBROADCASTSD (DX)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y2
+	VBROADCASTSD (R10), Y7
+	VFMADD231PD  Y7, Y6, Y3
+	VBROADCASTSD (R10)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y4
+	VBROADCASTSD (R10)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	SUBQ         $0x04, R11
+	JGE          several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y6
+	VBROADCASTSD (DX), Y7
+	VFMADD231PD  Y7, Y6, Y0
+	VBROADCASTSD (DX)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y1
+	VBROADCASTSD (DX)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y2
+	VBROADCASTSD (R10), Y7
+	VFMADD231PD  Y7, Y6, Y3
+	VBROADCASTSD (R10)(BX*1), Y7
+	VFMADD231PD  Y7, Y6, Y4
+	VBROADCASTSD (R10)(BX*2), Y7
+	VFMADD231PD  Y7, Y6, Y5
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         R9, R8
+	DECQ         R11
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y6
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y6, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y6, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y6, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y6, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y6, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y6, Y5
+	VMOVUPD      Y5, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y6, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y6, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y6, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y6, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y6, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y6, Y5, Y5
+	VMOVUPD Y5, (AX)
+	VZEROUPPER
+	RET
+
 // func tile6x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile6x1mF64(SB), NOSPLIT, $0-104
@@ -7821,6 +12012,2631 @@ overwrite:
 	ADDQ       CX, AX
 	VMULPD     Y6, Y5, Y5
 	VMASKMOVPD Y5, Y7, (AX)
+	VZEROUPPER
+	RET
+
+// func tile7x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile7x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y7
+	VBROADCASTSD (DX), Y8
+	VFMADD231PD  Y8, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y2
+	VBROADCASTSD (R10), Y8
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y5
+	VBROADCASTSD (R11), Y8
+	VFMADD231PD  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y7
+	VBROADCASTSD (DX), Y8
+	VFMADD231PD  Y8, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y2
+	VBROADCASTSD (R10), Y8
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y5
+	VBROADCASTSD (R11), Y8
+	VFMADD231PD  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y7
+	VBROADCASTSD (DX), Y8
+	VFMADD231PD  Y8, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y2
+	VBROADCASTSD (R10), Y8
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y8
+	VFMADD231PD  Y8, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y8
+	VFMADD231PD  Y8, Y7, Y5
+	VBROADCASTSD (R11), Y8
+	VFMADD231PD  Y8, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y7, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y7, Y6
+	VMOVUPD      Y6, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y7, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y7, Y6, Y6
+	VMOVUPD Y6, (AX)
+	VZEROUPPER
+	RET
+
+// func tile7x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile7x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x03, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y8, Y7
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y8, Y7
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y8, Y7
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y7, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y7, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y7, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y7, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y7, Y6
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y0
+	VMASKMOVPD   Y0, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y1
+	VMASKMOVPD   Y1, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y2
+	VMASKMOVPD   Y2, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y3
+	VMASKMOVPD   Y3, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y4
+	VMASKMOVPD   Y4, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y5
+	VMASKMOVPD   Y5, Y8, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y8, Y9
+	VFMADD213PD  Y9, Y7, Y6
+	VMASKMOVPD   Y6, Y8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y7, Y0, Y0
+	VMASKMOVPD Y0, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y1, Y1
+	VMASKMOVPD Y1, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y2, Y2
+	VMASKMOVPD Y2, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y3, Y3
+	VMASKMOVPD Y3, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y4, Y4
+	VMASKMOVPD Y4, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y5, Y5
+	VMASKMOVPD Y5, Y8, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y7, Y6, Y6
+	VMASKMOVPD Y6, Y8, (AX)
+	VZEROUPPER
+	RET
+
+// func tile8x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile8x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y8
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y8
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y8
+	VBROADCASTSD (DX), Y9
+	VFMADD231PD  Y9, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y2
+	VBROADCASTSD (R10), Y9
+	VFMADD231PD  Y9, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y9
+	VFMADD231PD  Y9, Y8, Y5
+	VBROADCASTSD (R11), Y9
+	VFMADD231PD  Y9, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y9
+	VFMADD231PD  Y9, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y8, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y6
+	VMOVUPD      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y8, Y7
+	VMOVUPD      Y7, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y8, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y6, Y6
+	VMOVUPD Y6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y8, Y7, Y7
+	VMOVUPD Y7, (AX)
+	VZEROUPPER
+	RET
+
+// func tile8x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile8x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x03, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y9
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y9, Y8
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y9, Y8
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y9, Y8
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y8, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y8, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y8, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y8, Y7
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y0
+	VMASKMOVPD   Y0, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y1
+	VMASKMOVPD   Y1, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y2
+	VMASKMOVPD   Y2, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y3
+	VMASKMOVPD   Y3, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y4
+	VMASKMOVPD   Y4, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y5
+	VMASKMOVPD   Y5, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y6
+	VMASKMOVPD   Y6, Y9, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y9, Y10
+	VFMADD213PD  Y10, Y8, Y7
+	VMASKMOVPD   Y7, Y9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y8, Y0, Y0
+	VMASKMOVPD Y0, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y1, Y1
+	VMASKMOVPD Y1, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y2, Y2
+	VMASKMOVPD Y2, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y3, Y3
+	VMASKMOVPD Y3, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y4, Y4
+	VMASKMOVPD Y4, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y5, Y5
+	VMASKMOVPD Y5, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y6, Y6
+	VMASKMOVPD Y6, Y9, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y8, Y7, Y7
+	VMASKMOVPD Y7, Y9, (AX)
+	VZEROUPPER
+	RET
+
+// func tile9x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile9x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y9
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y9
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y9
+	VBROADCASTSD (DX), Y10
+	VFMADD231PD  Y10, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y2
+	VBROADCASTSD (R10), Y10
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R11), Y10
+	VFMADD231PD  Y10, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y10
+	VFMADD231PD  Y10, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y10
+	VFMADD231PD  Y10, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y9, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y6
+	VMOVUPD      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y7
+	VMOVUPD      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y9, Y8
+	VMOVUPD      Y8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y9, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y6, Y6
+	VMOVUPD Y6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y7, Y7
+	VMOVUPD Y7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y9, Y8, Y8
+	VMOVUPD Y8, (AX)
+	VZEROUPPER
+	RET
+
+// func tile9x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile9x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	MOVQ       tail+96(FP), R12
+	LEAQ       masks<>+0(SB), R13
+	SHLQ       $0x03, R12
+	SUBQ       R12, R13
+	VMOVDQU    32(R13), Y10
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y10, Y9
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y10, Y9
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	SUBQ         $0x02, R12
+	JGE          several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y10, Y9
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y9, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y9, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y9, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y9, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y9, Y8
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y0
+	VMASKMOVPD   Y0, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y1
+	VMASKMOVPD   Y1, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y2
+	VMASKMOVPD   Y2, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y3
+	VMASKMOVPD   Y3, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y4
+	VMASKMOVPD   Y4, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y5
+	VMASKMOVPD   Y5, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y6
+	VMASKMOVPD   Y6, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y7
+	VMASKMOVPD   Y7, Y10, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y10, Y11
+	VFMADD213PD  Y11, Y9, Y8
+	VMASKMOVPD   Y8, Y10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y9, Y0, Y0
+	VMASKMOVPD Y0, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y1, Y1
+	VMASKMOVPD Y1, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y2, Y2
+	VMASKMOVPD Y2, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y3, Y3
+	VMASKMOVPD Y3, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y4, Y4
+	VMASKMOVPD Y4, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y5, Y5
+	VMASKMOVPD Y5, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y6, Y6
+	VMASKMOVPD Y6, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y7, Y7
+	VMASKMOVPD Y7, Y10, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y9, Y8, Y8
+	VMASKMOVPD Y8, Y10, (AX)
+	VZEROUPPER
+	RET
+
+// func tile10x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile10x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y10
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y8
+	VBROADCASTSD (R12), Y11
+	VFMADD231PD  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y10
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y8
+	VBROADCASTSD (R12), Y11
+	VFMADD231PD  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y10
+	VBROADCASTSD (DX), Y11
+	VFMADD231PD  Y11, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y2
+	VBROADCASTSD (R10), Y11
+	VFMADD231PD  Y11, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y5
+	VBROADCASTSD (R11), Y11
+	VFMADD231PD  Y11, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y11
+	VFMADD231PD  Y11, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y11
+	VFMADD231PD  Y11, Y10, Y8
+	VBROADCASTSD (R12), Y11
+	VFMADD231PD  Y11, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y10, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y6
+	VMOVUPD      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y7
+	VMOVUPD      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y8
+	VMOVUPD      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y10, Y9
+	VMOVUPD      Y9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y10, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y6, Y6
+	VMOVUPD Y6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y7, Y7
+	VMOVUPD Y7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y8, Y8
+	VMOVUPD Y8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y10, Y9, Y9
+	VMOVUPD Y9, (AX)
+	VZEROUPPER
+	RET
+
+// func tile10x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile10x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x03, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y11, Y10
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y11, Y10
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y11, Y10
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y10, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y10, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y10, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y10, Y9
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y0
+	VMASKMOVPD   Y0, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y1
+	VMASKMOVPD   Y1, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y2
+	VMASKMOVPD   Y2, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y3
+	VMASKMOVPD   Y3, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y4
+	VMASKMOVPD   Y4, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y5
+	VMASKMOVPD   Y5, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y6
+	VMASKMOVPD   Y6, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y7
+	VMASKMOVPD   Y7, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y8
+	VMASKMOVPD   Y8, Y11, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y11, Y12
+	VFMADD213PD  Y12, Y10, Y9
+	VMASKMOVPD   Y9, Y11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y10, Y0, Y0
+	VMASKMOVPD Y0, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y1, Y1
+	VMASKMOVPD Y1, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y2, Y2
+	VMASKMOVPD Y2, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y3, Y3
+	VMASKMOVPD Y3, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y4, Y4
+	VMASKMOVPD Y4, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y5, Y5
+	VMASKMOVPD Y5, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y6, Y6
+	VMASKMOVPD Y6, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y7, Y7
+	VMASKMOVPD Y7, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y8, Y8
+	VMASKMOVPD Y8, Y11, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y10, Y9, Y9
+	VMASKMOVPD Y9, Y11, (AX)
+	VZEROUPPER
+	RET
+
+// func tile11x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile11x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y11
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y11
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y11
+	VBROADCASTSD (DX), Y12
+	VFMADD231PD  Y12, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y2
+	VBROADCASTSD (R10), Y12
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y12
+	VFMADD231PD  Y12, Y11, Y8
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y12
+	VFMADD231PD  Y12, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y11, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y6
+	VMOVUPD      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y7
+	VMOVUPD      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y8
+	VMOVUPD      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y9
+	VMOVUPD      Y9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y11, Y10
+	VMOVUPD      Y10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y11, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y6, Y6
+	VMOVUPD Y6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y7, Y7
+	VMOVUPD Y7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y8, Y8
+	VMOVUPD Y8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y9, Y9
+	VMOVUPD Y9, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y11, Y10, Y10
+	VMOVUPD Y10, (AX)
+	VZEROUPPER
+	RET
+
+// func tile11x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile11x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x03, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y12
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y12, Y11
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y12, Y11
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y12, Y11
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y11, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y11, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y11, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y11, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y11, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y11, Y10
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y0
+	VMASKMOVPD   Y0, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y1
+	VMASKMOVPD   Y1, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y2
+	VMASKMOVPD   Y2, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y3
+	VMASKMOVPD   Y3, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y4
+	VMASKMOVPD   Y4, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y5
+	VMASKMOVPD   Y5, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y6
+	VMASKMOVPD   Y6, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y7
+	VMASKMOVPD   Y7, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y8
+	VMASKMOVPD   Y8, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y9
+	VMASKMOVPD   Y9, Y12, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y12, Y13
+	VFMADD213PD  Y13, Y11, Y10
+	VMASKMOVPD   Y10, Y12, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y11, Y0, Y0
+	VMASKMOVPD Y0, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y1, Y1
+	VMASKMOVPD Y1, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y2, Y2
+	VMASKMOVPD Y2, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y3, Y3
+	VMASKMOVPD Y3, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y4, Y4
+	VMASKMOVPD Y4, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y5, Y5
+	VMASKMOVPD Y5, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y6, Y6
+	VMASKMOVPD Y6, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y7, Y7
+	VMASKMOVPD Y7, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y8, Y8
+	VMASKMOVPD Y8, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y9, Y9
+	VMASKMOVPD Y9, Y12, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y11, Y10, Y10
+	VMASKMOVPD Y10, Y12, (AX)
+	VZEROUPPER
+	RET
+
+// func tile12x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile12x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	VXORPD     Y11, Y11, Y11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD      (R8), Y12
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMOVUPD      (R8), Y12
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD      (R8), Y12
+	VBROADCASTSD (DX), Y13
+	VFMADD231PD  Y13, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y2
+	VBROADCASTSD (R10), Y13
+	VFMADD231PD  Y13, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y5
+	VBROADCASTSD (R11), Y13
+	VFMADD231PD  Y13, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y8
+	VBROADCASTSD (R12), Y13
+	VFMADD231PD  Y13, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y13
+	VFMADD231PD  Y13, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y13
+	VFMADD231PD  Y13, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Y12, Y0
+	VMOVUPD      Y0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y1
+	VMOVUPD      Y1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y3
+	VMOVUPD      Y3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y4
+	VMOVUPD      Y4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y5
+	VMOVUPD      Y5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y6
+	VMOVUPD      Y6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y7
+	VMOVUPD      Y7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y8
+	VMOVUPD      Y8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y9
+	VMOVUPD      Y9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y10
+	VMOVUPD      Y10, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Y12, Y11
+	VMOVUPD      Y11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Y12, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y3, Y3
+	VMOVUPD Y3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y4, Y4
+	VMOVUPD Y4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y5, Y5
+	VMOVUPD Y5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y6, Y6
+	VMOVUPD Y6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y7, Y7
+	VMOVUPD Y7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y8, Y8
+	VMOVUPD Y8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y9, Y9
+	VMOVUPD Y9, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y10, Y10
+	VMOVUPD Y10, (AX)
+	ADDQ    CX, AX
+	VMULPD  Y12, Y11, Y11
+	VMOVUPD Y11, (AX)
+	VZEROUPPER
+	RET
+
+// func tile12x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile12x1mF64(SB), NOSPLIT, $0-104
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	VXORPD     Y11, Y11, Y11
+	MOVQ       tail+96(FP), R13
+	LEAQ       masks<>+0(SB), R14
+	SHLQ       $0x03, R13
+	SUBQ       R13, R14
+	VMOVDQU    32(R14), Y13
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMASKMOVPD   (R8), Y13, Y12
+	VBROADCASTSD (DX), Y14
+	VFMADD231PD  Y14, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y2
+	VBROADCASTSD (R10), Y14
+	VFMADD231PD  Y14, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y5
+	VBROADCASTSD (R11), Y14
+	VFMADD231PD  Y14, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y8
+	VBROADCASTSD (R12), Y14
+	VFMADD231PD  Y14, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	VMASKMOVPD   (R8), Y13, Y12
+	VBROADCASTSD (DX), Y14
+	VFMADD231PD  Y14, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y2
+	VBROADCASTSD (R10), Y14
+	VFMADD231PD  Y14, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y5
+	VBROADCASTSD (R11), Y14
+	VFMADD231PD  Y14, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y8
+	VBROADCASTSD (R12), Y14
+	VFMADD231PD  Y14, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	SUBQ         $0x02, R13
+	JGE          several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMASKMOVPD   (R8), Y13, Y12
+	VBROADCASTSD (DX), Y14
+	VFMADD231PD  Y14, Y12, Y0
+	VBROADCASTSD (DX)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y1
+	VBROADCASTSD (DX)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y2
+	VBROADCASTSD (R10), Y14
+	VFMADD231PD  Y14, Y12, Y3
+	VBROADCASTSD (R10)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y4
+	VBROADCASTSD (R10)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y5
+	VBROADCASTSD (R11), Y14
+	VFMADD231PD  Y14, Y12, Y6
+	VBROADCASTSD (R11)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y7
+	VBROADCASTSD (R11)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y8
+	VBROADCASTSD (R12), Y14
+	VFMADD231PD  Y14, Y12, Y9
+	VBROADCASTSD (R12)(BX*1), Y14
+	VFMADD231PD  Y14, Y12, Y10
+	VBROADCASTSD (R12)(BX*2), Y14
+	VFMADD231PD  Y14, Y12, Y11
+	ADDQ         SI, DX
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         SI, R12
+	ADDQ         R9, R8
+	DECQ         R13
+	JNZ          one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Y12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y0
+	VMASKMOVPD   Y0, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y1
+	VMASKMOVPD   Y1, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y2
+	VMASKMOVPD   Y2, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y3
+	VMASKMOVPD   Y3, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y4
+	VMASKMOVPD   Y4, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y5
+	VMASKMOVPD   Y5, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y6
+	VMASKMOVPD   Y6, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y7
+	VMASKMOVPD   Y7, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y8
+	VMASKMOVPD   Y8, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y9
+	VMASKMOVPD   Y9, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y10
+	VMASKMOVPD   Y10, Y13, (AX)
+	ADDQ         CX, AX
+	VMASKMOVPD   (AX), Y13, Y14
+	VFMADD213PD  Y14, Y12, Y11
+	VMASKMOVPD   Y11, Y13, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD     Y12, Y0, Y0
+	VMASKMOVPD Y0, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y1, Y1
+	VMASKMOVPD Y1, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y2, Y2
+	VMASKMOVPD Y2, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y3, Y3
+	VMASKMOVPD Y3, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y4, Y4
+	VMASKMOVPD Y4, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y5, Y5
+	VMASKMOVPD Y5, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y6, Y6
+	VMASKMOVPD Y6, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y7, Y7
+	VMASKMOVPD Y7, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y8, Y8
+	VMASKMOVPD Y8, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y9, Y9
+	VMASKMOVPD Y9, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y10, Y10
+	VMASKMOVPD Y10, Y13, (AX)
+	ADDQ       CX, AX
+	VMULPD     Y12, Y11, Y11
+	VMASKMOVPD Y11, Y13, (AX)
 	VZEROUPPER
 	RET
 

@@ -19,6 +19,11 @@ func wideTile1x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //go:noescape
 func wideTile1x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile1x1F32 is the micro-kernel of 1 rows.
+//
+//go:noescape
+func wideTile1x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile1x1mF32 is the micro-kernel of 1 rows.
 //
 //go:noescape
@@ -33,6 +38,11 @@ func wideTile2x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile2x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile2x1F32 is the micro-kernel of 2 rows.
+//
+//go:noescape
+func wideTile2x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile2x1mF32 is the micro-kernel of 2 rows.
 //
@@ -49,6 +59,11 @@ func wideTile3x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //go:noescape
 func wideTile3x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile3x1F32 is the micro-kernel of 3 rows.
+//
+//go:noescape
+func wideTile3x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile3x1mF32 is the micro-kernel of 3 rows.
 //
 //go:noescape
@@ -63,6 +78,11 @@ func wideTile4x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile4x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile4x1F32 is the micro-kernel of 4 rows.
+//
+//go:noescape
+func wideTile4x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile4x1mF32 is the micro-kernel of 4 rows.
 //
@@ -79,6 +99,11 @@ func wideTile5x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //go:noescape
 func wideTile5x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile5x1F32 is the micro-kernel of 5 rows.
+//
+//go:noescape
+func wideTile5x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile5x1mF32 is the micro-kernel of 5 rows.
 //
 //go:noescape
@@ -93,6 +118,11 @@ func wideTile6x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile6x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile6x1F32 is the micro-kernel of 6 rows.
+//
+//go:noescape
+func wideTile6x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile6x1mF32 is the micro-kernel of 6 rows.
 //
@@ -109,6 +139,11 @@ func wideTile7x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //go:noescape
 func wideTile7x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile7x1F32 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func wideTile7x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile7x1mF32 is the micro-kernel of 7 rows.
 //
 //go:noescape
@@ -123,6 +158,11 @@ func wideTile8x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile8x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile8x1F32 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func wideTile8x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile8x1mF32 is the micro-kernel of 8 rows.
 //
@@ -139,6 +179,11 @@ func wideTile9x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol 
 //go:noescape
 func wideTile9x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile9x1F32 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func wideTile9x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile9x1mF32 is the micro-kernel of 9 rows.
 //
 //go:noescape
@@ -153,6 +198,11 @@ func wideTile10x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol
 //
 //go:noescape
 func wideTile10x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile10x1F32 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func wideTile10x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile10x1mF32 is the micro-kernel of 10 rows.
 //
@@ -169,6 +219,11 @@ func wideTile11x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol
 //go:noescape
 func wideTile11x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 
+// wideTile11x1F32 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func wideTile11x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+
 // wideTile11x1mF32 is the micro-kernel of 11 rows.
 //
 //go:noescape
@@ -183,6 +238,11 @@ func wideTile12x2F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol
 //
 //go:noescape
 func wideTile12x2mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
+
+// wideTile12x1F32 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func wideTile12x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
 
 // wideTile12x1mF32 is the micro-kernel of 12 rows.
 //
@@ -204,6 +264,11 @@ func wideTile1x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //go:noescape
 func wideTile1x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile1x1F64 is the micro-kernel of 1 rows.
+//
+//go:noescape
+func wideTile1x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile1x1mF64 is the micro-kernel of 1 rows.
 //
 //go:noescape
@@ -218,6 +283,11 @@ func wideTile2x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile2x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile2x1F64 is the micro-kernel of 2 rows.
+//
+//go:noescape
+func wideTile2x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile2x1mF64 is the micro-kernel of 2 rows.
 //
@@ -234,6 +304,11 @@ func wideTile3x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //go:noescape
 func wideTile3x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile3x1F64 is the micro-kernel of 3 rows.
+//
+//go:noescape
+func wideTile3x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile3x1mF64 is the micro-kernel of 3 rows.
 //
 //go:noescape
@@ -248,6 +323,11 @@ func wideTile4x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile4x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile4x1F64 is the micro-kernel of 4 rows.
+//
+//go:noescape
+func wideTile4x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile4x1mF64 is the micro-kernel of 4 rows.
 //
@@ -264,6 +344,11 @@ func wideTile5x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //go:noescape
 func wideTile5x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile5x1F64 is the micro-kernel of 5 rows.
+//
+//go:noescape
+func wideTile5x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile5x1mF64 is the micro-kernel of 5 rows.
 //
 //go:noescape
@@ -278,6 +363,11 @@ func wideTile6x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile6x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile6x1F64 is the micro-kernel of 6 rows.
+//
+//go:noescape
+func wideTile6x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile6x1mF64 is the micro-kernel of 6 rows.
 //
@@ -294,6 +384,11 @@ func wideTile7x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //go:noescape
 func wideTile7x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile7x1F64 is the micro-kernel of 7 rows.
+//
+//go:noescape
+func wideTile7x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile7x1mF64 is the micro-kernel of 7 rows.
 //
 //go:noescape
@@ -308,6 +403,11 @@ func wideTile8x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //
 //go:noescape
 func wideTile8x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile8x1F64 is the micro-kernel of 8 rows.
+//
+//go:noescape
+func wideTile8x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile8x1mF64 is the micro-kernel of 8 rows.
 //
@@ -324,6 +424,11 @@ func wideTile9x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol 
 //go:noescape
 func wideTile9x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile9x1F64 is the micro-kernel of 9 rows.
+//
+//go:noescape
+func wideTile9x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile9x1mF64 is the micro-kernel of 9 rows.
 //
 //go:noescape
@@ -338,6 +443,11 @@ func wideTile10x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol
 //
 //go:noescape
 func wideTile10x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile10x1F64 is the micro-kernel of 10 rows.
+//
+//go:noescape
+func wideTile10x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile10x1mF64 is the micro-kernel of 10 rows.
 //
@@ -354,6 +464,11 @@ func wideTile11x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol
 //go:noescape
 func wideTile11x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 
+// wideTile11x1F64 is the micro-kernel of 11 rows.
+//
+//go:noescape
+func wideTile11x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+
 // wideTile11x1mF64 is the micro-kernel of 11 rows.
 //
 //go:noescape
@@ -368,6 +483,11 @@ func wideTile12x2F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol
 //
 //go:noescape
 func wideTile12x2mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
+
+// wideTile12x1F64 is the micro-kernel of 12 rows.
+//
+//go:noescape
+func wideTile12x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
 
 // wideTile12x1mF64 is the micro-kernel of 12 rows.
 //

@@ -235,6 +235,80 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile1x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile1x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), BX
+	MOVQ       segStep+40(FP), SI
+	MOVQ       b+48(FP), DI
+	MOVQ       bRow+56(FP), R8
+	VPXORD     Z0, Z0, Z0
+	MOVQ       c+64(FP), R9
+	MOVQ       cRow+72(FP), R10
+	PREFETCHT0 (R9)
+
+segment:
+	MOVQ CX, R9
+	SUBQ $0x04, R9
+	JL   rest
+
+several:
+	VMOVUPS          (DI), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS          (DI), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS          (DI), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS          (DI), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	SUBQ             $0x04, R9
+	JGE              several
+
+rest:
+	ADDQ $0x04, R9
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (DI), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              one
+
+segmentEnd:
+	ADDQ         SI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z1
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), CX
+	TESTQ        CX, CX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z1, Z0
+	VMOVUPS      Z0, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile1x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile1x1mF32(SB), NOSPLIT, $0-104
@@ -261,41 +335,36 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (DI), K1, Z1
-	VBROADCASTSS (DX), Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPS.Z    (DI), K1, Z1
-	VBROADCASTSS (DX), Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPS.Z    (DI), K1, Z1
-	VBROADCASTSS (DX), Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPS.Z    (DI), K1, Z1
-	VBROADCASTSS (DX), Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	SUBQ         $0x04, R9
-	JGE          several
+	VMOVUPS.Z        (DI), K1, Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS.Z        (DI), K1, Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS.Z        (DI), K1, Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPS.Z        (DI), K1, Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	SUBQ             $0x04, R9
+	JGE              several
 
 rest:
 	ADDQ $0x04, R9
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (DI), K1, Z1
-	VBROADCASTSS (DX), Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	DECQ         R9
-	JNZ          one
+	VMOVUPS.Z        (DI), K1, Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              one
 
 segmentEnd:
 	ADDQ         SI, DX
@@ -575,6 +644,94 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile2x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile2x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z2
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z2, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z2, Z1
+	VMOVUPS      Z1, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z2, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z2, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile2x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile2x1mF32(SB), NOSPLIT, $0-104
@@ -604,51 +761,41 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z2
-	VBROADCASTSS (DX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z2
-	VBROADCASTSS (DX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z2
-	VBROADCASTSS (DX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z2
-	VBROADCASTSS (DX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	SUBQ         $0x04, R10
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
 
 rest:
 	ADDQ $0x04, R10
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z2
-	VBROADCASTSS (DX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	DECQ         R10
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z2
+	VFMADD231PS.BCST (DX), Z2, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -996,6 +1143,108 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile3x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile3x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z3
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z3, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z3, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z3, Z2
+	VMOVUPS      Z2, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z3, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z3, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z3, Z2, Z2
+	VMOVUPS Z2, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile3x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile3x1mF32(SB), NOSPLIT, $0-104
@@ -1028,61 +1277,46 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z3
-	VBROADCASTSS (DX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z3
-	VBROADCASTSS (DX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z3
-	VBROADCASTSS (DX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z3
-	VBROADCASTSS (DX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	SUBQ         $0x04, R10
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
 
 rest:
 	ADDQ $0x04, R10
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z3
-	VBROADCASTSS (DX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	DECQ         R10
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z3
+	VFMADD231PS.BCST (DX), Z3, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -1514,6 +1748,130 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile4x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile4x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z4
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z4, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z4, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z4, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z4, Z3
+	VMOVUPS      Z3, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z4, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z4, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z4, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile4x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile4x1mF32(SB), NOSPLIT, $0-104
@@ -1551,76 +1909,56 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z4
-	VBROADCASTSS (DX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (DX)(BX*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (DX)(BX*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z4
-	VBROADCASTSS (DX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (DX)(BX*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (DX)(BX*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z4
-	VBROADCASTSS (DX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (DX)(BX*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (DX)(BX*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z4
-	VBROADCASTSS (DX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (DX)(BX*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (DX)(BX*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z4
-	VBROADCASTSS (DX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (DX)(BX*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (DX)(BX*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z4
+	VFMADD231PS.BCST (DX), Z4, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PS.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -2121,6 +2459,144 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile5x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile5x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z5
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z5, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z4
+	VMOVUPS      Z4, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z5, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z5, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z5, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z5, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z5, Z4, Z4
+	VMOVUPS Z4, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile5x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile5x1mF32(SB), NOSPLIT, $0-104
@@ -2161,86 +2637,61 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z5
-	VBROADCASTSS (DX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (DX)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (DX)(BX*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z5
-	VBROADCASTSS (DX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (DX)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (DX)(BX*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z5
-	VBROADCASTSS (DX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (DX)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (DX)(BX*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z5
-	VBROADCASTSS (DX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (DX)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (DX)(BX*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z5
-	VBROADCASTSS (DX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (DX)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (DX)(BX*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(BX*1), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z5
+	VFMADD231PS.BCST (DX), Z5, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PS.BCST (R10), Z5, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -2809,6 +3260,158 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile6x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile6x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z6
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z6, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z5
+	VMOVUPS      Z5, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z6, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z6, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z6, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z6, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z6, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z6, Z5, Z5
+	VMOVUPS Z5, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile6x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile6x1mF32(SB), NOSPLIT, $0-104
@@ -2852,96 +3455,66 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z6
-	VBROADCASTSS (DX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (DX)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (DX)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z6
-	VBROADCASTSS (DX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (DX)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (DX)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z6
-	VBROADCASTSS (DX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (DX)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (DX)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z6
-	VBROADCASTSS (DX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (DX)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (DX)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z6
-	VBROADCASTSS (DX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (DX)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (DX)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(BX*1), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(BX*2), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z6
+	VFMADD231PS.BCST (DX), Z6, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PS.BCST (R10), Z6, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -3492,6 +4065,156 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile7x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile7x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z7, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z6
+	VMOVUPS      Z6, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z7, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z7, Z6, Z6
+	VMOVUPS Z6, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile7x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile7x1mF32(SB), NOSPLIT, $0-104
@@ -3540,76 +4263,52 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z7
-	VBROADCASTSS (DX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (DX)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (DX)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (R10), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (R10)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (R11), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z7
-	VBROADCASTSS (DX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (DX)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (DX)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (R10), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (R10)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (R11), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z7
-	VBROADCASTSS (DX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (DX)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (DX)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (R10), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10)(BX*1), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (R10)(BX*2), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (R11), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z7
+	VFMADD231PS.BCST (DX), Z7, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PS.BCST (R10), Z7, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PS.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -4217,6 +4916,168 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile8x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile8x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z8, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z7
+	VMOVUPS      Z7, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z8, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z6, Z6
+	VMOVUPS Z6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z8, Z7, Z7
+	VMOVUPS Z7, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile8x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile8x1mF32(SB), NOSPLIT, $0-104
@@ -4268,82 +5129,55 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z8
-	VBROADCASTSS (DX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (DX)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (DX)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (R10), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (R10)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (R10)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (R11), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (R11)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z8
-	VBROADCASTSS (DX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (DX)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (DX)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (R10), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (R10)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (R10)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (R11), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (R11)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z8
-	VBROADCASTSS (DX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (DX)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (DX)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (R10), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (R10)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (R10)(BX*2), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (R11), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (R11)(BX*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z8
+	VFMADD231PS.BCST (DX), Z8, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PS.BCST (R10), Z8, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PS.BCST (R11), Z8, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -5007,6 +5841,180 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile9x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile9x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z9, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z7
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z8
+	VMOVUPS      Z8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z9, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z6, Z6
+	VMOVUPS Z6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z7, Z7
+	VMOVUPS Z7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z9, Z8, Z8
+	VMOVUPS Z8, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile9x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile9x1mF32(SB), NOSPLIT, $0-104
@@ -5061,88 +6069,58 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z9
-	VBROADCASTSS (DX), Z10
-	VFMADD231PS  Z10, Z9, Z0
-	VBROADCASTSS (DX)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (DX)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z2
-	VBROADCASTSS (R10), Z10
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (R10)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (R11), Z10
-	VFMADD231PS  Z10, Z9, Z6
-	VBROADCASTSS (R11)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z7
-	VBROADCASTSS (R11)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z9
-	VBROADCASTSS (DX), Z10
-	VFMADD231PS  Z10, Z9, Z0
-	VBROADCASTSS (DX)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (DX)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z2
-	VBROADCASTSS (R10), Z10
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (R10)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (R11), Z10
-	VFMADD231PS  Z10, Z9, Z6
-	VBROADCASTSS (R11)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z7
-	VBROADCASTSS (R11)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z9
-	VBROADCASTSS (DX), Z10
-	VFMADD231PS  Z10, Z9, Z0
-	VBROADCASTSS (DX)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (DX)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z2
-	VBROADCASTSS (R10), Z10
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (R10)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (R11), Z10
-	VFMADD231PS  Z10, Z9, Z6
-	VBROADCASTSS (R11)(BX*1), Z10
-	VFMADD231PS  Z10, Z9, Z7
-	VBROADCASTSS (R11)(BX*2), Z10
-	VFMADD231PS  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z9
+	VFMADD231PS.BCST (DX), Z9, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PS.BCST (R10), Z9, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PS.BCST (R11), Z9, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -5874,6 +6852,198 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile10x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile10x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z10, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z7
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z8
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z10, Z9
+	VMOVUPS      Z9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z10, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z6, Z6
+	VMOVUPS Z6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z7, Z7
+	VMOVUPS Z7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z8, Z8
+	VMOVUPS Z8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z10, Z9, Z9
+	VMOVUPS Z9, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile10x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile10x1mF32(SB), NOSPLIT, $0-104
@@ -5933,97 +7103,64 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z10
-	VBROADCASTSS (DX), Z11
-	VFMADD231PS  Z11, Z10, Z0
-	VBROADCASTSS (DX)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z1
-	VBROADCASTSS (DX)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z2
-	VBROADCASTSS (R10), Z11
-	VFMADD231PS  Z11, Z10, Z3
-	VBROADCASTSS (R10)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z4
-	VBROADCASTSS (R10)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z5
-	VBROADCASTSS (R11), Z11
-	VFMADD231PS  Z11, Z10, Z6
-	VBROADCASTSS (R11)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z7
-	VBROADCASTSS (R11)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z8
-	VBROADCASTSS (R12), Z11
-	VFMADD231PS  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z10
-	VBROADCASTSS (DX), Z11
-	VFMADD231PS  Z11, Z10, Z0
-	VBROADCASTSS (DX)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z1
-	VBROADCASTSS (DX)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z2
-	VBROADCASTSS (R10), Z11
-	VFMADD231PS  Z11, Z10, Z3
-	VBROADCASTSS (R10)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z4
-	VBROADCASTSS (R10)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z5
-	VBROADCASTSS (R11), Z11
-	VFMADD231PS  Z11, Z10, Z6
-	VBROADCASTSS (R11)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z7
-	VBROADCASTSS (R11)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z8
-	VBROADCASTSS (R12), Z11
-	VFMADD231PS  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z10
-	VBROADCASTSS (DX), Z11
-	VFMADD231PS  Z11, Z10, Z0
-	VBROADCASTSS (DX)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z1
-	VBROADCASTSS (DX)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z2
-	VBROADCASTSS (R10), Z11
-	VFMADD231PS  Z11, Z10, Z3
-	VBROADCASTSS (R10)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z4
-	VBROADCASTSS (R10)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z5
-	VBROADCASTSS (R11), Z11
-	VFMADD231PS  Z11, Z10, Z6
-	VBROADCASTSS (R11)(BX*1), Z11
-	VFMADD231PS  Z11, Z10, Z7
-	VBROADCASTSS (R11)(BX*2), Z11
-	VFMADD231PS  Z11, Z10, Z8
-	VBROADCASTSS (R12), Z11
-	VFMADD231PS  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z10
+	VFMADD231PS.BCST (DX), Z10, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PS.BCST (R10), Z10, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PS.BCST (R11), Z10, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PS.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -6812,6 +7949,210 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile11x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile11x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z11, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z7
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z8
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z9
+	VMOVUPS      Z9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z10
+	VMOVUPS      Z10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z11, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z6, Z6
+	VMOVUPS Z6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z7, Z7
+	VMOVUPS Z7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z8, Z8
+	VMOVUPS Z8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z9, Z9
+	VMOVUPS Z9, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z11, Z10, Z10
+	VMOVUPS Z10, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile11x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile11x1mF32(SB), NOSPLIT, $0-104
@@ -6874,103 +8215,67 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z11
-	VBROADCASTSS (DX), Z12
-	VFMADD231PS  Z12, Z11, Z0
-	VBROADCASTSS (DX)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (DX)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (R10), Z12
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (R10)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z4
-	VBROADCASTSS (R10)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (R11), Z12
-	VFMADD231PS  Z12, Z11, Z6
-	VBROADCASTSS (R11)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (R11)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z8
-	VBROADCASTSS (R12), Z12
-	VFMADD231PS  Z12, Z11, Z9
-	VBROADCASTSS (R12)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z11
-	VBROADCASTSS (DX), Z12
-	VFMADD231PS  Z12, Z11, Z0
-	VBROADCASTSS (DX)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (DX)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (R10), Z12
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (R10)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z4
-	VBROADCASTSS (R10)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (R11), Z12
-	VFMADD231PS  Z12, Z11, Z6
-	VBROADCASTSS (R11)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (R11)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z8
-	VBROADCASTSS (R12), Z12
-	VFMADD231PS  Z12, Z11, Z9
-	VBROADCASTSS (R12)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z11
-	VBROADCASTSS (DX), Z12
-	VFMADD231PS  Z12, Z11, Z0
-	VBROADCASTSS (DX)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (DX)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (R10), Z12
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (R10)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z4
-	VBROADCASTSS (R10)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (R11), Z12
-	VFMADD231PS  Z12, Z11, Z6
-	VBROADCASTSS (R11)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (R11)(BX*2), Z12
-	VFMADD231PS  Z12, Z11, Z8
-	VBROADCASTSS (R12), Z12
-	VFMADD231PS  Z12, Z11, Z9
-	VBROADCASTSS (R12)(BX*1), Z12
-	VFMADD231PS  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z11
+	VFMADD231PS.BCST (DX), Z11, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PS.BCST (R10), Z11, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PS.BCST (R11), Z11, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PS.BCST (R12), Z11, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -7815,6 +9120,222 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile12x1F32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile12x1F32(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPS          (R8), Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS          (R8), Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPS          (R8), Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSS alpha+80(FP), Z12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PS  (AX), Z12, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z2
+	VMOVUPS      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z4
+	VMOVUPS      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z5
+	VMOVUPS      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z7
+	VMOVUPS      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z8
+	VMOVUPS      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z9
+	VMOVUPS      Z9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z10
+	VMOVUPS      Z10, (AX)
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z12, Z11
+	VMOVUPS      Z11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPS  Z12, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z3, Z3
+	VMOVUPS Z3, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z4, Z4
+	VMOVUPS Z4, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z5, Z5
+	VMOVUPS Z5, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z6, Z6
+	VMOVUPS Z6, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z7, Z7
+	VMOVUPS Z7, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z8, Z8
+	VMOVUPS Z8, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z9, Z9
+	VMOVUPS Z9, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z10, Z10
+	VMOVUPS Z10, (AX)
+	ADDQ    CX, AX
+	VMULPS  Z12, Z11, Z11
+	VMOVUPS Z11, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile12x1mF32(segments uintptr, k uintptr, a *float32, aRow uintptr, aCol uintptr, segStep uintptr, b *float32, bRow uintptr, c *float32, cRow uintptr, alpha float32, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile12x1mF32(SB), NOSPLIT, $0-104
@@ -7880,109 +9401,70 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPS.Z    (R8), K1, Z12
-	VBROADCASTSS (DX), Z13
-	VFMADD231PS  Z13, Z12, Z0
-	VBROADCASTSS (DX)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z1
-	VBROADCASTSS (DX)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z2
-	VBROADCASTSS (R10), Z13
-	VFMADD231PS  Z13, Z12, Z3
-	VBROADCASTSS (R10)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z4
-	VBROADCASTSS (R10)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z5
-	VBROADCASTSS (R11), Z13
-	VFMADD231PS  Z13, Z12, Z6
-	VBROADCASTSS (R11)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z7
-	VBROADCASTSS (R11)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z8
-	VBROADCASTSS (R12), Z13
-	VFMADD231PS  Z13, Z12, Z9
-	VBROADCASTSS (R12)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z10
-	VBROADCASTSS (R12)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPS.Z    (R8), K1, Z12
-	VBROADCASTSS (DX), Z13
-	VFMADD231PS  Z13, Z12, Z0
-	VBROADCASTSS (DX)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z1
-	VBROADCASTSS (DX)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z2
-	VBROADCASTSS (R10), Z13
-	VFMADD231PS  Z13, Z12, Z3
-	VBROADCASTSS (R10)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z4
-	VBROADCASTSS (R10)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z5
-	VBROADCASTSS (R11), Z13
-	VFMADD231PS  Z13, Z12, Z6
-	VBROADCASTSS (R11)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z7
-	VBROADCASTSS (R11)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z8
-	VBROADCASTSS (R12), Z13
-	VFMADD231PS  Z13, Z12, Z9
-	VBROADCASTSS (R12)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z10
-	VBROADCASTSS (R12)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPS.Z        (R8), K1, Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPS.Z        (R8), K1, Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPS.Z    (R8), K1, Z12
-	VBROADCASTSS (DX), Z13
-	VFMADD231PS  Z13, Z12, Z0
-	VBROADCASTSS (DX)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z1
-	VBROADCASTSS (DX)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z2
-	VBROADCASTSS (R10), Z13
-	VFMADD231PS  Z13, Z12, Z3
-	VBROADCASTSS (R10)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z4
-	VBROADCASTSS (R10)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z5
-	VBROADCASTSS (R11), Z13
-	VFMADD231PS  Z13, Z12, Z6
-	VBROADCASTSS (R11)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z7
-	VBROADCASTSS (R11)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z8
-	VBROADCASTSS (R12), Z13
-	VFMADD231PS  Z13, Z12, Z9
-	VBROADCASTSS (R12)(BX*1), Z13
-	VFMADD231PS  Z13, Z12, Z10
-	VBROADCASTSS (R12)(BX*2), Z13
-	VFMADD231PS  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPS.Z        (R8), K1, Z12
+	VFMADD231PS.BCST (DX), Z12, Z0
+	VFMADD231PS.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PS.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PS.BCST (R10), Z12, Z3
+	VFMADD231PS.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PS.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PS.BCST (R11), Z12, Z6
+	VFMADD231PS.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PS.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PS.BCST (R12), Z12, Z9
+	VFMADD231PS.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PS.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -8317,6 +9799,80 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile1x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile1x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), BX
+	MOVQ       segStep+40(FP), SI
+	MOVQ       b+48(FP), DI
+	MOVQ       bRow+56(FP), R8
+	VPXORD     Z0, Z0, Z0
+	MOVQ       c+64(FP), R9
+	MOVQ       cRow+72(FP), R10
+	PREFETCHT0 (R9)
+
+segment:
+	MOVQ CX, R9
+	SUBQ $0x04, R9
+	JL   rest
+
+several:
+	VMOVUPD          (DI), Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD          (DI), Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD          (DI), Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD          (DI), Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	SUBQ             $0x04, R9
+	JGE              several
+
+rest:
+	ADDQ $0x04, R9
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (DI), Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              one
+
+segmentEnd:
+	ADDQ         SI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z1
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), CX
+	TESTQ        CX, CX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z1, Z0
+	VMOVUPD      Z0, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z1, Z0, Z0
+	VMOVUPD Z0, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile1x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile1x1mF64(SB), NOSPLIT, $0-104
@@ -8343,41 +9899,36 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (DI), K1, Z1
-	VBROADCASTSD (DX), Z2
-	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPD.Z    (DI), K1, Z1
-	VBROADCASTSD (DX), Z2
-	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPD.Z    (DI), K1, Z1
-	VBROADCASTSD (DX), Z2
-	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	VMOVUPD.Z    (DI), K1, Z1
-	VBROADCASTSD (DX), Z2
-	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	SUBQ         $0x04, R9
-	JGE          several
+	VMOVUPD.Z        (DI), K1, Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD.Z        (DI), K1, Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD.Z        (DI), K1, Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	VMOVUPD.Z        (DI), K1, Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	SUBQ             $0x04, R9
+	JGE              several
 
 rest:
 	ADDQ $0x04, R9
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (DI), K1, Z1
-	VBROADCASTSD (DX), Z2
-	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         BX, DX
-	ADDQ         R8, DI
-	DECQ         R9
-	JNZ          one
+	VMOVUPD.Z        (DI), K1, Z1
+	VFMADD231PD.BCST (DX), Z1, Z0
+	ADDQ             BX, DX
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              one
 
 segmentEnd:
 	ADDQ         SI, DX
@@ -8657,6 +10208,94 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile2x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile2x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z2
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z2, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z2, Z1
+	VMOVUPD      Z1, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z2, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z2, Z1, Z1
+	VMOVUPD Z1, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile2x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile2x1mF64(SB), NOSPLIT, $0-104
@@ -8686,51 +10325,41 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z2
-	VBROADCASTSD (DX), Z3
-	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
-	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z2
-	VBROADCASTSD (DX), Z3
-	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
-	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z2
-	VBROADCASTSD (DX), Z3
-	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
-	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z2
-	VBROADCASTSD (DX), Z3
-	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
-	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	SUBQ         $0x04, R10
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
 
 rest:
 	ADDQ $0x04, R10
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z2
-	VBROADCASTSD (DX), Z3
-	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
-	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	DECQ         R10
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z2
+	VFMADD231PD.BCST (DX), Z2, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z2, Z1
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -9078,6 +10707,108 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile3x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile3x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       c+64(FP), R10
+	MOVQ       cRow+72(FP), R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+
+segment:
+	MOVQ CX, R10
+	SUBQ $0x04, R10
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
+
+rest:
+	ADDQ $0x04, R10
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z3
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z3, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z3, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z3, Z2
+	VMOVUPD      Z2, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z3, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z3, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z3, Z2, Z2
+	VMOVUPD Z2, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile3x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile3x1mF64(SB), NOSPLIT, $0-104
@@ -9110,61 +10841,46 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z3
-	VBROADCASTSD (DX), Z4
-	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z4
-	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z4
-	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z3
-	VBROADCASTSD (DX), Z4
-	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z4
-	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z4
-	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z3
-	VBROADCASTSD (DX), Z4
-	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z4
-	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z4
-	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z3
-	VBROADCASTSD (DX), Z4
-	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z4
-	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z4
-	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	SUBQ         $0x04, R10
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	SUBQ             $0x04, R10
+	JGE              several
 
 rest:
 	ADDQ $0x04, R10
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z3
-	VBROADCASTSD (DX), Z4
-	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z4
-	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z4
-	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	ADDQ         R9, R8
-	DECQ         R10
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z3
+	VFMADD231PD.BCST (DX), Z3, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z3, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z3, Z2
+	ADDQ             SI, DX
+	ADDQ             R9, R8
+	DECQ             R10
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -9596,6 +11312,130 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile4x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile4x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z4
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z4, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z4, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z4, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z4, Z3
+	VMOVUPD      Z3, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z4, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z4, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z4, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z4, Z3, Z3
+	VMOVUPD Z3, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile4x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile4x1mF64(SB), NOSPLIT, $0-104
@@ -9633,76 +11473,56 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z4
-	VBROADCASTSD (DX), Z5
-	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (DX)(BX*1), Z5
-	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (DX)(BX*2), Z5
-	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z5
-	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z4
-	VBROADCASTSD (DX), Z5
-	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (DX)(BX*1), Z5
-	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (DX)(BX*2), Z5
-	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z5
-	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z4
-	VBROADCASTSD (DX), Z5
-	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (DX)(BX*1), Z5
-	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (DX)(BX*2), Z5
-	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z5
-	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z4
-	VBROADCASTSD (DX), Z5
-	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (DX)(BX*1), Z5
-	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (DX)(BX*2), Z5
-	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z5
-	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z4
-	VBROADCASTSD (DX), Z5
-	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (DX)(BX*1), Z5
-	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (DX)(BX*2), Z5
-	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z5
-	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z4
+	VFMADD231PD.BCST (DX), Z4, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z4, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z4, Z2
+	VFMADD231PD.BCST (R10), Z4, Z3
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -10203,6 +12023,144 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile5x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile5x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z5
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z5, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z5, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z5, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z5, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z5, Z4
+	VMOVUPD      Z4, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z5, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z5, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z5, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z5, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z5, Z4, Z4
+	VMOVUPD Z4, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile5x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile5x1mF64(SB), NOSPLIT, $0-104
@@ -10243,86 +12201,61 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z5
-	VBROADCASTSD (DX), Z6
-	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (DX)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (DX)(BX*2), Z6
-	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z6
-	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z5
-	VBROADCASTSD (DX), Z6
-	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (DX)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (DX)(BX*2), Z6
-	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z6
-	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z5
-	VBROADCASTSD (DX), Z6
-	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (DX)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (DX)(BX*2), Z6
-	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z6
-	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z5
-	VBROADCASTSD (DX), Z6
-	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (DX)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (DX)(BX*2), Z6
-	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z6
-	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z5
-	VBROADCASTSD (DX), Z6
-	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (DX)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (DX)(BX*2), Z6
-	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z6
-	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(BX*1), Z6
-	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z5
+	VFMADD231PD.BCST (DX), Z5, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z5, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z5, Z2
+	VFMADD231PD.BCST (R10), Z5, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z5, Z4
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -10891,6 +12824,158 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile6x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile6x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       c+64(FP), R11
+	MOVQ       cRow+72(FP), R12
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+
+segment:
+	MOVQ CX, R11
+	SUBQ $0x04, R11
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
+
+rest:
+	ADDQ $0x04, R11
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z6
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z6, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z6, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z6, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z6, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z6, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z6, Z5
+	VMOVUPD      Z5, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z6, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z6, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z6, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z6, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z6, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z6, Z5, Z5
+	VMOVUPD Z5, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile6x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile6x1mF64(SB), NOSPLIT, $0-104
@@ -10934,96 +13019,66 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z6
-	VBROADCASTSD (DX), Z7
-	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (DX)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (DX)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z7
-	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z6
-	VBROADCASTSD (DX), Z7
-	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (DX)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (DX)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z7
-	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z6
-	VBROADCASTSD (DX), Z7
-	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (DX)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (DX)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z7
-	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z6
-	VBROADCASTSD (DX), Z7
-	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (DX)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (DX)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z7
-	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	SUBQ         $0x04, R11
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	SUBQ             $0x04, R11
+	JGE              several
 
 rest:
 	ADDQ $0x04, R11
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z6
-	VBROADCASTSD (DX), Z7
-	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (DX)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (DX)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z7
-	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(BX*1), Z7
-	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(BX*2), Z7
-	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         R9, R8
-	DECQ         R11
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z6
+	VFMADD231PD.BCST (DX), Z6, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z6, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z6, Z2
+	VFMADD231PD.BCST (R10), Z6, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z6, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z6, Z5
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             R9, R8
+	DECQ             R11
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -11574,6 +13629,156 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile7x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile7x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z7
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z7, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z7, Z6
+	VMOVUPD      Z6, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z7, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z7, Z6, Z6
+	VMOVUPD Z6, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile7x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile7x1mF64(SB), NOSPLIT, $0-104
@@ -11622,76 +13827,52 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z7
-	VBROADCASTSD (DX), Z8
-	VFMADD231PD  Z8, Z7, Z0
-	VBROADCASTSD (DX)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z1
-	VBROADCASTSD (DX)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z2
-	VBROADCASTSD (R10), Z8
-	VFMADD231PD  Z8, Z7, Z3
-	VBROADCASTSD (R10)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z4
-	VBROADCASTSD (R10)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z5
-	VBROADCASTSD (R11), Z8
-	VFMADD231PD  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z7
-	VBROADCASTSD (DX), Z8
-	VFMADD231PD  Z8, Z7, Z0
-	VBROADCASTSD (DX)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z1
-	VBROADCASTSD (DX)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z2
-	VBROADCASTSD (R10), Z8
-	VFMADD231PD  Z8, Z7, Z3
-	VBROADCASTSD (R10)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z4
-	VBROADCASTSD (R10)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z5
-	VBROADCASTSD (R11), Z8
-	VFMADD231PD  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z7
-	VBROADCASTSD (DX), Z8
-	VFMADD231PD  Z8, Z7, Z0
-	VBROADCASTSD (DX)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z1
-	VBROADCASTSD (DX)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z2
-	VBROADCASTSD (R10), Z8
-	VFMADD231PD  Z8, Z7, Z3
-	VBROADCASTSD (R10)(BX*1), Z8
-	VFMADD231PD  Z8, Z7, Z4
-	VBROADCASTSD (R10)(BX*2), Z8
-	VFMADD231PD  Z8, Z7, Z5
-	VBROADCASTSD (R11), Z8
-	VFMADD231PD  Z8, Z7, Z6
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z7
+	VFMADD231PD.BCST (DX), Z7, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z7, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z7, Z2
+	VFMADD231PD.BCST (R10), Z7, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z7, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z7, Z5
+	VFMADD231PD.BCST (R11), Z7, Z6
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -12299,6 +14480,168 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile8x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile8x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z8
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z8, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z6
+	VMOVUPD      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z8, Z7
+	VMOVUPD      Z7, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z8, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z6, Z6
+	VMOVUPD Z6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z8, Z7, Z7
+	VMOVUPD Z7, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile8x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile8x1mF64(SB), NOSPLIT, $0-104
@@ -12350,82 +14693,55 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z8
-	VBROADCASTSD (DX), Z9
-	VFMADD231PD  Z9, Z8, Z0
-	VBROADCASTSD (DX)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z1
-	VBROADCASTSD (DX)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z2
-	VBROADCASTSD (R10), Z9
-	VFMADD231PD  Z9, Z8, Z3
-	VBROADCASTSD (R10)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z4
-	VBROADCASTSD (R10)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z5
-	VBROADCASTSD (R11), Z9
-	VFMADD231PD  Z9, Z8, Z6
-	VBROADCASTSD (R11)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z8
-	VBROADCASTSD (DX), Z9
-	VFMADD231PD  Z9, Z8, Z0
-	VBROADCASTSD (DX)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z1
-	VBROADCASTSD (DX)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z2
-	VBROADCASTSD (R10), Z9
-	VFMADD231PD  Z9, Z8, Z3
-	VBROADCASTSD (R10)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z4
-	VBROADCASTSD (R10)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z5
-	VBROADCASTSD (R11), Z9
-	VFMADD231PD  Z9, Z8, Z6
-	VBROADCASTSD (R11)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z8
-	VBROADCASTSD (DX), Z9
-	VFMADD231PD  Z9, Z8, Z0
-	VBROADCASTSD (DX)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z1
-	VBROADCASTSD (DX)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z2
-	VBROADCASTSD (R10), Z9
-	VFMADD231PD  Z9, Z8, Z3
-	VBROADCASTSD (R10)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z4
-	VBROADCASTSD (R10)(BX*2), Z9
-	VFMADD231PD  Z9, Z8, Z5
-	VBROADCASTSD (R11), Z9
-	VFMADD231PD  Z9, Z8, Z6
-	VBROADCASTSD (R11)(BX*1), Z9
-	VFMADD231PD  Z9, Z8, Z7
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z8
+	VFMADD231PD.BCST (DX), Z8, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z8, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z8, Z2
+	VFMADD231PD.BCST (R10), Z8, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z8, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z8, Z5
+	VFMADD231PD.BCST (R11), Z8, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z8, Z7
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -13089,6 +15405,180 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile9x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile9x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	MOVQ       c+64(FP), R12
+	MOVQ       cRow+72(FP), R13
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+	ADDQ       R13, R12
+	PREFETCHT0 (R12)
+
+segment:
+	MOVQ CX, R12
+	SUBQ $0x02, R12
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
+
+rest:
+	ADDQ $0x02, R12
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z9
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z9, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z6
+	VMOVUPD      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z7
+	VMOVUPD      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z9, Z8
+	VMOVUPD      Z8, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z9, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z6, Z6
+	VMOVUPD Z6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z7, Z7
+	VMOVUPD Z7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z9, Z8, Z8
+	VMOVUPD Z8, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile9x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile9x1mF64(SB), NOSPLIT, $0-104
@@ -13143,88 +15633,58 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z9
-	VBROADCASTSD (DX), Z10
-	VFMADD231PD  Z10, Z9, Z0
-	VBROADCASTSD (DX)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z1
-	VBROADCASTSD (DX)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z2
-	VBROADCASTSD (R10), Z10
-	VFMADD231PD  Z10, Z9, Z3
-	VBROADCASTSD (R10)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z4
-	VBROADCASTSD (R10)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z5
-	VBROADCASTSD (R11), Z10
-	VFMADD231PD  Z10, Z9, Z6
-	VBROADCASTSD (R11)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z7
-	VBROADCASTSD (R11)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z9
-	VBROADCASTSD (DX), Z10
-	VFMADD231PD  Z10, Z9, Z0
-	VBROADCASTSD (DX)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z1
-	VBROADCASTSD (DX)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z2
-	VBROADCASTSD (R10), Z10
-	VFMADD231PD  Z10, Z9, Z3
-	VBROADCASTSD (R10)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z4
-	VBROADCASTSD (R10)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z5
-	VBROADCASTSD (R11), Z10
-	VFMADD231PD  Z10, Z9, Z6
-	VBROADCASTSD (R11)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z7
-	VBROADCASTSD (R11)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	SUBQ         $0x02, R12
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	SUBQ             $0x02, R12
+	JGE              several
 
 rest:
 	ADDQ $0x02, R12
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z9
-	VBROADCASTSD (DX), Z10
-	VFMADD231PD  Z10, Z9, Z0
-	VBROADCASTSD (DX)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z1
-	VBROADCASTSD (DX)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z2
-	VBROADCASTSD (R10), Z10
-	VFMADD231PD  Z10, Z9, Z3
-	VBROADCASTSD (R10)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z4
-	VBROADCASTSD (R10)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z5
-	VBROADCASTSD (R11), Z10
-	VFMADD231PD  Z10, Z9, Z6
-	VBROADCASTSD (R11)(BX*1), Z10
-	VFMADD231PD  Z10, Z9, Z7
-	VBROADCASTSD (R11)(BX*2), Z10
-	VFMADD231PD  Z10, Z9, Z8
-	PREFETCHT0   64(R11)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         R9, R8
-	DECQ         R12
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z9
+	VFMADD231PD.BCST (DX), Z9, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z9, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z9, Z2
+	VFMADD231PD.BCST (R10), Z9, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z9, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z9, Z5
+	VFMADD231PD.BCST (R11), Z9, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z9, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z9, Z8
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             R9, R8
+	DECQ             R12
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -13956,6 +16416,198 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile10x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile10x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z10
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z10, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z6
+	VMOVUPD      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z7
+	VMOVUPD      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z8
+	VMOVUPD      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z10, Z9
+	VMOVUPD      Z9, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z10, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z6, Z6
+	VMOVUPD Z6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z7, Z7
+	VMOVUPD Z7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z8, Z8
+	VMOVUPD Z8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z10, Z9, Z9
+	VMOVUPD Z9, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile10x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile10x1mF64(SB), NOSPLIT, $0-104
@@ -14015,97 +16667,64 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z10
-	VBROADCASTSD (DX), Z11
-	VFMADD231PD  Z11, Z10, Z0
-	VBROADCASTSD (DX)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z1
-	VBROADCASTSD (DX)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z2
-	VBROADCASTSD (R10), Z11
-	VFMADD231PD  Z11, Z10, Z3
-	VBROADCASTSD (R10)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z4
-	VBROADCASTSD (R10)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z5
-	VBROADCASTSD (R11), Z11
-	VFMADD231PD  Z11, Z10, Z6
-	VBROADCASTSD (R11)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z7
-	VBROADCASTSD (R11)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z8
-	VBROADCASTSD (R12), Z11
-	VFMADD231PD  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z10
-	VBROADCASTSD (DX), Z11
-	VFMADD231PD  Z11, Z10, Z0
-	VBROADCASTSD (DX)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z1
-	VBROADCASTSD (DX)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z2
-	VBROADCASTSD (R10), Z11
-	VFMADD231PD  Z11, Z10, Z3
-	VBROADCASTSD (R10)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z4
-	VBROADCASTSD (R10)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z5
-	VBROADCASTSD (R11), Z11
-	VFMADD231PD  Z11, Z10, Z6
-	VBROADCASTSD (R11)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z7
-	VBROADCASTSD (R11)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z8
-	VBROADCASTSD (R12), Z11
-	VFMADD231PD  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z10
-	VBROADCASTSD (DX), Z11
-	VFMADD231PD  Z11, Z10, Z0
-	VBROADCASTSD (DX)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z1
-	VBROADCASTSD (DX)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z2
-	VBROADCASTSD (R10), Z11
-	VFMADD231PD  Z11, Z10, Z3
-	VBROADCASTSD (R10)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z4
-	VBROADCASTSD (R10)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z5
-	VBROADCASTSD (R11), Z11
-	VFMADD231PD  Z11, Z10, Z6
-	VBROADCASTSD (R11)(BX*1), Z11
-	VFMADD231PD  Z11, Z10, Z7
-	VBROADCASTSD (R11)(BX*2), Z11
-	VFMADD231PD  Z11, Z10, Z8
-	VBROADCASTSD (R12), Z11
-	VFMADD231PD  Z11, Z10, Z9
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z10
+	VFMADD231PD.BCST (DX), Z10, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z10, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z10, Z2
+	VFMADD231PD.BCST (R10), Z10, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z10, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z10, Z5
+	VFMADD231PD.BCST (R11), Z10, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z10, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z10, Z8
+	VFMADD231PD.BCST (R12), Z10, Z9
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -14894,6 +17513,210 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile11x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile11x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z11
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z11, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z6
+	VMOVUPD      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z7
+	VMOVUPD      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z8
+	VMOVUPD      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z9
+	VMOVUPD      Z9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z11, Z10
+	VMOVUPD      Z10, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z11, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z6, Z6
+	VMOVUPD Z6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z7, Z7
+	VMOVUPD Z7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z8, Z8
+	VMOVUPD Z8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z9, Z9
+	VMOVUPD Z9, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z11, Z10, Z10
+	VMOVUPD Z10, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile11x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile11x1mF64(SB), NOSPLIT, $0-104
@@ -14956,103 +17779,67 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z11
-	VBROADCASTSD (DX), Z12
-	VFMADD231PD  Z12, Z11, Z0
-	VBROADCASTSD (DX)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z1
-	VBROADCASTSD (DX)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z2
-	VBROADCASTSD (R10), Z12
-	VFMADD231PD  Z12, Z11, Z3
-	VBROADCASTSD (R10)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z4
-	VBROADCASTSD (R10)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z5
-	VBROADCASTSD (R11), Z12
-	VFMADD231PD  Z12, Z11, Z6
-	VBROADCASTSD (R11)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z7
-	VBROADCASTSD (R11)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z8
-	VBROADCASTSD (R12), Z12
-	VFMADD231PD  Z12, Z11, Z9
-	VBROADCASTSD (R12)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z11
-	VBROADCASTSD (DX), Z12
-	VFMADD231PD  Z12, Z11, Z0
-	VBROADCASTSD (DX)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z1
-	VBROADCASTSD (DX)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z2
-	VBROADCASTSD (R10), Z12
-	VFMADD231PD  Z12, Z11, Z3
-	VBROADCASTSD (R10)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z4
-	VBROADCASTSD (R10)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z5
-	VBROADCASTSD (R11), Z12
-	VFMADD231PD  Z12, Z11, Z6
-	VBROADCASTSD (R11)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z7
-	VBROADCASTSD (R11)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z8
-	VBROADCASTSD (R12), Z12
-	VFMADD231PD  Z12, Z11, Z9
-	VBROADCASTSD (R12)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z11
-	VBROADCASTSD (DX), Z12
-	VFMADD231PD  Z12, Z11, Z0
-	VBROADCASTSD (DX)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z1
-	VBROADCASTSD (DX)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z2
-	VBROADCASTSD (R10), Z12
-	VFMADD231PD  Z12, Z11, Z3
-	VBROADCASTSD (R10)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z4
-	VBROADCASTSD (R10)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z5
-	VBROADCASTSD (R11), Z12
-	VFMADD231PD  Z12, Z11, Z6
-	VBROADCASTSD (R11)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z7
-	VBROADCASTSD (R11)(BX*2), Z12
-	VFMADD231PD  Z12, Z11, Z8
-	VBROADCASTSD (R12), Z12
-	VFMADD231PD  Z12, Z11, Z9
-	VBROADCASTSD (R12)(BX*1), Z12
-	VFMADD231PD  Z12, Z11, Z10
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z11
+	VFMADD231PD.BCST (DX), Z11, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z11, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z11, Z2
+	VFMADD231PD.BCST (R10), Z11, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z11, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z11, Z5
+	VFMADD231PD.BCST (R11), Z11, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z11, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z11, Z8
+	VFMADD231PD.BCST (R12), Z11, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z11, Z10
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX
@@ -15897,6 +18684,222 @@ overwrite:
 	VZEROUPPER
 	RET
 
+// func wideTile12x1F64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·wideTile12x1F64(SB), NOSPLIT, $0-96
+	MOVQ       segments+0(FP), AX
+	MOVQ       k+8(FP), CX
+	MOVQ       a+16(FP), DX
+	MOVQ       aRow+24(FP), BX
+	MOVQ       aCol+32(FP), SI
+	MOVQ       segStep+40(FP), DI
+	MOVQ       b+48(FP), R8
+	MOVQ       bRow+56(FP), R9
+	LEAQ       (DX)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       c+64(FP), R13
+	MOVQ       cRow+72(FP), R14
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+	ADDQ       R14, R13
+	PREFETCHT0 (R13)
+
+segment:
+	MOVQ CX, R13
+	SUBQ $0x02, R13
+	JL   rest
+
+several:
+	VMOVUPD          (R8), Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD          (R8), Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
+
+rest:
+	ADDQ $0x02, R13
+	JZ   segmentEnd
+
+one:
+	VMOVUPD          (R8), Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
+
+segmentEnd:
+	ADDQ         DI, DX
+	ADDQ         DI, R10
+	ADDQ         DI, R11
+	ADDQ         DI, R12
+	DECQ         AX
+	JNZ          segment
+	VBROADCASTSD alpha+80(FP), Z12
+	MOVQ         c+64(FP), AX
+	MOVQ         cRow+72(FP), CX
+	MOVQ         add+88(FP), DX
+	TESTQ        DX, DX
+	JZ           overwrite
+	VFMADD213PD  (AX), Z12, Z0
+	VMOVUPD      Z0, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z2
+	VMOVUPD      Z2, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z3
+	VMOVUPD      Z3, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z4
+	VMOVUPD      Z4, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z6
+	VMOVUPD      Z6, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z7
+	VMOVUPD      Z7, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z8
+	VMOVUPD      Z8, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z9
+	VMOVUPD      Z9, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z10
+	VMOVUPD      Z10, (AX)
+	ADDQ         CX, AX
+	VFMADD213PD  (AX), Z12, Z11
+	VMOVUPD      Z11, (AX)
+	VZEROUPPER
+	RET
+
+overwrite:
+	VMULPD  Z12, Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z3, Z3
+	VMOVUPD Z3, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z4, Z4
+	VMOVUPD Z4, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z5, Z5
+	VMOVUPD Z5, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z6, Z6
+	VMOVUPD Z6, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z7, Z7
+	VMOVUPD Z7, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z8, Z8
+	VMOVUPD Z8, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z9, Z9
+	VMOVUPD Z9, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z10, Z10
+	VMOVUPD Z10, (AX)
+	ADDQ    CX, AX
+	VMULPD  Z12, Z11, Z11
+	VMOVUPD Z11, (AX)
+	VZEROUPPER
+	RET
+
 // func wideTile12x1mF64(segments uintptr, k uintptr, a *float64, aRow uintptr, aCol uintptr, segStep uintptr, b *float64, bRow uintptr, c *float64, cRow uintptr, alpha float64, add uintptr, tail uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·wideTile12x1mF64(SB), NOSPLIT, $0-104
@@ -15962,109 +18965,70 @@ segment:
 	JL   rest
 
 several:
-	VMOVUPD.Z    (R8), K1, Z12
-	VBROADCASTSD (DX), Z13
-	VFMADD231PD  Z13, Z12, Z0
-	VBROADCASTSD (DX)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z1
-	VBROADCASTSD (DX)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z2
-	VBROADCASTSD (R10), Z13
-	VFMADD231PD  Z13, Z12, Z3
-	VBROADCASTSD (R10)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z4
-	VBROADCASTSD (R10)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z5
-	VBROADCASTSD (R11), Z13
-	VFMADD231PD  Z13, Z12, Z6
-	VBROADCASTSD (R11)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z7
-	VBROADCASTSD (R11)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z8
-	VBROADCASTSD (R12), Z13
-	VFMADD231PD  Z13, Z12, Z9
-	VBROADCASTSD (R12)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z10
-	VBROADCASTSD (R12)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	VMOVUPD.Z    (R8), K1, Z12
-	VBROADCASTSD (DX), Z13
-	VFMADD231PD  Z13, Z12, Z0
-	VBROADCASTSD (DX)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z1
-	VBROADCASTSD (DX)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z2
-	VBROADCASTSD (R10), Z13
-	VFMADD231PD  Z13, Z12, Z3
-	VBROADCASTSD (R10)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z4
-	VBROADCASTSD (R10)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z5
-	VBROADCASTSD (R11), Z13
-	VFMADD231PD  Z13, Z12, Z6
-	VBROADCASTSD (R11)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z7
-	VBROADCASTSD (R11)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z8
-	VBROADCASTSD (R12), Z13
-	VFMADD231PD  Z13, Z12, Z9
-	VBROADCASTSD (R12)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z10
-	VBROADCASTSD (R12)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	SUBQ         $0x02, R13
-	JGE          several
+	VMOVUPD.Z        (R8), K1, Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	VMOVUPD.Z        (R8), K1, Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	SUBQ             $0x02, R13
+	JGE              several
 
 rest:
 	ADDQ $0x02, R13
 	JZ   segmentEnd
 
 one:
-	VMOVUPD.Z    (R8), K1, Z12
-	VBROADCASTSD (DX), Z13
-	VFMADD231PD  Z13, Z12, Z0
-	VBROADCASTSD (DX)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z1
-	VBROADCASTSD (DX)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z2
-	VBROADCASTSD (R10), Z13
-	VFMADD231PD  Z13, Z12, Z3
-	VBROADCASTSD (R10)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z4
-	VBROADCASTSD (R10)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z5
-	VBROADCASTSD (R11), Z13
-	VFMADD231PD  Z13, Z12, Z6
-	VBROADCASTSD (R11)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z7
-	VBROADCASTSD (R11)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z8
-	VBROADCASTSD (R12), Z13
-	VFMADD231PD  Z13, Z12, Z9
-	VBROADCASTSD (R12)(BX*1), Z13
-	VFMADD231PD  Z13, Z12, Z10
-	VBROADCASTSD (R12)(BX*2), Z13
-	VFMADD231PD  Z13, Z12, Z11
-	PREFETCHT0   64(R12)
-	ADDQ         SI, DX
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         SI, R12
-	ADDQ         R9, R8
-	DECQ         R13
-	JNZ          one
+	VMOVUPD.Z        (R8), K1, Z12
+	VFMADD231PD.BCST (DX), Z12, Z0
+	VFMADD231PD.BCST (DX)(BX*1), Z12, Z1
+	VFMADD231PD.BCST (DX)(BX*2), Z12, Z2
+	VFMADD231PD.BCST (R10), Z12, Z3
+	VFMADD231PD.BCST (R10)(BX*1), Z12, Z4
+	VFMADD231PD.BCST (R10)(BX*2), Z12, Z5
+	VFMADD231PD.BCST (R11), Z12, Z6
+	VFMADD231PD.BCST (R11)(BX*1), Z12, Z7
+	VFMADD231PD.BCST (R11)(BX*2), Z12, Z8
+	VFMADD231PD.BCST (R12), Z12, Z9
+	VFMADD231PD.BCST (R12)(BX*1), Z12, Z10
+	VFMADD231PD.BCST (R12)(BX*2), Z12, Z11
+	ADDQ             SI, DX
+	ADDQ             SI, R10
+	ADDQ             SI, R11
+	ADDQ             SI, R12
+	ADDQ             R9, R8
+	DECQ             R13
+	JNZ              one
 
 segmentEnd:
 	ADDQ         DI, DX

@@ -1,16 +1,19 @@
 package kernel
 
-// tiling is the size of the largest tile: two vectors wide, and as high as the
-// registers allow.
+// tiling is the size of the largest tile: two vectors wide, or one if that is all there
+// is, and as high as the registers allow.
 type tiling struct {
 	wide       bool // vectors of 64 bytes
 	rows, cols int
 }
 
 // tilesFor is the tiling of a product of n columns. Vectors of 64 bytes are worth it
-// for more columns than one of them holds; the twin works in any.
+// for more columns than half of one; the twin works in any.
 func tilesFor[F Float](n int) tiling {
-	if wide && n > 2*lanes[F]() {
+	switch {
+	case n <= lanes[F]():
+		return tiling{false, 12, lanes[F]()}
+	case wide:
 		return tiling{true, 12, 4 * lanes[F]()}
 	}
 	return tiling{false, 6, 2 * lanes[F]()}
@@ -37,16 +40,20 @@ type tileWork[F Float] struct {
 // maxSteps bounds the steps of one tile: at most twelve cycles each, some microseconds.
 const maxSteps = 4096
 
-// nextRows is the height of the next tile when left rows are to be done: the
-// highest, and the last two of nearly the same height, for a low tile wastes time.
+// nextRows is the height of the next tile when left rows are to be done: the highest, and
+// the last two of nearly the same height, for a low tile wastes time. Where already the
+// highest are low, all are of nearly the same height.
 func (t tiling) nextRows(left int) int {
 	switch {
 	case left <= t.rows:
 		return left
 	case left < 2*t.rows:
 		return (left + 1) / 2
+	case t.rows > 6:
+		return t.rows
 	}
-	return t.rows
+	tiles := (left + t.rows - 1) / t.rows
+	return (left + tiles - 1) / tiles
 }
 
 // tileTwin works on blocks of 2 x 4 that fit into registers, and on single

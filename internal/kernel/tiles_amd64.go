@@ -47,9 +47,48 @@ func tileF32(w *tileWork[float32]) {
 		case 1:
 			tile1x2mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		}
+	case w.cols == 8:
+		switch w.rows {
+		case 12:
+			tile12x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 11:
+			tile11x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 10:
+			tile10x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 9:
+			tile9x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 8:
+			tile8x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 7:
+			tile7x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 6:
+			tile6x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 5:
+			tile5x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 4:
+			tile4x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 3:
+			tile3x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 2:
+			tile2x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 1:
+			tile1x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		}
 	default:
 		tail := uintptr(w.cols)
 		switch w.rows {
+		case 12:
+			tile12x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 11:
+			tile11x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 10:
+			tile10x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 9:
+			tile9x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 8:
+			tile8x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 7:
+			tile7x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 6:
 			tile6x1mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 5:
@@ -109,9 +148,48 @@ func tileF64(w *tileWork[float64]) {
 		case 1:
 			tile1x2mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		}
+	case w.cols == 4:
+		switch w.rows {
+		case 12:
+			tile12x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 11:
+			tile11x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 10:
+			tile10x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 9:
+			tile9x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 8:
+			tile8x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 7:
+			tile7x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 6:
+			tile6x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 5:
+			tile5x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 4:
+			tile4x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 3:
+			tile3x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 2:
+			tile2x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 1:
+			tile1x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		}
 	default:
 		tail := uintptr(w.cols)
 		switch w.rows {
+		case 12:
+			tile12x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 11:
+			tile11x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 10:
+			tile10x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 9:
+			tile9x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 8:
+			tile8x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		case 7:
+			tile7x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 6:
 			tile6x1mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 5:
@@ -194,6 +272,33 @@ func wideTileF32(w *tileWork[float32]) {
 			wideTile2x2mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 1:
 			wideTile1x2mF32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		}
+	case w.cols == 16:
+		switch w.rows {
+		case 12:
+			wideTile12x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 11:
+			wideTile11x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 10:
+			wideTile10x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 9:
+			wideTile9x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 8:
+			wideTile8x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 7:
+			wideTile7x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 6:
+			wideTile6x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 5:
+			wideTile5x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 4:
+			wideTile4x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 3:
+			wideTile3x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 2:
+			wideTile2x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 1:
+			wideTile1x1F32(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
 		}
 	default:
 		tail := uintptr(w.cols)
@@ -292,6 +397,33 @@ func wideTileF64(w *tileWork[float64]) {
 			wideTile2x2mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
 		case 1:
 			wideTile1x2mF64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add, tail)
+		}
+	case w.cols == 8:
+		switch w.rows {
+		case 12:
+			wideTile12x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 11:
+			wideTile11x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 10:
+			wideTile10x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 9:
+			wideTile9x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 8:
+			wideTile8x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 7:
+			wideTile7x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 6:
+			wideTile6x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 5:
+			wideTile5x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 4:
+			wideTile4x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 3:
+			wideTile3x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 2:
+			wideTile2x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
+		case 1:
+			wideTile1x1F64(segments, k, a, aRow, aCol, segStep, b, bRow, c, cRow, w.alpha, add)
 		}
 	default:
 		tail := uintptr(w.cols)

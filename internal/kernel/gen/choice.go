@@ -47,7 +47,7 @@ func tileChoice(b *bytes.Buffer, p precision) {
 `)
 	rows := func(vectors int, masked bool, arguments string) {
 		b.WriteString("switch w.rows {\n")
-		for r := p.tileRows(); r > 0; r-- {
+		for r := p.tileRows(vectors); r > 0; r-- {
 			fmt.Fprintf(b, "case %d:\n%s%s(%s)\n", r, tileName(p, r, vectors, masked), p.suffix, arguments)
 		}
 		b.WriteString("}\n")
@@ -56,6 +56,8 @@ func tileChoice(b *bytes.Buffer, p precision) {
 	rows(2, false, arguments)
 	fmt.Fprintf(b, "case w.cols > %d:\ntail := uintptr(w.cols - %d)\n", p.lanes, p.lanes)
 	rows(2, true, arguments+", tail")
+	fmt.Fprintf(b, "case w.cols == %d:\n", p.lanes)
+	rows(1, false, arguments)
 	b.WriteString("default:\ntail := uintptr(w.cols)\n")
 	rows(1, true, arguments+", tail")
 	b.WriteString("}\n}\n")

@@ -6,10 +6,12 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// tileRows is the height of the largest tile: with two vectors a row it fills the
-// registers, 16 of AVX2 or 32 of AVX-512, but for what the factors need.
-func (p precision) tileRows() int {
-	if p.wide() {
+// tileRows is the height of the largest tile: twelve vectors at least are summed at a
+// time, for a sum waits four cycles for its next addition, and there are two a cycle. With
+// two vectors a row it fills the registers, 16 of AVX2 or 32 of AVX-512, but for what the
+// factors need.
+func (p precision) tileRows(vectors int) int {
+	if p.wide() || vectors == 1 {
 		return 12
 	}
 	return 6
@@ -27,13 +29,16 @@ func tileName(p precision, rows, vectors int, masked bool) string {
 	return name
 }
 
-// tiles emits the micro-kernels of products and convolutions: every height by
-// two vectors, two vectors of which the second is masked, or one masked.
+// tiles emits the micro-kernels of products and convolutions: every height by one
+// vector or two, the last one whole or masked.
 func (g *generator) tiles(p precision) {
-	for rows := 1; rows <= p.tileRows(); rows++ {
-		g.tile(p, rows, 2, false)
-		g.tile(p, rows, 2, true)
-		g.tile(p, rows, 1, true)
+	for rows := 1; rows <= p.tileRows(1); rows++ {
+		for vectors := 2; vectors >= 1; vectors-- {
+			if rows <= p.tileRows(vectors) {
+				g.tile(p, rows, vectors, false)
+				g.tile(p, rows, vectors, true)
+			}
+		}
 	}
 }
 
@@ -93,12 +98,16 @@ func (g *generator) tile(p precision, rows, vectors int, masked bool) {
 			}
 		}
 		for i := range acc {
+			if p.wide() && vectors == 1 { // one instruction a row: decoding is the limit
+				g.fma231Broadcast(p, aAt(i), bs[0], acc[i][0])
+				continue
+			}
 			g.broadcast(p, aAt(i), value)
 			for j := range bs {
 				g.fma231(p, value, bs[j], acc[i][j])
 			}
 		}
-		if rows > 6 { // what the next tile will broadcast, if A is stored by columns
+		if p.wide() && vectors == 2 && rows > 6 { // what the next tile will broadcast, if A is stored by columns
 			g.PREFETCHT0(operand.Mem{Base: aPointers[len(aPointers)-1], Disp: 64})
 		}
 		for _, pointer := range aPointers {

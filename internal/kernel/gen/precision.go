@@ -69,6 +69,11 @@ func (g *generator) fma213(p precision, a, b, c op) {
 	both(p, g.VFMADD213PS, g.VFMADD213PD)(a, b, c)
 }
 
+// fma231Broadcast: c += a*b for one value a in memory; AVX-512 alone has it.
+func (g *generator) fma231Broadcast(p precision, a, b, c op) {
+	both(p, g.VFMADD231PS_BCST, g.VFMADD231PD_BCST)(a, b, c)
+}
+
 // Predicates of compare, from the AVX manual: a OP b.
 const (
 	equal      = 0  // EQ_OQ
