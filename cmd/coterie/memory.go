@@ -22,5 +22,6 @@ func collectEarly() (asBefore func()) {
 	runtime.ReadMemStats(&m)
 	before := debug.SetGCPercent(int(min(100, max(4, 100*spareBytes/max(1, m.HeapAlloc)))))
 	debug.FreeOSMemory() // what reading data took and nobody needs
+	_ = forgetStart()    // where it cannot be done, the pages stay: no reason to end a run
 	return func() { debug.SetGCPercent(before) }
 }
