@@ -86,6 +86,7 @@ func (c *chain[F]) prepare(theta []F, examples int) {
 type chainCell[F Float] struct {
 	*chain[F]
 	cells    []cell[F]
+	examples int   // for how many there is room
 	values   [][]F // values[i] goes into layer i; the last one comes out
 	gradient [2][]F
 	// The first layers take examples one by one: what is between two of them is then
@@ -95,28 +96,31 @@ type chainCell[F Float] struct {
 }
 
 func (c *chain[F]) newCell(examples int) *chainCell[F] {
-	cc := &chainCell[F]{chain: c, values: make([][]F, len(c.layers)+1)}
-	largest := c.input.Len()
+	cc := &chainCell[F]{chain: c, examples: examples, values: make([][]F, len(c.layers)+1)}
 	for i, l := range c.layers {
 		cc.cells = append(cc.cells, l.cell(examples))
-		shape := l.output()
-		largest = max(largest, shape.Len())
 		if c.overwrites(i) {
 			continue // its output lies where its input lies
 		}
-		cc.values[i+1] = make([]F, examples*shape.Len())
+		cc.values[i+1] = make([]F, examples*l.output().Len())
 	}
-	cc.gradient = [2][]F{make([]F, examples*largest), make([]F, examples*largest)}
 	for cc.singly < len(c.layers) && c.layers[cc.singly].oneByOne() {
 		cc.singly++
 	}
 	if cc.singly == 1 {
 		cc.singly = 0 // nothing is between
 	}
-	if cc.singly > 0 {
-		cc.own = [2][]F{make([]F, largest), make([]F, largest)}
-	}
 	return cc
+}
+
+// room is one of the two buffers, for the gradients of g examples of n values each. They
+// are made for what has to pass through them: a layer that nothing goes back through, or
+// only one example at a time, needs no place there.
+func room[F Float](buffer *[]F, examples, g, n int) []F {
+	if len(*buffer) < g*n {
+		*buffer = make([]F, max(g, examples)*n)
+	}
+	return (*buffer)[:g*n]
 }
 
 // lengthInto is the number of values of one example that go into layer i, or come out
@@ -170,7 +174,7 @@ func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wa
 			if c.overwrites(i) {
 				p.dIn = d // same length: element by element
 			} else {
-				p.dIn = c.gradient[turn][:g*c.lengthInto(i)]
+				p.dIn = room(&c.gradient[turn], c.examples, g, c.lengthInto(i))
 				turn = 1 - turn
 			}
 		}
@@ -182,7 +186,7 @@ func (c *chainCell[F]) backward(theta, dOut, acc []F, norms []float64, g int, wa
 	}
 	var inputs []F
 	if wantInput {
-		inputs = c.gradient[turn][:g*c.lengthInto(0)]
+		inputs = room(&c.gradient[turn], c.examples, g, c.lengthInto(0))
 	}
 	for e := range g {
 		c.backwardSingly(theta, d, acc, norms, e, inputs)
@@ -206,7 +210,7 @@ func (c *chainCell[F]) backwardSingly(theta, dOut, acc []F, norms []float64, e i
 		case c.overwrites(i):
 			p.dIn = d
 		default:
-			p.dIn = c.own[turn][:in]
+			p.dIn = room(&c.own[turn], 1, 1, in)
 			turn = 1 - turn
 		}
 		c.cells[i].backward(p)
