@@ -162,9 +162,6 @@ func (a *Algorithm) ready(w *Worker) (err error) {
 		return err
 	}
 	w.owner = a
-	// Two workers' small vectors must not share a cache line.
-	n := a.setup.Parameters
-	w.Theta = make([]float64, n, max(n, 32))
 	return nil
 }
 
@@ -270,20 +267,37 @@ func RespondOpenly(a *Algorithm, w *Worker, b Broadcast, p *Participant, out []f
 
 // Worker is the memory that one goroutine reuses, for one algorithm at a time.
 type Worker struct {
-	Theta  []float64 // room for a model
 	owner  *Algorithm
 	guard  Guard
+	theta  []float64
 	offset []float64
 	sent   Broadcast
 	_      [128]byte // the next worker's fields lie on other cache lines
 }
 
-// Offset is room for a regulariser's, of n values.
-func (w *Worker) Offset(n int) []float64 {
-	if len(w.offset) != n {
-		w.offset = make([]float64, n, max(n, 32))
+// Theta is room for a model of n parameters.
+func (w *Worker) Theta(n int) []float64 { return sized(&w.theta, n) }
+
+// Trained is where a model of n parameters is trained that is sent afterwards: in out
+// itself, where the guard sends models as it trains them, and otherwise apart, so that
+// nothing lies in out that is not protected yet.
+func (w *Worker) Trained(g Guard, out []float64, n int) []float64 {
+	if _, as := g.(SendsAsTrained); as && len(out) >= n {
+		return out[:n]
 	}
-	return w.offset
+	return w.Theta(n)
+}
+
+// Offset is room for a regulariser's, of n values.
+func (w *Worker) Offset(n int) []float64 { return sized(&w.offset, n) }
+
+// sized is a worker's vector of n values. Two workers' small ones must not share a cache
+// line.
+func sized(kept *[]float64, n int) []float64 {
+	if len(*kept) != n {
+		*kept = make([]float64, n, max(n, 32))
+	}
+	return *kept
 }
 
 // Towards is the gradient of lambda/2*|theta - centre|^2.

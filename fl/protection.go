@@ -58,6 +58,10 @@ type Guard interface {
 	Send(b *Broadcast, p *Participant, out, theta, centre []float64) (bool, error)
 }
 
+// SendsAsTrained is a guard whose releases are models just as Train leaves them: whatever
+// they need is done to them in training, and Send never declines.
+type SendsAsTrained interface{ SendsAsTrained() }
+
 // Summer is a Guard that releases sums of second moments.
 type Summer interface {
 	// SecondMoments writes to out the sum of the second moments of all of the participant's

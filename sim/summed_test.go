@@ -116,7 +116,7 @@ func TestOneModelNeedsNoChoice(t *testing.T) {
 		}
 		p := &s.rounds.Participants[0]
 		out := make([]float64, s.rounds.Algorithm.ReleaseLength())
-		if _, err := s.rounds.Algorithm.Method().Respond(unwilling{t}, &fl.Worker{Theta: make([]float64, s.parameters)}, &b, p, out); err != nil {
+		if _, err := s.rounds.Algorithm.Method().Respond(unwilling{t}, new(fl.Worker), &b, p, out); err != nil {
 			t.Error(kind, err)
 		}
 		s.Close()

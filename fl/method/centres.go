@@ -146,12 +146,13 @@ func (c *centres) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Parti
 		return false, err
 	}
 	centre := c.centre(b, chosen)
-	copy(w.Theta, centre)
-	if err := g.Train(b, p, w.Theta, centre, fl.Pull{}); err != nil {
+	theta := w.Trained(g, out, c.n)
+	copy(theta, centre)
+	if err := g.Train(b, p, theta, centre, fl.Pull{}); err != nil {
 		return false, err
 	}
-	copy(p.Personal, w.Theta)
-	return c.send(g, b, p, out, w.Theta, centre, chosen)
+	copy(p.Personal, theta)
+	return c.send(g, b, p, out, theta, centre, chosen)
 }
 
 // trainAlone goes on with the participant's own model; what is sent, if there is a place
@@ -160,11 +161,12 @@ func (c *centres) trainAlone(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Pa
 	if err := c.sent(b); err != nil {
 		return false, err
 	}
-	copy(w.Theta, p.Personal)
-	if err := g.Train(b, p, w.Theta, c.centre(b, 0), fl.Pull{}); err != nil {
+	theta := w.Theta(c.n)
+	copy(theta, p.Personal)
+	if err := g.Train(b, p, theta, c.centre(b, 0), fl.Pull{}); err != nil {
 		return false, err
 	}
-	copy(p.Personal, w.Theta)
+	copy(p.Personal, theta)
 	clear(out)
 	return true, nil
 }

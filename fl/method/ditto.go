@@ -43,11 +43,12 @@ func (m *ditto) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Partici
 		return false, err
 	}
 	common := m.centre(b, chosen)
-	copy(w.Theta, common)
-	if err := g.Train(b, p, w.Theta, common, fl.Pull{}); err != nil {
+	theta := w.Theta(m.n)
+	copy(theta, common)
+	if err := g.Train(b, p, theta, common, fl.Pull{}); err != nil {
 		return false, err
 	}
-	released, err := m.send(g, b, p, out, w.Theta, common, chosen)
+	released, err := m.send(g, b, p, out, theta, common, chosen)
 	if err != nil || !released {
 		return false, err
 	}
@@ -55,11 +56,11 @@ func (m *ditto) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Partici
 	if m.lambda > 0 {
 		reg = w.Towards(common, m.lambda)
 	}
-	copy(w.Theta, p.Personal)
-	if err := g.Train(b, p, w.Theta, common, reg); err != nil {
+	copy(theta, p.Personal)
+	if err := g.Train(b, p, theta, common, reg); err != nil {
 		return false, err
 	}
-	copy(p.Personal, w.Theta)
+	copy(p.Personal, theta)
 	return true, nil
 }
 

@@ -159,12 +159,13 @@ func (m *mocha) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Partici
 	for i := range reg.Offset {
 		reg.Offset[i] = m.lambda*related[i] - reg.Slope*p.Personal[i]
 	}
-	copy(w.Theta, p.Personal)
-	if err := g.Train(b, p, w.Theta, b.Hypotheses, reg); err != nil {
+	theta := w.Theta(m.n)
+	copy(theta, p.Personal)
+	if err := g.Train(b, p, theta, b.Hypotheses, reg); err != nil {
 		return false, err
 	}
-	copy(p.Personal, w.Theta)
-	return g.Send(b, p, out, w.Theta, b.Hypotheses)
+	copy(p.Personal, theta)
+	return g.Send(b, p, out, theta, b.Hypotheses)
 }
 
 // Aggregate takes every model over.

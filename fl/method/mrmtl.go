@@ -53,18 +53,19 @@ func (m *meanRegularised) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *
 		return false, err
 	}
 	mean := m.centre(b, chosen)
-	copy(w.Theta, p.Personal)
+	theta := w.Theta(m.n)
+	copy(theta, p.Personal)
 	reg := fl.Pull{}
 	if m.pullsAfter() {
-		m.pull(w.Theta, mean, b.Memory, &p.Plan)
+		m.pull(theta, mean, b.Memory, &p.Plan)
 	} else if m.lambda > 0 {
 		reg = w.Towards(mean, m.lambda)
 	}
-	if err := g.Train(b, p, w.Theta, mean, reg); err != nil {
+	if err := g.Train(b, p, theta, mean, reg); err != nil {
 		return false, err
 	}
-	copy(p.Personal, w.Theta)
-	return m.send(g, b, p, out, w.Theta, mean, chosen)
+	copy(p.Personal, theta)
+	return m.send(g, b, p, out, theta, mean, chosen)
 }
 
 // Adopt is the participant's own model, pulled to the last mean if participants are pulled

@@ -299,7 +299,10 @@ func (g *exampleGuard) descend(p *fl.Participant, theta []float64, reg fl.Pull) 
 	return err
 }
 
-// Send sends the model as it is: every step of it is noised.
+// SendsAsTrained: every step of a model is noised.
+func (g *exampleGuard) SendsAsTrained() {}
+
+// Send sends the model as it is.
 func (g *exampleGuard) Send(_ *fl.Broadcast, _ *fl.Participant, out, theta, _ []float64) (bool, error) {
 	copy(out, theta)
 	return true, nil

@@ -44,7 +44,6 @@ func respondWith(t *testing.T, a *fl.Algorithm, w *fl.Worker, b fl.Broadcast, p 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Theta = make([]float64, a.Model().Parameters())
 	open, err := g.Open(&b, p)
 	if err != nil || !open {
 		t.Fatal(open, err)
