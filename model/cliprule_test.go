@@ -166,8 +166,8 @@ func TestWithoutSecondMoment(t *testing.T) {
 	}
 	theta := []float64{1}
 	o.restart(1, nil)
-	o.move(theta, []float64{2}, 1e-3, 0.5)
-	o.move(theta, []float64{-1}, 1e-3, 0.5)
+	moved(&o, theta, []float64{2}, 1e-3, 0.5)
+	moved(&o, theta, []float64{-1}, 1e-3, 0.5)
 	want := 1 - 1e-3*2/(0.5+1e-8) - 1e-3*(0.9*0.2-0.1)/(1-0.81)/(0.5+1e-8)
 	if math.Abs(theta[0]-want) > 1e-15 {
 		t.Errorf("%v, want %v", theta[0], want)

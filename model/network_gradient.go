@@ -41,11 +41,21 @@ func (l *networkLearner[F]) Train(theta []float64, c *data.Client, p *Pass) erro
 }
 
 func (l *networkLearner[F]) Gradient(dst, theta []float64, c *data.Client, batch []int, s *Step) error {
-	if err := s.check(len(l.theta), l.loss); err != nil {
-		return err
-	}
 	if len(dst) != len(l.theta) {
 		return fmt.Errorf("step: room for %d values of %d", len(dst), len(l.theta))
+	}
+	return l.gradientParts(theta, c, batch, s, func(from int, part []float64) { copy(dst[from:], part) })
+}
+
+// partLength is how many values of a gradient are in double precision at a time: what a
+// core's first-level cache holds.
+const partLength = 1 << 11
+
+// gradientParts hands the gradient to use part by part: nobody need hold all of it in
+// double precision. Use may change a part, and theta up to its end.
+func (l *networkLearner[F]) gradientParts(theta []float64, c *data.Client, batch []int, s *Step, use func(from int, part []float64)) error {
+	if err := s.check(len(l.theta), l.loss); err != nil {
+		return err
 	}
 	if s.Whole {
 		batch = identity(&l.every, c.Len())
@@ -53,43 +63,57 @@ func (l *networkLearner[F]) Gradient(dst, theta []float64, c *data.Client, batch
 	if err := l.lay(theta, c, batch, l.trained); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
+	var sum []F
+	err, factor, shift := error(nil), 1.0, s.Shift
+	switch {
+	case s.bound() == 0 && len(l.rows) == 0:
+		sum, shift = l.single(), nil
+		clear(sum)
+	case s.bound() == 0:
+		sum = l.single()
+		_, err = l.engine.Gradient(sum, l.theta, l.ex, l.rows)
+	case s.exact():
+		factor, shift = 1/float64(s.Divisor), nil
+		err = l.exact(s)
+	default:
+		factor, shift = 1/float64(s.Divisor), nil
+		sum, err = l.protected(s)
+	}
+	if err != nil {
+		return fmt.Errorf("step: %w", err)
+	}
+	for from := 0; from < len(l.theta); from += partLength {
+		to := min(from+partLength, len(l.theta))
+		part := l.part[:to-from]
+		if s.exact() {
+			copy(part, l.vector[from:to])
+		} else {
+			toDouble(part, sum[from:to])
+		}
+		if shift != nil {
+			kernel.Axpy(1, shift[from:to], part)
+		}
+		if factor != 1 {
+			kernel.Scale(part, factor, part)
+		}
+		use(from, part)
+	}
+	return nil
+}
+
+// single is room for a gradient.
+func (l *networkLearner[F]) single() []F {
 	if l.gradient == nil {
 		l.gradient = make([]F, len(l.theta))
 	}
-	if s.bound() == 0 {
-		return l.plain(dst, s.Shift)
-	}
-	if err := l.protected(dst, s); err != nil {
-		return fmt.Errorf("step: %w", err)
-	}
-	kernel.Scale(dst, 1/float64(s.Divisor), dst)
-	return nil
+	return l.gradient
 }
 
-// plain sets dst to the mean gradient.
-func (l *networkLearner[F]) plain(dst, shift []float64) error {
-	clear(dst)
-	if len(l.rows) == 0 {
-		return nil
-	}
-	if _, err := l.engine.Gradient(l.gradient, l.theta, l.ex, l.rows); err != nil {
-		return fmt.Errorf("step: %w", err)
-	}
-	toDouble(dst, l.gradient)
-	if shift != nil {
-		kernel.Axpy(1, shift, dst)
-	}
-	return nil
-}
-
-// protected sets dst to the clipped sum, noised if the step has noise.
-func (l *networkLearner[F]) protected(dst []float64, s *Step) error {
-	if s.exact() {
-		return l.exact(dst, s)
-	}
-	sum, err := l.sum.floats(len(dst), lanes, s)
+// protected is the clipped sum, noised if the step has noise, until the next step.
+func (l *networkLearner[F]) protected(s *Step) ([]F, error) {
+	sum, err := l.sum.floats(len(l.theta), lanes, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.Shift != nil {
 		err = l.shifted(sum, s.Shift)
@@ -97,24 +121,19 @@ func (l *networkLearner[F]) protected(dst []float64, s *Step) error {
 		_, err = l.engine.ClippedSum(sum, l.theta, l.ex, l.rows)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := l.sum.release(l.gradient, s); err != nil {
-		return err
-	}
-	toDouble(dst, l.gradient)
-	return nil
+	released := sum.Room()
+	return released, l.sum.release(released, s)
 }
 
 // own sets l.vector to one example's gradient plus the shift.
 func (l *networkLearner[F]) own(k int, shift []float64) error {
-	if _, err := l.engine.Gradient(l.gradient, l.theta, l.ex, l.rows[k:k+1]); err != nil {
+	gradient := l.single()
+	if _, err := l.engine.Gradient(gradient, l.theta, l.ex, l.rows[k:k+1]); err != nil {
 		return err
 	}
-	if len(l.vector) != len(l.gradient) {
-		l.vector = make([]float64, len(l.gradient))
-	}
-	toDouble(l.vector, l.gradient)
+	toDouble(l.double(), gradient)
 	if shift != nil {
 		kernel.Axpy(1, shift, l.vector)
 	}
@@ -146,10 +165,18 @@ func (l *networkLearner[F]) shifted(sum *mech.LaneSum[F], shift []float64) error
 	return nil
 }
 
-// exact sets dst to the batch's sum with exact noise: an integer sum needs every
+// double is room for a gradient in double precision.
+func (l *networkLearner[F]) double() []float64 {
+	if l.vector == nil {
+		l.vector = make([]float64, len(l.theta))
+	}
+	return l.vector
+}
+
+// exact sets l.vector to the batch's sum with exact noise: an integer sum needs every
 // example's own gradient.
-func (l *networkLearner[F]) exact(dst []float64, s *Step) error {
-	sum, err := l.sum.integers(len(dst), s)
+func (l *networkLearner[F]) exact(s *Step) error {
+	sum, err := l.sum.integers(len(l.theta), s)
 	if err != nil {
 		return err
 	}
@@ -161,5 +188,5 @@ func (l *networkLearner[F]) exact(dst []float64, s *Step) error {
 			return fmt.Errorf("example %d of the batch: %w", k, err)
 		}
 	}
-	return l.sum.releaseExact(dst, s)
+	return l.sum.releaseExact(l.double(), s)
 }

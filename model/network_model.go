@@ -129,6 +129,7 @@ type networkLearner[F Float] struct {
 	outputs         []F
 	losses          []float64
 	vector          []float64
+	part            [partLength]float64
 	grey            [256]F // of every byte
 	_               [128]byte
 }

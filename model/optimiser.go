@@ -27,7 +27,8 @@ type Optimiser struct {
 	first        []float64
 	second       []float64
 	steps        int
-	lent         bool // first and second are a Memory's
+	step, root   float64 // of the gradient that moves parameters now
+	lent         bool    // first and second are a Memory's
 }
 
 // NewOptimiser reads a run file's block.
@@ -87,29 +88,44 @@ func (o *Optimiser) restart(n int, m *Memory) {
 	clear(o.second)
 }
 
-// move takes one step; noise is the deviation of what was added to the gradient.
-func (o *Optimiser) move(theta, gradient []float64, step, noise float64) {
+// begin has the next gradient move parameters by a step; noise is the deviation of what
+// was added to it.
+func (o *Optimiser) begin(step, noise float64) {
+	o.step = step
 	switch o.kind {
-	case momentum:
-		for i, g := range gradient {
-			o.first[i] = o.decay*o.first[i] + g
-			theta[i] -= step * o.first[i]
-		}
 	case adam:
 		o.steps++
-		step /= 1 - math.Pow(o.beta1, float64(o.steps))
-		root := 1 / math.Sqrt(1-math.Pow(o.beta2, float64(o.steps)))
-		for i, g := range gradient {
-			o.first[i] = o.beta1*o.first[i] + (1-o.beta1)*g
-			o.second[i] = o.beta2*o.second[i] + (1-o.beta2)*g*g
-			theta[i] -= step * o.first[i] / (math.Sqrt(o.second[i])*root + adamEpsilon)
-		}
+		o.step /= 1 - math.Pow(o.beta1, float64(o.steps))
+		o.root = 1 / math.Sqrt(1-math.Pow(o.beta2, float64(o.steps)))
 	case adamWOSM:
 		o.steps++
-		step /= (1 - math.Pow(o.beta1, float64(o.steps))) * (noise + adamEpsilon)
+		o.step /= (1 - math.Pow(o.beta1, float64(o.steps))) * (noise + adamEpsilon)
+	}
+}
+
+// move moves theta by the part of the gradient that begins at from.
+func (o *Optimiser) move(theta []float64, from int, gradient []float64) {
+	theta = theta[from : from+len(gradient)]
+	step := o.step
+	switch o.kind {
+	case momentum:
+		first := o.first[from:]
 		for i, g := range gradient {
-			o.first[i] = o.beta1*o.first[i] + (1-o.beta1)*g
-			theta[i] -= step * o.first[i]
+			first[i] = o.decay*first[i] + g
+			theta[i] -= step * first[i]
+		}
+	case adam:
+		first, second, root := o.first[from:], o.second[from:], o.root
+		for i, g := range gradient {
+			first[i] = o.beta1*first[i] + (1-o.beta1)*g
+			second[i] = o.beta2*second[i] + (1-o.beta2)*g*g
+			theta[i] -= step * first[i] / (math.Sqrt(second[i])*root + adamEpsilon)
+		}
+	case adamWOSM:
+		first := o.first[from:]
+		for i, g := range gradient {
+			first[i] = o.beta1*first[i] + (1-o.beta1)*g
+			theta[i] -= step * first[i]
 		}
 	default:
 		for i, g := range gradient {

@@ -102,10 +102,7 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 	if err := p.begin(c.Len()); err != nil {
 		return err
 	}
-	if cap(p.gradient) < len(theta) {
-		p.gradient = make([]float64, max(len(theta), ownLine))
-	}
-	gradient, pulled := p.gradient[:len(theta)], p.Pull.Offset != nil
+	pulled := p.Pull.Offset != nil
 	if pulled && len(p.Pull.Offset) != len(theta) {
 		return fmt.Errorf("pass: a regulariser of %d values for %d parameters", len(p.Pull.Offset), len(theta))
 	}
@@ -115,6 +112,17 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 			p.shift = make([]float64, max(len(theta), ownLine))
 		}
 		p.Shift = p.shift[:len(theta)]
+	}
+	parted, _ := l.(inParts)
+	var gradient []float64
+	var use func(from int, part []float64)
+	if parted != nil {
+		use = func(from int, part []float64) { p.follow(theta, from, part, pulled && !inside) }
+	} else {
+		if cap(p.gradient) < len(theta) {
+			p.gradient = make([]float64, max(len(theta), ownLine))
+		}
+		gradient = p.gradient[:len(theta)]
 	}
 	p.Optimiser.restart(len(theta), p.Memory)
 	made := int64(0)
@@ -134,16 +142,33 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 				p.Shift[i] = p.Pull.Slope*v + p.Pull.Offset[i]
 			}
 		}
-		if err := l.Gradient(gradient, theta, c, batch, &p.Step); err != nil {
+		p.Optimiser.begin(size, noise)
+		if parted != nil {
+			err = parted.gradientParts(theta, c, batch, &p.Step, use)
+		} else if err = l.Gradient(gradient, theta, c, batch, &p.Step); err == nil {
+			p.follow(theta, 0, gradient, pulled && !inside)
+		}
+		if err != nil {
 			return err
 		}
-		if pulled && !inside {
-			for i, v := range theta {
-				gradient[i] += p.Pull.Slope*v + p.Pull.Offset[i]
-			}
-		}
-		p.Optimiser.move(theta, gradient, size, noise)
 	}
+}
+
+// inParts is a learner whose gradient comes part by part, in order, so that nobody holds
+// all of it in double precision.
+type inParts interface {
+	gradientParts(theta []float64, c *data.Client, batch []int, s *Step, use func(from int, part []float64)) error
+}
+
+// follow moves theta by the part of the gradient that begins at from, with the
+// regulariser's added if it is to be.
+func (p *Pass) follow(theta []float64, from int, gradient []float64, pulled bool) {
+	if pulled {
+		for i := range gradient {
+			gradient[i] += p.Pull.Slope*theta[from+i] + p.Pull.Offset[from+i]
+		}
+	}
+	p.Optimiser.move(theta, from, gradient)
 }
 
 // size is the next step's, and the deviation of the noise in its gradient.

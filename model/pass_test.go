@@ -21,24 +21,30 @@ func optimiser(t *testing.T, l config.Local) Optimiser {
 	return o
 }
 
+// moved takes one step by a whole gradient.
+func moved(o *Optimiser, theta, gradient []float64, step, noise float64) {
+	o.begin(step, noise)
+	o.move(theta, 0, gradient)
+}
+
 func TestOptimisers(t *testing.T) {
 	// One and two steps by hand on f(x) = x^2/2 from 1, gradient x.
 	theta := []float64{1}
 	s := optimiser(t, config.Local{Optimiser: "momentum", Momentum: 0.9})
 	s.restart(1, nil)
-	s.move(theta, []float64{theta[0]}, 0.1, 0) // v = 1, x = 0.9
-	s.move(theta, []float64{theta[0]}, 0.1, 0) // v = 1.8, x = 0.72
+	moved(&s, theta, []float64{theta[0]}, 0.1, 0) // v = 1, x = 0.9
+	moved(&s, theta, []float64{theta[0]}, 0.1, 0) // v = 1.8, x = 0.72
 	if math.Abs(theta[0]-0.72) > 1e-15 {
 		t.Errorf("momentum ends at %v, want 0.72", theta[0])
 	}
 	theta = []float64{1}
 	a := optimiser(t, config.Local{Optimiser: "adam", Beta1: 0.9, Beta2: 0.999})
 	a.restart(1, nil)
-	a.move(theta, []float64{3}, 0.1, 0) // the first step is step*sign(g), but for epsilon
+	moved(&a, theta, []float64{3}, 0.1, 0) // the first step is step*sign(g), but for epsilon
 	if math.Abs(theta[0]-0.9) > 1e-8 {
 		t.Errorf("adam's first step ends at %v, want 0.9", theta[0])
 	}
-	a.move(theta, []float64{-1}, 0.1, 0)
+	moved(&a, theta, []float64{-1}, 0.1, 0)
 	// m = (0.1*0.9*3 - 0.1)/(1-0.81), v = (0.001*0.999*9 + 0.001)/(1-0.998001)
 	m, v := (0.27-0.1)/0.19, (0.008991+0.001)/0.001999
 	if want := 0.9 - 0.1*m/(math.Sqrt(v)+1e-8); math.Abs(theta[0]-want) > 1e-8 {

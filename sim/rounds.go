@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -179,7 +180,6 @@ type before struct {
 	kept           fl.Kept
 	personal, last []float64 // which answers write over
 	training       [2][]float64
-	signs          [2][]float32
 	watched        mech.StepTrace
 	_              [128]byte // the next worker's fields lie on other cache lines
 }
@@ -191,7 +191,6 @@ func (b *before) note(p *fl.Participant) {
 		b.watched = *p.Watch
 	}
 	b.training[0], b.training[1] = append(b.training[0][:0], p.Training.First...), append(b.training[1][:0], p.Training.Second...)
-	b.signs[0], b.signs[1] = append(b.signs[0][:0], p.Training.Clip.Gradient...), append(b.signs[1][:0], p.Training.Clip.Direction...)
 }
 
 func (b *before) restore(p *fl.Participant) {
@@ -203,8 +202,9 @@ func (b *before) restore(p *fl.Participant) {
 	}
 	copy(p.Training.First, b.training[0])
 	copy(p.Training.Second, b.training[1])
-	copy(p.Training.Clip.Gradient, b.signs[0])
-	copy(p.Training.Clip.Direction, b.signs[1])
+	// Steps have written elsewhere, and may write here once they are opened again.
+	clip := &p.Training.Clip
+	clip.Gradient, clip.Direction = slices.Clone(clip.Gradient), slices.Clone(clip.Direction)
 }
 
 // respondOne has the i-th client respond; in a round that is summed up, the next one in

@@ -24,7 +24,7 @@ type LaneSum[F float32 | float64] struct {
 	// is added twice. Under SignalCount every lane counts.
 	signal  ClipSignal
 	beyond  *pool.OrderedSum[F]
-	pointed []F // the sum of beyond, with noise once it is released
+	pointed []F // the sum of beyond, in its own memory, with noise once it is released
 	counts  []laneCount
 	watched bool
 }
@@ -60,8 +60,8 @@ func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int)
 		}
 	}
 	kept.bound, kept.signal, kept.watched = s.Clip(), s.rule.Clipping.Signal, s.trace != nil
-	if kept.signal == SignalDirections && kept.pointed == nil {
-		kept.beyond, kept.pointed = pool.NewOrderedSum(n, count, addTo[F]), make([]F, n)
+	if kept.signal == SignalDirections && kept.beyond == nil {
+		kept.beyond = pool.NewOrderedSum(n, count, addTo[F])
 	}
 	kept.Reset()
 	return kept, nil
@@ -147,6 +147,10 @@ func (s *LaneSum[F]) Reset() {
 	s.used = false
 }
 
+// Room is memory of the sum's own that it can be released into, for whoever reads the
+// release before Reset. Nothing may be added any more.
+func (s *LaneSum[F]) Room() []F { return s.sum.Total() }
+
 // Unprotected sets dst to the sum without noise: for tests and for training without
 // privacy. It counts as the sum's release.
 func (s *LaneSum[F]) Unprotected(dst []F) error {
@@ -157,9 +161,9 @@ func (s *LaneSum[F]) Unprotected(dst []F) error {
 		return fmt.Errorf("lane sum: a sum of %d coordinates does not fit a destination of %d", s.sum.Len(), len(dst))
 	}
 	s.used = true
-	s.sum.Into(dst)
+	copy(dst, s.sum.Total())
 	if s.signal == SignalDirections {
-		s.beyond.Into(s.pointed)
+		s.pointed = s.beyond.Total()
 		kernel.Axpy(F(s.bound), s.pointed, dst)
 	}
 	return nil

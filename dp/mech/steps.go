@@ -100,7 +100,8 @@ func (s *Steps) Continue(from *ClipState) {
 	s.signs.load(from)
 }
 
-// Save sets to to where the steps have come, if their rule moves anything.
+// Save sets to to where the steps have come, if their rule moves anything. What to held
+// before can be gone back to until the steps are opened again: later its memory is theirs.
 func (s *Steps) Save(to *ClipState) {
 	if !s.rule.Clipping.moves() {
 		return
@@ -182,6 +183,7 @@ func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error
 		clip, step, compared := 0.0, 0.0, false
 		if s.trace != nil {
 			clip, step, compared = compare(&s.signs.bare, dst, sum.pointed)
+			note(&s.signs.bare, dst, sum.pointed)
 		}
 		addNormals(dst, s.noise.Multiplier*sum.bound, s.from.Keyed)
 		addNormals(sum.pointed, s.second.Multiplier, s.from.Keyed)

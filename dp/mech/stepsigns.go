@@ -12,31 +12,67 @@ type last struct{ gradient, direction []float32 }
 // signs are what SignalDirections goes by: the last step as it was released and, for
 // whoever simulates and watches, as it was without noise. Single precision is enough for
 // the sign of a product, and half the memory.
-type signs struct{ released, bare last }
+//
+// The vectors are as large as the model, so that a ClipState and the steps that go on from
+// it share them: the next step's then lie elsewhere.
+type signs struct {
+	released, bare last
+	lent           bool // released is a ClipState's, and must stay as it is
+	spare          last // what the next step may write over instead
+	// old is what a ClipState had before it was saved to: whoever undoes that needs it until
+	// steps are opened again.
+	old last
+}
+
+// empty is memory without content.
+func (l last) empty() last { return last{l.gradient[:0], l.direction[:0]} }
 
 func (s *signs) reset() {
-	for _, l := range []*last{&s.released, &s.bare} {
-		l.gradient, l.direction = l.gradient[:0], l.direction[:0]
+	s.own()
+	if s.spare.gradient == nil {
+		s.spare = s.old
+	}
+	s.old = last{}
+	s.released, s.bare = s.released.empty(), s.bare.empty()
+}
+
+// own has released be memory that may be written over, without content if it was lent.
+func (s *signs) own() {
+	if s.lent {
+		s.released, s.spare, s.lent = s.spare.empty(), last{}, false
 	}
 }
 
+// load goes on from a state, after reset.
 func (s *signs) load(from *ClipState) {
-	s.released.gradient, s.released.direction = append(s.released.gradient[:0], from.Gradient...), append(s.released.direction[:0], from.Direction...)
+	if s.spare.gradient == nil {
+		s.spare = s.released
+	}
+	s.released, s.lent = last{from.Gradient, from.Direction}, true
 }
 
 func (s *signs) save(to *ClipState) {
-	to.Gradient, to.Direction = append(to.Gradient[:0], s.released.gradient...), append(to.Direction[:0], s.released.direction...)
+	if s.lent { // no step was made since
+		to.Gradient, to.Direction = slices.Clone(s.released.gradient), slices.Clone(s.released.direction)
+		return
+	}
+	s.old = last{to.Gradient, to.Direction}
+	to.Gradient, to.Direction, s.lent = s.released.gradient, s.released.direction, true
 }
 
 // compare is the sign of the gradient's product with the last step's direction, and with
-// its gradient; then these take the place of the last ones. False: there were none.
+// its gradient. False: there were none.
 func compare[F float32 | float64](l *last, gradient, direction []F) (clip, step float64, ok bool) {
 	if ok = len(l.gradient) == len(gradient) && len(l.direction) == len(gradient); ok {
 		a, b := products(gradient, l.direction, l.gradient)
 		clip, step = sign(a), sign(b)
 	}
-	l.gradient, l.direction = replace(l.gradient, gradient), replace(l.direction, direction)
 	return clip, step, ok
+}
+
+// note has a step take the place of the last one.
+func note[F float32 | float64](l *last, gradient, direction []F) {
+	l.gradient, l.direction = replace(l.gradient, gradient), replace(l.direction, direction)
 }
 
 // replace is src in single precision, in the memory of dst.
@@ -69,6 +105,8 @@ func products[F float32 | float64](v []F, a, b []float32) (withA, withB float64)
 // 001, lines 15 and 16), and notes whether they are those without noise.
 func turnBy[F float32 | float64](s *Steps, gradient, direction []F, bareClip, bareStep float64, compared bool) {
 	clip, step, ok := compare(&s.signs.released, gradient, direction)
+	s.signs.own()
+	note(&s.signs.released, gradient, direction)
 	if !ok { // nothing was released before: nothing moves
 		return
 	}

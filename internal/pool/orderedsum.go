@@ -12,16 +12,15 @@ type OrderedSum[F float32 | float64] struct {
 	add   func(part, total []F)
 	parts [][]F // by lane; nil: nothing was added
 	done  []bool
-	next  int // the first lane that is not in total
-	total []F
-	empty bool  // total is of no lane
+	next  int   // the first lane that is not in total
+	total []F   // nil: of no lane
 	spare [][]F // cleared
 }
 
 // NewOrderedSum is an empty sum of n coordinates in so many lanes; add adds one vector to
 // another.
 func NewOrderedSum[F float32 | float64](n, count int, add func(part, total []F)) *OrderedSum[F] {
-	return &OrderedSum[F]{n: n, add: add, parts: make([][]F, count), done: make([]bool, count), empty: true}
+	return &OrderedSum[F]{n: n, add: add, parts: make([][]F, count), done: make([]bool, count)}
 }
 
 // Part is a lane's memory. A lane is of one goroutine.
@@ -64,43 +63,44 @@ func (l *OrderedSum[F]) fold(lane int) {
 		return
 	}
 	l.parts[lane] = nil
-	if l.empty { // the first lane is the total so far
-		l.total, part, l.empty = part, l.total, false
-	} else {
-		l.add(part, l.total)
+	if l.total == nil { // the first lane is the total so far
+		l.total = part
+		return
 	}
+	l.add(part, l.total)
+	l.free(part)
+}
+
+// free keeps memory, if it is some, for the next lane.
+func (l *OrderedSum[F]) free(part []F) {
 	if part != nil {
 		clear(part)
 		l.spare = append(l.spare, part)
 	}
 }
 
-// Into sets dst to all lanes' sum. Nothing may be added until Reset.
-func (l *OrderedSum[F]) Into(dst []F) {
-	if len(l.parts) == 1 && l.parts[0] != nil { // it is the sum
-		copy(dst, l.parts[0])
-		return
-	}
+// Total is all lanes' sum, in memory of the sum's own, which the caller may change.
+// Nothing may be added until Reset.
+func (l *OrderedSum[F]) Total() []F {
 	for ; l.next < len(l.parts); l.next++ {
 		l.fold(l.next)
 	}
-	if l.empty {
-		clear(dst)
-		return
+	if l.total == nil {
+		l.total = l.take()
 	}
-	copy(dst, l.total)
+	return l.total
 }
 
 // Reset forgets all that was added.
 func (l *OrderedSum[F]) Reset() {
 	for i, part := range l.parts {
-		if part != nil {
-			clear(part)
-			l.parts[i], l.spare = nil, append(l.spare, part)
-		}
+		l.parts[i] = nil
+		l.free(part)
 	}
+	l.free(l.total)
+	l.total = nil
 	clear(l.done)
-	l.next, l.empty = 0, true
+	l.next = 0
 }
 
 // Len is the number of coordinates.
