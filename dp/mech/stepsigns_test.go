@@ -1,6 +1,9 @@
 package mech
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestComparePairsSumsWithTheirOwn: the clip goes by the last direction, the step by the
 // last gradient, in both precisions, and what is compared takes the last ones' place.
@@ -20,5 +23,39 @@ func comparePairs[F float32 | float64](t *testing.T) {
 	}
 	if clip, step, ok := compare(&l, []F{-1, 0, 5}, []F{0, 0, 0}); !ok || clip != 1 || step != -1 {
 		t.Errorf("clip %v, step %v, compared %v; want 1, -1, true", clip, step, ok)
+	}
+}
+
+// TestClipStateStays: steps that go on from a state leave its vectors as they are, those
+// that they save too, and what was saved over until they are opened again.
+func TestClipStateStays(t *testing.T) {
+	var s signs
+	step := func(v float32) {
+		s.own()
+		note(&s.released, []float32{v}, []float32{-v})
+	}
+	state := ClipState{Gradient: []float32{1}, Direction: []float32{-1}}
+	for round := float32(1); round < 4; round++ {
+		before := state
+		s.reset()
+		s.load(&state)
+		for pass := float32(1); pass < 3; pass++ { // some methods train twice a round
+			want := slices.Clone(state.Gradient)
+			step(10*round + pass)
+			if !slices.Equal(state.Gradient, want) {
+				t.Fatalf("round %v: a step changes the state %v to %v", round, want, state.Gradient)
+			}
+			s.save(&state)
+			if got := state.Gradient[0]; got != 10*round+pass || state.Direction[0] != -got {
+				t.Fatalf("round %v: saved %v and %v, want %v", round, got, state.Direction, 10*round+pass)
+			}
+		}
+		want := float32(1)
+		if round > 1 {
+			want = 10*(round-1) + 2
+		}
+		if before.Gradient[0] != want {
+			t.Fatalf("round %v: what was saved over is %v, want %v", round, before.Gradient[0], want)
+		}
 	}
 }
