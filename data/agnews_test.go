@@ -295,3 +295,21 @@ func TestRealNews(t *testing.T) {
 		t.Errorf("%d in the test part; %s", f.Train[0].Held.Len(), text)
 	}
 }
+
+// TestListOfWordsDrawnFromTexts: a list of which the texts have most words tells of them,
+// and every number says so; one with many others is GloVe's own and does not.
+func TestListOfWordsDrawnFromTexts(t *testing.T) {
+	words, vectors := numberedWords(90)
+	text := func(n int) string { return strings.Join(words[:n], " ") + "\n" }
+	for n, listed := range map[int]bool{45: false, 46: true} { // some of them in the test part alone
+		folder := t.TempDir()
+		writeNews(t, folder, "4,x,"+text(n), "1,"+text(20), "3,"+text(30), gloveFile(words, vectors))
+		f, err := NewFolder(folder).Load(config.Data{Kind: "agnews"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := slices.Equal(f.NotCovered, []string{newsListed}); said != listed || len(f.NotCovered) > 1 {
+			t.Errorf("%d of 90 words: not covered %q", n, f.NotCovered)
+		}
+	}
+}

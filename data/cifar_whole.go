@@ -26,7 +26,7 @@ func init() {
 			whole := func(im *Images) Client { return Client{Pictures: Pictures{Images: im, Index: places(im.Len())}} }
 			return heldByOne(d, seed, cifarClasses, p.report, whole(p.train), whole(p.test))
 		},
-		Words: func(config.Data) string { return "CIFAR-10’s pictures, all with one client" },
+		Words: func(config.Data) string { return "CIFAR-10’s pictures, all in one place" },
 	})
 }
 

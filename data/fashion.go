@@ -30,9 +30,9 @@ func init() {
 		},
 		Words: func(d config.Data) string {
 			if d.Task == TaskReconstruct {
-				return "Fashion-MNIST’s pictures of clothes, all with one client; each is its own target"
+				return "Fashion-MNIST’s pictures of clothes, all in one place; each is its own target"
 			}
-			return "Fashion-MNIST’s pictures of clothes, all with one client"
+			return "Fashion-MNIST’s pictures of clothes, all in one place"
 		},
 	})
 }

@@ -22,7 +22,7 @@ func init() {
 		Load: func(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 			return loadWholeIDX(f, d, seed, "mnist")
 		},
-		Words: func(config.Data) string { return "MNIST’s digits, all with one client" },
+		Words: func(config.Data) string { return "MNIST’s digits, all in one place" },
 	})
 }
 

@@ -70,6 +70,13 @@ type Summer interface {
 	SecondMoments(b *Broadcast, p *Participant, out []float64) (bool, error)
 }
 
+// ServerClip is a Protection whose server clips updates to what earlier releases led to.
+type ServerClip interface {
+	// ServerClip is how many sums the server has released, what it clips the next updates
+	// to, and what it multiplies their mean by. All of it follows from releases.
+	ServerClip(st *State) (made int, clip, step float64)
+}
+
 // Pull is a regulariser's gradient.
 type Pull = model.Pull
 

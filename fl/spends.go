@@ -26,7 +26,7 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 			break
 		}
 	}
-	all, err := account.Federation(spends...)
+	all, err := together(run, spends)
 	if err != nil {
 		return Privacy{}, err
 	}
@@ -49,7 +49,7 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 		for i, g := range proved {
 			lines[i] = *g
 		}
-		sound, err := account.Federation(lines...)
+		sound, err := together(run, lines)
 		if err != nil {
 			return Privacy{}, err
 		}
@@ -60,6 +60,19 @@ func StateSpends(run config.Run, spends []account.Guarantee, proved []*account.G
 	}
 	p.Says = saysOf(run)
 	return p, nil
+}
+
+// together is what all spends promise to any one unit. In one place there are no silos that
+// could share a person, but a person can have several examples there.
+func together(run config.Run, spends []account.Guarantee) (account.Guarantee, error) {
+	if !IsCentral(run.Algorithm.Kind) || len(spends) != 1 {
+		return account.Federation(spends...)
+	}
+	all := spends[0]
+	if run.Privacy.RecordsPerPerson <= 1 {
+		all.NotCovered = append(slices.Clip(all.NotCovered), "persons with several examples: the number is about one of them (privacy.records_per_person)")
+	}
+	return all, nil
 }
 
 func spendsNotCovered(run config.Run, all account.Guarantee) []string {
@@ -73,6 +86,8 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 	}
 	replaced := run.Privacy.Relation == string(event.ReplaceOne)
 	switch {
+	case IsCentral(run.Algorithm.Kind) && (shuffled || replaced):
+		list = append(list, "the number of examples: it is declared public")
 	case replaced && all.Unit == event.UnitClient:
 		list = append(list, "the number of participants: it is public")
 	case shuffled || replaced:
@@ -93,9 +108,14 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 }
 
 func saysOf(run config.Run) []string {
-	says := []string{"taking part costs nothing beside what a participant's own target allows"}
 	a, p := run.Algorithm, run.Privacy
-	private := p.Protects == "example"
+	private, central := p.Protects == "example", IsCentral(a.Kind)
+	says := []string{"taking part costs nothing beside what a participant's own target allows"}
+	whose, bounds := "every participant's own", "every participant must bound them itself"
+	if central {
+		says = []string{"the number holds for the models after all steps together, and for a clip and step size that were learned: all of them may be given away, not the last model alone"}
+		whose, bounds = "the examples' own", "whoever holds them must bound them"
+	}
 	if private && slices.Contains([]string{"mr-mtl", "mocha"}, a.Kind) {
 		says = append(says, "what a participant sends reveals its own model: that model is protected by the participant's own privacy, as every step of it is noised")
 	}
@@ -103,14 +123,14 @@ func saysOf(run config.Run) []string {
 		says = append(says, "nothing is sent: the number protects the examples from whoever uses the participant's model")
 	}
 	if private && run.Data.Standardise == string(data.ByPaid) {
-		says = append(says, fmt.Sprintf("features are scaled by every participant's own means and deviations, noised and paid for out of its target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
-			p.MomentsShare, rangesOf(run.Data)))
+		says = append(says, fmt.Sprintf("features are scaled by %s means and deviations, noised and paid for out of the target (by themselves %v of epsilon); rows count within public ranges, which must not be chosen by looking at them: %s",
+			whose, p.MomentsShare, rangesOf(run.Data)))
 	}
 	if run.Data.Projection != "" {
 		says = append(says, "rows are taken to components that another run released (data.projection): what that cost its rows is not in this number, and a ledger adds the two up")
 	}
 	if p.RecordsPerPerson > 1 {
-		says = append(says, "a person may have several records: every participant must bound them itself; the target was converted by group privacy")
+		says = append(says, "a person may have several records: "+bounds+"; the target was converted by group privacy")
 	}
 	if p.Runs > 1 {
 		says = append(says, fmt.Sprintf("the noise is that of %d runs that share the target: all of them together keep it, and the numbers are of this one (docs/tuning.md)", p.Runs))

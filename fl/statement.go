@@ -68,7 +68,9 @@ func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
 	}
 	// n/nu, infinite without noise.
 	each := event.Number(float64(a.setup.Parameters) / run.Privacy.NoiseMultiplier)
-	p.EpsilonPerRelease = &each
+	if !IsCentral(run.Algorithm.Kind) {
+		p.EpsilonPerRelease = &each
+	}
 	totals := make([]float64, len(participants))
 	worst := 0.0
 	for i := range participants {
@@ -100,6 +102,9 @@ func (a *Algorithm) updateTerms() event.Statement {
 	case p.Protects != "update":
 		s.Claim, s.Unit, s.Relation, s.Trust = event.ClaimNone, event.UnitClient, event.ReplaceOne, event.TrustNobody
 		s.NotCovered = append(s.NotCovered, a.unprotected())
+		if IsCentral(run.Algorithm.Kind) { // nobody is asked, and nothing but the model goes out
+			s.Unit, s.Sampling = event.UnitExample, string(event.FullBatch)
+		}
 	case run.Algorithm.Mode == "sound":
 		radius := event.Number(p.Radius)
 		s.Claim, s.Radius = event.ClaimMetric, &radius
@@ -125,7 +130,9 @@ func (a *Algorithm) updateTerms() event.Statement {
 	if a.outline.Personal && p.Protects == "update" {
 		s.NotCovered = append(s.NotCovered, UncoveredOwnModels)
 	}
-	s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
+	if !IsCentral(run.Algorithm.Kind) {
+		s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
+	}
 	if stop := run.Algorithm.Stop; stop.Patience > 0 || stop.Return == "best" {
 		s.NotCovered = append(s.NotCovered,
 			"validation clients: their raw losses decide when training stops and which round is returned")
@@ -139,7 +146,10 @@ func (a *Algorithm) updateTerms() event.Statement {
 
 // unprotected is what is left open where nothing is protected.
 func (a *Algorithm) unprotected() string {
-	if a.outline.Sends == 0 {
+	switch {
+	case IsCentral(a.setup.Run.Algorithm.Kind):
+		return "everything: the model is trained without noise"
+	case a.outline.Sends == 0:
 		return "everything: nothing is sent, and models are trained without noise"
 	}
 	return "everything: the trained vectors are sent as they are"

@@ -43,7 +43,7 @@ func TrustNamed(word string) (event.Trust, error) {
 
 // describe names terms to people.
 func describe(t Terms) string {
-	who := map[event.Trust]string{event.TrustLocal: TrustParticipant, event.TrustServer: TrustServer, event.TrustNobody: "nobody"}[t.Trust]
+	who := map[event.Trust]string{event.TrustLocal: TrustParticipant, event.TrustServer: TrustServer, event.TrustHolder: "whoever holds all examples", event.TrustNobody: "nobody"}[t.Trust]
 	return fmt.Sprintf("unit %q, relation %q, claim %q, noise added by %q", t.Unit, t.Relation, t.Claim, who)
 }
 

@@ -72,3 +72,17 @@ func TestTrustIsNamed(t *testing.T) {
 		t.Error("everybody is trusted")
 	}
 }
+
+// TestOnePlaceIsNoParticipant: releases of training in one place, where whoever holds all
+// examples is trusted, count under no ceiling of a participant.
+func TestOnePlaceIsNoParticipant(t *testing.T) {
+	l := openTest(t, t.TempDir())
+	r := gaussian(8)
+	r.Trust = event.TrustHolder
+	err := l.Check(r)
+	mustFail(t, err, ErrRefused)
+	if !strings.Contains(err.Error(), `noise added by "whoever holds all examples"`) {
+		t.Errorf("the refusal does not say whose noise it is: %v", err)
+	}
+	must(t, l.Close())
+}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/chart"
@@ -45,15 +46,22 @@ func newCourseFigure(runs []run) (f courseFigure) {
 		return f
 	}
 	f.Caption = "What was learnt on the way, and what a run that had ended there would have cost."
+	f.Legend = courseLegend(runs, norms)
+	if slices.ContainsFunc(runs, run.learns) {
+		f.Caption += " Clip and step size, and the way they moved, follow from sums with noise and cost nothing more."
+	}
 	if !f.Inner {
 		return f
 	}
-	f.Caption += " Clip and step size, and the way they moved, follow from sums with noise and cost nothing more. " +
-		"Panels marked as simulation only are of examples’ gradients without noise: no guarantee covers these, and a federation shows none of them."
+	f.Caption += " Panels marked as simulation only are of examples’ gradients without noise: no guarantee covers these"
+	if allCentral(runs) {
+		f.Caption += ", and whoever may not see the examples may not see them."
+	} else {
+		f.Caption += ", and a federation shows none of them."
+	}
 	if norms {
 		f.Caption += " At the ends of the norms, bars of less than one example in a thousand are left out."
 	}
-	f.Legend = courseLegend(runs, norms)
 	return f
 }
 
@@ -85,7 +93,7 @@ func (r run) courseCaption() string {
 	for _, c := range courses {
 		for _, l := range c.lines {
 			if points := l.points(r, c.kind); c.kind == scales && len(points) > 0 && constant(points) {
-				fixed = append(fixed, "the "+l.name+" stayed at "+prose.Rounded(points[0].Y))
+				fixed = append(fixed, "the "+strings.ToLower(c.name(r))+" stayed at "+prose.Rounded(points[0].Y))
 			}
 		}
 	}
@@ -142,9 +150,9 @@ var courses = []course{
 			}
 			return 0, ""
 		}},
-	{id: "course-clip", name: plainly("Clip"), unit: plainly("largest norm of an example’s gradient"), kind: scales,
+	{id: "course-clip", name: plainly("Clip"), unit: run.clippedName, kind: scales,
 		lines: []courseLine{clipLine(func(s *sim.StepsRecord) *event.Number { return &s.Clip })}},
-	{id: "course-step", name: plainly("Step size"), unit: plainly("step size"), kind: scales,
+	{id: "course-step", name: run.stepName, unit: func(r run) string { return strings.ToLower(r.stepName()) }, kind: scales,
 		lines: []courseLine{stepLine(func(s *sim.StepsRecord) *event.Number { return &s.Step })}},
 	{id: "course-clipped", name: plainly("Shortened examples"), unit: plainly("share with gradients longer than the clip"), kind: shares, unseen: true,
 		lines: []courseLine{clipLine(func(s *sim.StepsRecord) *event.Number { return s.Clipped })},
@@ -174,6 +182,29 @@ func (r run) epsilonName() string {
 		return "epsilon"
 	}
 	return "epsilon, most exposed client"
+}
+
+// ofUpdates says that it is whole clients' updates that are clipped, by the server.
+func (r run) ofUpdates() bool { return r.Privacy.Protects == "client" }
+
+func (r run) clippedName() string {
+	if r.ofUpdates() {
+		return "largest norm of an update"
+	}
+	return "largest norm of an example’s gradient"
+}
+
+func (r run) stepName() string {
+	if r.ofUpdates() {
+		return "Server step"
+	}
+	return "Step size"
+}
+
+// learns says that clip or step size were moved by what was released.
+func (r run) learns() bool {
+	rule := r.plan.Privacy.Clipping.Rule
+	return r.known && (rule == "quantile" || rule == "online") && slices.ContainsFunc(r.History.Rounds, func(c sim.RoundRecord) bool { return c.Steps != nil })
 }
 
 func coin(run) (float64, string) { return 0.5, "a coin" }
@@ -222,7 +253,7 @@ func (r run) learntUnit() string {
 // stepped says that the run's private steps are counted, or can be: then they are what its
 // course runs over.
 func (r run) stepped() bool {
-	return r.stepsARound() > 0 || slices.ContainsFunc(r.History.Rounds, func(c sim.RoundRecord) bool { return c.Steps != nil })
+	return !r.ofUpdates() && (r.stepsARound() > 0 || slices.ContainsFunc(r.History.Rounds, func(c sim.RoundRecord) bool { return c.Steps != nil }))
 }
 
 // stepsARound is how many private steps a round of central training has; 0: there are none.

@@ -18,7 +18,7 @@ func (l courseLine) points(r run, kind courseKind) (out []chart.Point) {
 	for _, record := range r.History.Rounds {
 		x := record.Round
 		switch {
-		case record.Steps != nil:
+		case stepped && record.Steps != nil:
 			x = record.Steps.Made
 		case stepped:
 			x *= each

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/layout"
@@ -18,8 +19,8 @@ const courseRows = 6
 // training, and where clip or step size are learned. Of other runs it prints nothing.
 func Course(w io.Writer, res sim.Result) error {
 	rounds := slices.DeleteFunc(slices.Clone(res.History.Rounds), func(c sim.RoundRecord) bool { return c.Steps == nil })
-	learned := slices.ContainsFunc(rounds, func(c sim.RoundRecord) bool { return c.Steps.ClipUp != nil || c.Steps.StepUp != nil })
-	if len(rounds) == 0 || !learned && !central(res.Summary) {
+	r := runsOf([]sim.Result{res})[0]
+	if len(rounds) == 0 || !r.learns() && !central(res.Summary) {
 		return nil
 	}
 	if priced := slices.DeleteFunc(slices.Clone(rounds), func(c sim.RoundRecord) bool { return c.Epsilon == nil }); len(priced) > 0 {
@@ -29,12 +30,26 @@ func Course(w io.Writer, res sim.Result) error {
 	for i := range shown {
 		shown[i] = rounds[i*(len(rounds)-1)/max(1, len(shown)-1)]
 	}
-	unseen := "shortened"
-	if learned {
-		unseen += " and agree"
+	var notes []string
+	if r.learns() {
+		moved := "clip follows"
+		if r.plan.Privacy.Clipping.Rule == "online" {
+			moved = "clip and " + strings.ToLower(r.stepName()) + " follow"
+		}
+		notes = append(notes, moved+" from sums with noise")
 	}
-	_, err := fmt.Fprintf(w, "\n%sclip and step size follow from sums with noise; %s: in simulation only, no guarantee covers it\n",
-		lined(courseTable(run{Result: res}, shown)), unseen)
+	if slices.ContainsFunc(shown, func(c sim.RoundRecord) bool { return c.Steps.Clipped != nil }) {
+		unseen := "shortened"
+		if slices.ContainsFunc(shown, func(c sim.RoundRecord) bool { return c.Steps.ClipAgree != nil || c.Steps.StepAgree != nil }) {
+			unseen += " and agree"
+		}
+		notes = append(notes, unseen+": in simulation only, no guarantee covers it")
+	}
+	text := "\n" + lined(courseTable(r, shown))
+	if len(notes) > 0 {
+		text += strings.Join(notes, "; ") + "\n"
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -46,7 +61,12 @@ func courseTable(r run, shown []sim.RoundRecord) (t layout.Table) {
 	share := func(name string, of func(s *sim.StepsRecord) *event.Number) {
 		column(name, true, func(c sim.RoundRecord) string { return prose.Optional(of(c.Steps), percent) })
 	}
-	column("step", true, func(c sim.RoundRecord) string { return fmt.Sprint(c.Steps.Made) })
+	column(r.over(), true, func(c sim.RoundRecord) string {
+		if !r.stepped() {
+			return fmt.Sprint(c.Round)
+		}
+		return fmt.Sprint(c.Steps.Made)
+	})
 	name := "test loss"
 	if r.ofAnswers() {
 		name = "test accuracy"
@@ -58,7 +78,7 @@ func courseTable(r run, shown []sim.RoundRecord) (t layout.Table) {
 		return prose.Optional(learntBy(r, c), learnt)
 	})
 	column("clip", true, func(c sim.RoundRecord) string { return learnt(c.Steps.Clip) })
-	column("step size", true, func(c sim.RoundRecord) string { return learnt(c.Steps.Step) })
+	column(strings.ToLower(r.stepName()), true, func(c sim.RoundRecord) string { return learnt(c.Steps.Step) })
 	share("shortened", func(s *sim.StepsRecord) *event.Number { return s.Clipped })
 	share("clip rose", func(s *sim.StepsRecord) *event.Number { return s.ClipUp })
 	share("agree", func(s *sim.StepsRecord) *event.Number { return s.ClipAgree })

@@ -29,7 +29,7 @@ func centrally(rule string) sim.Result {
 	r.RunID, r.Name, r.Algorithm, r.Mode, r.Dataset, r.Judge, r.Seed = "20261116-mnist", "mnist-"+rule, "central", "sound", "mnist", "test", 1
 	r.Rounds, r.BestRound, r.Returned, r.Stopped, r.Clients, r.Hypotheses, r.Parameters = 59, 58, "last", sim.StoppedRounds, 1, 1, 551322
 	p := &r.Privacy
-	p.Protects, p.Claim, p.Unit, p.Relation, p.Trust = "example", event.ClaimProved, event.UnitExample, event.AddRemove, event.TrustLocal
+	p.Protects, p.Claim, p.Unit, p.Relation, p.Trust = "example", event.ClaimProved, event.UnitExample, event.AddRemove, event.TrustHolder
 	p.Epsilon, p.MaxEpsilon, p.MedianEpsilon, p.Delta, p.Sampling = 2.9996, 2.9996, 2.9996, 1e-5, "poisson"
 	clip, step := 0.1, 0.5
 	r.History.Stride = 1
@@ -73,7 +73,7 @@ func TestCourseOfPrivateSteps(t *testing.T) {
 		"From 0 at step 0 to 3 at step 1180.", "Epsilon spent <small>proved, unit example, relation add-remove, delta 1×10⁻⁵</small>", "target 3",
 		"Test accuracy", "From 0.24 at step 20 to 0.936 at step 1180.", "Clip: from 0.1 at step 20",
 		"Shortened examples <small class=\"unseen\">simulation only</small>", "Norms of gradients <small class=\"unseen\">simulation only</small>", "Moves that agree <small class=\"unseen\">simulation only</small>",
-		"no guarantee covers these, and a federation shows none of them", "a coin", "first: clip 0.1", "last: clip 0.0771", "Round 30, the middle: most gradients", "Round 59, the last:",
+		"no guarantee covers these, and whoever may not see the examples may not see them", "a coin", "first: clip 0.1", "last: clip 0.0771", "Round 30, the middle: most gradients", "Round 59, the last:",
 		">step</text>", "largest norm of an example’s gradient (log scale)",
 	} {
 		if !strings.Contains(section, want) {

@@ -27,9 +27,11 @@ func newLabel(r run) layout.Label {
 		layout.LabelRow{Name: "Unit", Value: layout.UnitWords(p.Statement)},
 		layout.LabelRow{Name: "Relation", Value: layout.RelationWords(p.Statement)},
 	)
-	if counted(r.Summary) {
+	switch {
+	case central(r.Summary) && p.Claim == event.ClaimNone: // batches are drawn to learn by, not to hide anybody
+	case counted(r.Summary):
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling of clients", Value: cmp.Or(samplingWords[p.Sampling], p.Sampling)}, ceilingRow(r))
-	} else {
+	default:
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling", Value: p.Sampling})
 	}
 	l.Rows = append(l.Rows,
@@ -43,6 +45,8 @@ func newLabel(r run) layout.Label {
 func (r run) claim() layout.Badge {
 	c := layout.ClaimOf(r.Privacy.Statement)
 	switch {
+	case r.Privacy.Claim == event.ClaimNone && central(r.Summary):
+		c.Sentence = "Nothing is protected. The model is trained without noise; what it reveals about its examples to whoever sees it has no limit."
 	case c.Class == "heuristic" && !counted(r.Summary) && r.Privacy.Proved != nil:
 		c.Sentence = "The papers’ number: batches of a random order are accounted as if every example were drawn by itself. No proof covers that; the proved number stands beside it."
 	case c.Class == "heuristic" && !counted(r.Summary):

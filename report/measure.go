@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
@@ -19,6 +20,10 @@ func tested(r sim.Summary) bool { return r.Judge == "own" || r.Judge == "test" }
 // central says that one data set is trained on as a whole: there are no clients to speak
 // of.
 func central(r sim.Summary) bool { return fl.IsCentral(r.Algorithm) }
+
+func allCentral(runs []run) bool {
+	return !slices.ContainsFunc(runs, func(r run) bool { return !central(r.Summary) })
+}
 
 // testedWords say which models are held against which examples.
 func testedWords(r sim.Summary) string {

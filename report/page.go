@@ -48,6 +48,7 @@ func Page(path, title string, results []sim.Result) error {
 // page is all that the template shows. A section without content is left out.
 type page struct {
 	Title, Lead  string
+	Notice       layout.Fact // on who saw what
 	Several      bool
 	Pairs        bool // labels two by two
 	Summary      layout.Table
@@ -65,6 +66,7 @@ type page struct {
 	Clusters     layout.Table
 	ClusterNote  string
 	Participants []participants
+	Spenders     string // what Participants are
 	Again        string
 	Runs         []runNote
 }
@@ -115,13 +117,16 @@ type runNote struct {
 func newPage(title string, results []sim.Result) page {
 	runs := runsOf(results)
 	p := page{
-		Title: title, Lead: lead(runs), Several: len(runs) > 1, Pairs: len(runs) == 4,
+		Title: title, Lead: lead(runs), Notice: notice(runs), Spenders: "Participants", Several: len(runs) > 1, Pairs: len(runs) == 4,
 		Summary: summaryTable(runs), Figures: figureTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
 		Fit: newFitFigure(runs), Course: newCourseFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
 	}
-	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) }); len(counted) > 0 {
+	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) || central(r.Summary) }); len(counted) > 0 {
 		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)
 		p.Clusters, p.ClusterNote = clusterTable(counted, p.Several)
+	}
+	if allCentral(runs) {
+		p.Spenders = "What was spent"
 	}
 	for i, r := range runs {
 		p.Methods = append(p.Methods, methodNote{r.label, r.what(), r.trainingStory()})
@@ -132,6 +137,18 @@ func newPage(title string, results []sim.Result) page {
 		}
 	}
 	return p
+}
+
+// notice says who saw what, and what no number is about.
+func notice(runs []run) layout.Fact {
+	if !allCentral(runs) {
+		return layout.Fact{Name: "This is a simulation.", Value: "Figures of the data can be shown because one computer played all participants. In a real federation only the server sees what is sent, and a figure leaves a client only if its privacy budget pays for it."}
+	}
+	n := layout.Fact{Name: "All examples lay in one place.", Value: "Whoever trained there saw them all. Figures of this report are computed from examples as they are, without noise, and no privacy budget pays for them: what is meant to be given away is the model."}
+	if slices.ContainsFunc(runs, func(r run) bool { return r.known && !counted(r.Summary) && r.plan.Privacy.Noise != "exact" }) {
+		n.Value += " The noise is for simulation: whoever knows the seed can take it away again (privacy.noise: exact has noise for real use)."
+	}
+	return n
 }
 
 // counted says that epsilon is added up release by release, and so has a history.
@@ -159,7 +176,7 @@ func summaryTable(runs []run) layout.Table {
 		}
 	}
 	largest := "Largest epsilon"
-	if !slices.ContainsFunc(runs, func(r run) bool { return !central(r.Summary) }) {
+	if allCentral(runs) {
 		largest = "Epsilon"
 	}
 	column(largest, true, largestEpsilon)
@@ -277,9 +294,7 @@ var columnNotes = []struct {
 	has  func(run) bool
 	text string
 }{
-	{func(r run) bool {
-		return slices.ContainsFunc(taskFigures, func(f taskFigure) bool { return f.of(r.Metrics) != nil })
-	},
+	{func(r run) bool { return !central(r.Summary) && r.hasTaskFigures() },
 		"Figures of the task are over all judged examples; beneath them stands the 95 % interval over clients, where there is one."},
 	{func(r run) bool { return r.Metrics.HonestLoss != nil && r.Hypotheses > 1 },
 		"Chosen on other rows: every row under the model that fits its client’s other rows best."},
@@ -287,10 +302,16 @@ var columnNotes = []struct {
 		"Worst distance: from a group’s true parameters to the nearest model, for the group that fares worst."},
 	{func(r run) bool { return r.Metrics.Lambda != nil },
 		"Lambda: the median, over clients and coordinates, of what the server set last; shared by all are the coordinates that it set to infinity."},
-	{func(run) bool { return true },
+	{func(r run) bool { return !central(r.Summary) },
 		"Epsilon: a client’s total; an epsilon means what its claim, unit and relation say, and epsilons that differ in them cannot be compared."},
+	{func(r run) bool { return central(r.Summary) },
+		"Epsilon of central training: of all its steps; it means what its claim, unit and relation say."},
 	{func(r run) bool { return r.Privacy.EpsilonAnyUpdate != nil },
 		"Under metric claims the number holds for updates within the radius; any other update of the same hypotheses, and any other choice of hypotheses, lose up to the larger numbers beneath it."},
+}
+
+func (r run) hasTaskFigures() bool {
+	return slices.ContainsFunc(taskFigures, func(f taskFigure) bool { return f.of(r.Metrics) != nil })
 }
 
 // summaryNotes explain the columns that are there.

@@ -19,18 +19,26 @@ type participants struct {
 	Method string
 	Table  layout.Table
 	Notes  []string
-	// Figures are those of everybody's own held-out examples, beside the first one.
-	Figures layout.Table
+	// Figures are those of everybody's own held-out examples, beside the first one; in one
+	// place these are HeldOut, too.
+	Figures              layout.Table
+	FiguresName, HeldOut string
 }
 
 func newParticipants(id string, r run) participants {
 	lines := named(r.Participants[:min(len(r.Participants), mostParticipants)])
-	p := participants{Method: r.label, Table: layout.Table{ID: id}}
+	p := participants{Method: r.label, Table: layout.Table{ID: id}, FiguresName: "Figures of their own held-out examples", HeldOut: "the client’s held-out examples"}
+	if central(r.Summary) {
+		p.FiguresName, p.HeldOut = "Figures and their intervals", "the examples that were held out"
+	}
 	column := func(name string, figures bool, cell func(l sim.Line) layout.Cell) {
 		layout.AddColumn(&p.Table, name, figures, lines, cell)
 	}
 	column("Participant", false, func(l sim.Line) layout.Cell {
-		if !l.Comparable {
+		switch {
+		case central(r.Summary):
+			return layout.Cell{}
+		case !l.Comparable:
 			return layout.Words(l.Name + " *")
 		}
 		return layout.Words(l.Name)
@@ -62,20 +70,22 @@ func newParticipants(id string, r run) participants {
 		return layout.Cell{Text: prose.Optional(lineFigure(l), rounded), Strong: lineFigure(l) != nil}
 	})
 	p.note(r, lines)
-	p.Figures = ownFigures(id+"-figures", lines)
+	p.Figures = ownFigures(id+"-figures", central(r.Summary), lines)
 	return p
 }
 
-// ownFigures are everybody's, over their intervals.
-func ownFigures(id string, lines []sim.Line) layout.Table {
+// ownFigures are everybody's, over their intervals. In one place there is nobody to name.
+func ownFigures(id string, together bool, lines []sim.Line) layout.Table {
 	t := layout.Table{ID: id}
-	layout.AddColumn(&t, "Participant", false, lines, func(l sim.Line) layout.Cell { return layout.Words(l.Name) })
-	layout.AddColumn(&t, "Held out", true, lines, func(l sim.Line) layout.Cell {
-		if l.Figures == nil {
-			return layout.Cell{}
-		}
-		return layout.Words(prose.Count(l.TestExamples))
-	})
+	if !together {
+		layout.AddColumn(&t, "Participant", false, lines, func(l sim.Line) layout.Cell { return layout.Words(l.Name) })
+		layout.AddColumn(&t, "Held out", true, lines, func(l sim.Line) layout.Cell {
+			if l.Figures == nil {
+				return layout.Cell{}
+			}
+			return layout.Words(prose.Count(l.TestExamples))
+		})
+	}
 	for _, f := range taskFigures {
 		layout.AddColumn(&t, capital(f.name), true, lines, func(l sim.Line) layout.Cell {
 			if l.Figures == nil {
@@ -94,7 +104,7 @@ func (p *participants) note(r run, shown []sim.Line) {
 	if !counted(r.Summary) {
 		p.Notes = append(p.Notes, "Noise: its standard deviation, divided by the clip.")
 	}
-	if slices.ContainsFunc(shown, func(l sim.Line) bool { return !l.Comparable }) {
+	if !central(r.Summary) && slices.ContainsFunc(shown, func(l sim.Line) bool { return !l.Comparable }) {
 		p.Notes = append(p.Notes, "Who holds less than one batch of examples is marked *: its figures cannot be compared with those of the papers.")
 	}
 	if left := len(r.Participants) - len(shown); left > 0 {

@@ -86,7 +86,11 @@ func (r run) what() string {
 	if r.Hypotheses > 1 {
 		parts = append(parts, fmt.Sprintf("The server keeps %s.", prose.Counted(r.Hypotheses, "model", "models")))
 	}
-	if words := fl.ProtectionWords(r.Privacy.Protects); words != "" {
+	words := fl.ProtectionWords(r.Privacy.Protects)
+	if central(r.Summary) && r.Privacy.Protects == "nothing" {
+		words = "nothing" // and nothing is sent, either
+	}
+	if words != "" {
 		parts = append(parts, "What is protected: "+words+".")
 	}
 	switch {
@@ -105,7 +109,7 @@ func lead(runs []run) string {
 	if len(runs) == 1 {
 		claim := string(r.Privacy.Claim)
 		if r.Privacy.Claim != event.ClaimNone {
-			claim += "; what it is about: " + layout.UnitProtected(r.Privacy.Unit)
+			claim += "; what it is about: " + layout.UnitProtected(r.Privacy.Statement)
 		}
 		of := " with " + prose.Counted(r.Clients, "client", "clients") + "; a"
 		if central(r.Summary) {
@@ -118,7 +122,10 @@ func lead(runs []run) string {
 		names[i] = r.label
 	}
 	on := ""
-	if sameData(runs) {
+	switch {
+	case sameData(runs) && allCentral(runs):
+		on = " on the same data"
+	case sameData(runs):
 		on = fmt.Sprintf(" on the same data of %s", prose.Counted(r.Clients, "client", "clients"))
 	}
 	return fmt.Sprintf("%s, side by side%s.", prose.Joined(names), on)
@@ -350,6 +357,8 @@ func (r run) ending() string {
 
 func (r run) returning() string {
 	switch {
+	case central(r.Summary) && r.Returned != "best":
+		return "The model of the last round is returned."
 	case r.Returned == "best" && r.BestRound == 0:
 		return "The models before the first round are returned, the best by validation."
 	case r.Returned == "best":

@@ -105,7 +105,11 @@ func privacyTable(runs []sim.Summary) string {
 	}
 	column("privacy", false, func(l priced) string { return l.name })
 	column("median eps", true, func(l priced) string { return l.median })
-	column("max eps", true, func(l priced) string { return figure(l.Epsilon) })
+	most := "max eps"
+	if !slices.ContainsFunc(runs, func(r sim.Summary) bool { return !central(r) }) {
+		most = "eps" // nobody is more exposed than others
+	}
+	column(most, true, func(l priced) string { return figure(l.Epsilon) })
 	column("any update", true, func(l priced) string { return l.update })
 	column("any group", true, func(l priced) string { return l.group })
 	column("delta", true, func(l priced) string { return figure(l.Delta) })
@@ -155,7 +159,9 @@ func Lines(w io.Writer, r sim.Summary) error {
 	column := func(name string, figures bool, cell func(l sim.Line) string) {
 		layout.AddColumn(&t, name, figures, lines, func(l sim.Line) layout.Cell { return layout.Words(cell(l)) })
 	}
-	column("participant", false, func(l sim.Line) string { return l.Name })
+	if !central(r) {
+		column("participant", false, func(l sim.Line) string { return l.Name })
+	}
 	column("examples", true, func(l sim.Line) string { return fmt.Sprint(l.Examples) })
 	if !counted(r) {
 		column("target", true, func(l sim.Line) string {

@@ -99,8 +99,8 @@ func (r *recorder) add(s *Simulation, m made) {
 	r.Sizes = append(r.Sizes, r.size...)
 	r.Med, r.Max = append(r.Med, r.median), append(r.Max, r.most)
 	r.Error, r.Lambda, r.Shared = append(r.Error, s.progress.Error), append(r.Lambda, s.progress.Lambda), append(r.Shared, s.progress.Shared)
-	if s.traces != nil {
-		r.Steps = append(r.Steps, s.stepsRecord())
+	if s.recordSteps != nil {
+		r.Steps = append(r.Steps, s.recordSteps())
 	}
 	r.Declined = append(r.Declined, m.Declined)
 	r.Relocated = append(r.Relocated, m.Relocated)

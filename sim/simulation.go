@@ -39,11 +39,12 @@ type Simulation struct {
 	judgement  judgement            // of the returned models, once the run has ended
 	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
 	made       made                 // the round that is yet to be judged
-	traces     []mech.StepTrace     // by participant, since the last record; nil: nobody watches
+	traces     []mech.StepTrace     // by participant, since the last record; nil: nobody counts
 	until      until
 	at         whereabouts
 	// A method value is made once: a closure a round would be garbage a round.
 	tallyOrJudgeOne func(worker, i int)
+	recordSteps     func() *StepsRecord // what watchSteps found worth it; nil: nothing
 }
 
 // spending is a client's account in short. Its worker writes it, so that counting does

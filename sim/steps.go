@@ -7,18 +7,29 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
-// watchSteps has the participants' noised steps counted, where somebody wants to see what
-// they do: in one place, or if the clip moves. Elsewhere steps are too short and too many.
+// watchSteps has noised steps recorded where somebody wants to see what they do: in one
+// place, or if the clip moves. Elsewhere steps are too short and too many. They are
+// counted, too, where noise is simulated: exact noise is for examples that nobody may look at.
 func (s *Simulation) watchSteps() {
 	p := s.run.Privacy
 	rule := p.Clipping.Rule
 	moves := rule != "" && rule != "fixed" || p.Clipping.Decay != 0
-	if p.Protects != "example" || p.Noise != "simulated" || !moves && !fl.IsCentral(s.run.Algorithm.Kind) {
-		return
-	}
-	s.traces = make([]mech.StepTrace, len(s.rounds.Participants))
-	for i := range s.rounds.Participants {
-		s.rounds.Participants[i].Watch = &s.traces[i]
+	server, atServer := s.rounds.Algorithm.Protection().(fl.ServerClip)
+	switch {
+	case atServer && moves:
+		s.recordSteps = func() *StepsRecord {
+			made, clip, step := server.ServerClip(s.rounds.State)
+			return &StepsRecord{Made: made, Clip: event.Number(clip), Step: event.Number(step)}
+		}
+	case p.Protects == "example" && (moves || fl.IsCentral(s.run.Algorithm.Kind)):
+		s.recordSteps = s.stepsRecord
+		if p.Noise != "simulated" {
+			return
+		}
+		s.traces = make([]mech.StepTrace, len(s.rounds.Participants))
+		for i := range s.rounds.Participants {
+			s.rounds.Participants[i].Watch = &s.traces[i]
+		}
 	}
 }
 
@@ -29,9 +40,11 @@ func (s *Simulation) stepsRecord() *StepsRecord {
 	var clips, steps []float64
 	most := int64(0)
 	for i := range s.traces {
-		p := &s.rounds.Participants[i]
 		all.Add(s.traces[i])
 		s.traces[i] = mech.StepTrace{}
+	}
+	for i := range s.rounds.Participants {
+		p := &s.rounds.Participants[i]
 		clip, pace := p.Plan.Clip, 1.0
 		if state := &p.Training.Clip; state.Steps > 0 {
 			clip, pace = state.Clip, state.Pace
@@ -48,8 +61,11 @@ func (s *Simulation) stepsRecord() *StepsRecord {
 		StepUp:    shareOf(all.StepUp, all.StepSigns),
 		ClipAgree: shareOf(all.ClipAgree, all.Compared),
 		StepAgree: shareOf(all.StepAgree, all.Compared),
-		Norms:     make([]int, NormBins),
 	}
+	if s.traces == nil {
+		return r
+	}
+	r.Norms = make([]int, NormBins)
 	for i, n := range all.Norms {
 		r.Norms[i] = int(n)
 	}

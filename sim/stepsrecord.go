@@ -11,16 +11,17 @@ import (
 // StepsRecord is what the private steps of a round met and did (where not every round is
 // recorded: of all rounds since the last record), over the participants that made them.
 // Clip and step, and the way they moved, follow from sums with noise. The rest has seen
-// none: it is known in simulation only, and no guarantee covers it.
+// none: it is known where noise is simulated, and no guarantee covers it. Of whole clients
+// a step is the server's, one a round, and nothing but Made, Clip and Step is known.
 type StepsRecord struct {
 	Made int          `json:"made"` // steps from the first round on, of one participant
 	Clip event.Number `json:"clip"` // after the round; the median over participants
 	Step event.Number `json:"step"` // likewise, the step size
 	// Clipped is the share of the round's examples whose gradients were longer than the
-	// clip; null: no example was drawn.
+	// clip; null: no example was drawn, or nobody counts.
 	Clipped *event.Number `json:"clipped"`
 	// ClipUp and StepUp are the shares of the round's steps after which the clip, and the
-	// step size, rose; null: it is not learned.
+	// step size, rose; null: it is not learned, or nobody counts.
 	ClipUp *event.Number `json:"clip_up"`
 	StepUp *event.Number `json:"step_up"`
 	// ClipAgree and StepAgree are the shares of the round's steps that moved it the way in
@@ -28,7 +29,8 @@ type StepsRecord struct {
 	ClipAgree *event.Number `json:"clip_agree"`
 	StepAgree *event.Number `json:"step_agree"`
 	// Norms counts the round's examples by the norm of their gradients: bin i is from
-	// NormEdge(i) to NormEdge(i+1), but the first and the last have no end.
+	// NormEdge(i) to NormEdge(i+1), but the first and the last have no end; null: nobody
+	// counts.
 	Norms []int `json:"norms"`
 }
 

@@ -134,7 +134,7 @@ func addCost(costs []counted, c counted) []counted {
 
 // trustRank orders the trust that releases ask for; an account asks for the most.
 func trustRank(t event.Trust) int {
-	return slices.Index([]event.Trust{event.TrustLocal, event.TrustServer, event.TrustNobody}, t)
+	return slices.Index([]event.Trust{event.TrustLocal, event.TrustHolder, event.TrustServer, event.TrustNobody}, t)
 }
 
 func noteSampling(e event.Event, a *account) {

@@ -146,7 +146,11 @@ func (a *account) notCovered() []string {
 	} else {
 		list = append(list, UncoveredTuning)
 	}
-	list = append(list, "early stopping and validation data", "counts, losses and timings sent beside the releases")
+	beside := "counts, losses and timings sent beside the releases"
+	if a.trust == event.TrustHolder {
+		beside = "counts, losses and timings told beside the models, as in a report"
+	}
+	list = append(list, "early stopping and validation data", beside)
 	if slices.Contains(a.sampling, event.Shuffle) && a.terms.Relation == event.AddRemove {
 		list = append(list, "the number of examples: a removed example must leave an empty place in its batch")
 	}

@@ -43,6 +43,7 @@ const (
 const (
 	TrustLocal  Trust = "participant adds the noise; the server is not trusted"
 	TrustServer Trust = "server adds the noise; the server is trusted"
+	TrustHolder Trust = "whoever holds all examples trains and adds the noise, and is trusted; whoever sees the models is not"
 	TrustNobody Trust = "nobody adds noise; everyone who sees a release is trusted"
 )
 

@@ -34,7 +34,7 @@ func (r Release) Validate() error {
 		oneOf("unit", r.Unit, UnitExample, UnitClient, UnitNode, UnitNeighbourhood),
 		oneOf("relation", r.Relation, AddRemove, ReplaceOne, Metric),
 		oneOf("claim", r.Claim, ClaimProved, ClaimMetric, ClaimHeuristic, ClaimNone),
-		oneOf("trust", r.Trust, TrustLocal, TrustServer, TrustNobody),
+		oneOf("trust", r.Trust, TrustLocal, TrustHolder, TrustServer, TrustNobody),
 		Validate(r.What),
 	)
 }

@@ -99,6 +99,12 @@ func (k *serverMemory) move(mean []float64, momentum float64) []float64 {
 	return out
 }
 
+// ServerClip is what releases have led to: public, like these.
+func (m *client) ServerClip(st *fl.State) (made int, clip, step float64) {
+	k := m.memory(st)
+	return int(k.head[keptCount]), k.clip(), k.head[keptStep]
+}
+
 // learn notes a release, and moves clip and step by it.
 func (m *client) learn(round int, k *serverMemory, mean, second []float64) {
 	state := mech.ClipState{Steps: int64(k.head[keptCount]), Clip: k.clip(), Pace: k.head[keptStep]}

@@ -41,6 +41,7 @@ type example struct {
 	privacy config.Privacy
 	taken   bool     // some of the run file's values were taken from the data
 	moments *moments // nil: features are scaled by others, or not at all
+	trust   event.Trust
 
 	noise, choice rng.Family
 }
@@ -57,9 +58,12 @@ func newExample(s fl.Setup, o fl.Outline) (fl.Protection, error) {
 		}
 	}
 	e := &example{
-		plain: q, privacy: s.Run.Privacy, taken: len(s.Run.Data.NotPublic) > 0,
+		plain: q, privacy: s.Run.Privacy, taken: len(s.Run.Data.NotPublic) > 0, trust: event.TrustLocal,
 		noise:  rng.NewFamily(s.Run.Seed, "noise"),
 		choice: rng.NewFamily(s.Run.Seed, "cluster choice"),
+	}
+	if fl.IsCentral(s.Run.Algorithm.Kind) {
+		e.trust = event.TrustHolder // nobody trains elsewhere: there is no server to hide examples from
 	}
 	e.moments, err = newMoments(s.Run)
 	return e, err
@@ -91,7 +95,7 @@ func (e *example) Prepare(p *fl.Participant) error {
 
 func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 	plan := fl.Plan{
-		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: event.TrustLocal, Uncovered: e.taken || len(p.Uncovered) > 0 || e.unpaidChoice(),
+		Target: fl.TargetOf(e.privacy, p.Name), Weight: 1, Drawn: event.Shuffle, Trust: e.trust, Uncovered: e.taken || len(p.Uncovered) > 0 || e.unpaidChoice(),
 		Epochs: e.outline.Passes * e.cfg.Local.Epochs, StepSize: e.cfg.Local.Step, Clip: e.privacy.Clip,
 		Clipping: clipRule(e.privacy.Clipping, e.privacy.Clip, e.cfg.Local.StepDecay),
 		Terms:    account.Terms{Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimHeuristic},

@@ -76,9 +76,9 @@ func Protects(s event.Statement) string {
 	case event.ClaimNone:
 		return "nothing"
 	case event.ClaimHeuristic:
-		return "nothing for certain; meant is " + UnitProtected(s.Unit)
+		return "nothing for certain; meant is " + UnitProtected(s)
 	}
-	return UnitProtected(s.Unit)
+	return UnitProtected(s)
 }
 
 var unitWords = map[event.Unit]string{
@@ -88,12 +88,18 @@ var unitWords = map[event.Unit]string{
 	event.UnitNode:          "one node of the graph, with its edges",
 }
 
-// UnitProtected says what a unit is.
-func UnitProtected(u event.Unit) string { return cmp.Or(unitWords[u], string(u)) }
+// UnitProtected says what a statement's unit is.
+func UnitProtected(s event.Statement) string {
+	if s.Trust == event.TrustHolder && s.Unit == event.UnitExample {
+		return "one example of those that were trained on"
+	}
+	return cmp.Or(unitWords[s.Unit], string(s.Unit))
+}
 
 var trustWords = map[event.Trust]string{
 	event.TrustLocal:  "the server, and everybody who sees a release",
 	event.TrustServer: "those who see the models; not the server",
+	event.TrustHolder: "everybody who sees a model, of the last step or of one before; not whoever holds the examples",
 	event.TrustNobody: "nobody",
 }
 
