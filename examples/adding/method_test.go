@@ -47,11 +47,12 @@ func (m *median) Respond(g fl.Guard, w *fl.Worker, b *fl.Broadcast, p *fl.Partic
 	if len(b.Hypotheses) != m.Parameters {
 		return false, fmt.Errorf("the server sent %d values, not %d", len(b.Hypotheses), m.Parameters)
 	}
-	copy(w.Theta, b.Hypotheses)
-	if err := g.Train(b, p, w.Theta, b.Hypotheses, fl.Pull{}); err != nil {
+	theta := w.Theta(m.Parameters)
+	copy(theta, b.Hypotheses)
+	if err := g.Train(b, p, theta, b.Hypotheses, fl.Pull{}); err != nil {
 		return false, err
 	}
-	return g.Send(b, p, out, w.Theta, b.Hypotheses)
+	return g.Send(b, p, out, theta, b.Hypotheses)
 }
 
 // Aggregate moves every coordinate to the median of the releases.
