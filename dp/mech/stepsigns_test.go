@@ -15,13 +15,17 @@ func TestComparePairsSumsWithTheirOwn(t *testing.T) {
 func comparePairs[F float32 | float64](t *testing.T) {
 	t.Helper()
 	var l last
-	if _, _, ok := compare(&l, []F{1, 2, 3}, []F{-1, -2, -3}); ok {
+	next := func(gradient, direction []F) (clip, step float64, ok bool) {
+		defer note(&l, gradient, direction)
+		return compare(&l, gradient, direction)
+	}
+	if _, _, ok := next([]F{1, 2, 3}, []F{-1, -2, -3}); ok {
 		t.Error("compared with nothing")
 	}
-	if clip, step, ok := compare(&l, []F{2, 1, 0}, []F{0, 0, 1}); !ok || clip != -1 || step != 1 {
+	if clip, step, ok := next([]F{2, 1, 0}, []F{0, 0, 1}); !ok || clip != -1 || step != 1 {
 		t.Errorf("clip %v, step %v, compared %v; want -1, 1, true", clip, step, ok)
 	}
-	if clip, step, ok := compare(&l, []F{-1, 0, 5}, []F{0, 0, 0}); !ok || clip != 1 || step != -1 {
+	if clip, step, ok := next([]F{-1, 0, 5}, []F{0, 0, 0}); !ok || clip != 1 || step != -1 {
 		t.Errorf("clip %v, step %v, compared %v; want 1, -1, true", clip, step, ok)
 	}
 }
