@@ -76,7 +76,7 @@ var digits = task{
 		{threshold, 3, 25}: {3.162, 0.1, 0}, {threshold, 9, 25}: {31.62, 0.1, 0},
 		{threshold, 3, 5}: {31.62, 0.1, 0}, {threshold, 9, 5}: {31.62, 0.1, 0},
 		{quantile, 3, 25}: {0.03162, startClip, 0.7}, {quantile, 9, 25}: {0.3162, startClip, 0.7},
-		{noDP, 0, 0}:      {Step: 0.03162},
+		{noDP, 0, 0}: {Step: 0.03162},
 	},
 	intro: "A convolutional network of 551,322 parameters is trained on MNIST's 60,000 digits, in batches of 512 for 10 epochs.",
 	differ: []string{
