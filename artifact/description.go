@@ -102,7 +102,14 @@ func Describe(run config.Run, shape data.Shape, encoding *data.Encoding, privacy
 		d.Model.Name, d.Model.Layers = "", network.Layers
 	}
 	d.Labels = labels(run, shape, encoding)
-	if shape.Pictures() {
+	if d.Model.Kind == "transformer" { // likewise
+		layers, err := model.TransformerLayers(d.Model, shape.Vocabulary)
+		if err != nil {
+			return d, err
+		}
+		d.Model = config.Model{Kind: "network", Layers: layers}
+	}
+	if shape.Pictures() || shape.Vocabulary > 0 {
 		d.Precision = "float32"
 	}
 	switch {
@@ -114,6 +121,8 @@ func Describe(run config.Run, shape data.Shape, encoding *data.Encoding, privacy
 		d.Task, d.Components, d.Precision = taskProjection, m.Components, "float64"
 	case encoding != nil:
 		d.Task = encoding.Task
+	case shape.Vocabulary > 0:
+		d.Task = data.TaskWords
 	case shape.Reconstruct:
 		d.Task = data.TaskReconstruct
 	case shape.Classes == 0:

@@ -55,7 +55,7 @@ func (m *Model) EvaluateTable(ctx context.Context, t Table) (Evaluation, error) 
 // evaluating gathers answers by client.
 type evaluating struct {
 	m       *Model
-	t       *Table // nil: pictures
+	t       *Table // nil: pictures or texts
 	cluster *int   // of clients that were not there; nil: each finds its own
 	place   map[string]int
 	clients []*answered
@@ -149,6 +149,15 @@ func (a *answered) answer(w *worker) error {
 				a.outputs[k], a.each = append(a.outputs[k], kept...), 1
 				continue
 			}
+			if w.m.Shape.Vocabulary > 0 { // a row's loss is all that is kept of its scores
+				at := len(a.outputs[k])
+				a.outputs[k], a.each = slices.Grow(a.outputs[k], to-from)[:at+to-from], 1
+				if err := w.losses(a.outputs[k][at:], &a.models[k]); err != nil {
+					return err
+				}
+				a.losses[k] = a.outputs[k]
+				continue
+			}
 			outputs, each, err := w.raw(&a.models[k])
 			if err != nil {
 				return err
@@ -169,7 +178,7 @@ func (a *answered) answer(w *worker) error {
 // figures are those of everybody and of each.
 func (e *evaluating) figures() (Evaluation, error) {
 	out := Evaluation{Unjudged: []string{}, Clients: []Judged{}, NotCovered: []string{uncovered}}
-	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss, Projection: e.m.projects()}
+	task := metrics.Task{Classes: e.m.Shape.Classes, Loss: e.m.loss, Projection: e.m.projects(), Words: e.m.Shape.Vocabulary > 0}
 	if task.Projection {
 		task.Classes = 0
 	}
@@ -194,7 +203,7 @@ func (e *evaluating) figures() (Evaluation, error) {
 	}
 	switch {
 	case len(all) == 0 && e.t == nil:
-		return out, fmt.Errorf("nothing is left to judge the models by: clients that were not there (%s) have one picture each, which cannot both choose and judge a cluster's model; give more of them, or name the cluster (--cluster)", few(out.Unjudged))
+		return out, fmt.Errorf("nothing is left to judge the models by: clients that were not there (%s) have one example each, which cannot both choose and judge a cluster's model; give more of them, or name the cluster (--cluster)", few(out.Unjudged))
 	case len(all) == 0:
 		return out, fmt.Errorf("no row has a target in the column %s: there is nothing to judge the models by", e.m.Encoding.Target)
 	}

@@ -132,7 +132,7 @@ func TestPictureDoesNotChooseItsJudge(t *testing.T) {
 		}
 	}
 	p.Path = writePair(t, []byte{1, 2}, []byte{0})
-	if _, err := m.EvaluatePictures(t.Context(), p); err == nil || !strings.Contains(err.Error(), "west") || !strings.Contains(err.Error(), "one picture each") {
+	if _, err := m.EvaluatePictures(t.Context(), p); err == nil || !strings.Contains(err.Error(), "west") || !strings.Contains(err.Error(), "one example each") {
 		t.Errorf("a single picture: %v", err)
 	}
 }

@@ -139,7 +139,7 @@ func (g *canaryGame) plan(o CanaryOptions) (*canaryPlan, error) {
 	if _, p.tight, err = p.curve.epsilon(1, o.Delta); err != nil {
 		return nil, err
 	}
-	p.tail = g.attack.draw(1, pilotRuns, 1).bestThreshold(o)
+	p.tail = g.attack.draw(1, g.attack.pilots(), 1).bestThreshold(o)
 	if p.overAt, err = p.curve.critical(p.claim.Epsilon, o); err != nil {
 		return nil, err
 	}
@@ -155,8 +155,8 @@ func (g *canaryGame) plan(o CanaryOptions) (*canaryPlan, error) {
 // expected is the share of right guesses where the noise is a share of what was
 // charged.
 func (p *canaryPlan) expected(share float64) float64 {
-	s := p.game.attack.draw(share, pilotRuns, 2)
-	return float64(s.rightGuesses(s.threshold())) / (2 * pilotRuns)
+	s := p.game.attack.draw(share, p.game.attack.pilots(), 2)
+	return float64(s.rightGuesses(s.threshold())) / float64(len(s[0])+len(s[1]))
 }
 
 // judge turns the scores of all runs into bounds.

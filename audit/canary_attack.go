@@ -40,16 +40,22 @@ func newCanaryAttack(charged []event.Release) (canaryAttack, error) {
 		if round.steps < 1 || round.steps > 1<<20 {
 			return nil, fmt.Errorf("canary: round %d was charged for %d noised steps; allowed: 1 to %d", i+1, round.steps, 1<<20)
 		}
-		n := float64(round.steps)
-		all, _ := math.Lgamma(n + 1)
-		for k := 0.0; k <= n; k++ {
-			in, _ := math.Lgamma(k + 1)
-			out, _ := math.Lgamma(n - k + 1)
-			round.weights = append(round.weights, all-in-out+xlogy(k, round.rate)+xlogy(n-k, 1-round.rate))
-		}
+		round.settle()
 		attack[i] = round
 	}
 	return attack, nil
+}
+
+// settle computes the weights.
+func (r *canaryRound) settle() {
+	n := float64(r.steps)
+	all, _ := math.Lgamma(n + 1)
+	r.weights = make([]float64, 0, r.steps+1)
+	for k := 0.0; k <= n; k++ {
+		in, _ := math.Lgamma(k + 1)
+		out, _ := math.Lgamma(n - k + 1)
+		r.weights = append(r.weights, all-in-out+xlogy(k, r.rate)+xlogy(n-k, 1-r.rate))
+	}
 }
 
 // xlogy is x*log(y), and 0 where x is.
@@ -106,6 +112,9 @@ func (r *canaryRound) add(rate, noise float64, times int64) error {
 // it with a binomial probability, and then x is N(k, n*noise^2).
 func (r *canaryRound) logRatio(x float64) float64 {
 	variance := float64(r.steps) * r.noise * r.noise
+	if r.steps == 1 {
+		return r.stepRatio(x)
+	}
 	if r.rate == 1 {
 		k := float64(r.steps)
 		return (k*x - k*k/2) / variance
@@ -122,12 +131,16 @@ func (r *canaryRound) logRatio(x float64) float64 {
 }
 
 const (
-	// pilotRuns is how many runs of the mechanism as charged, drawn without the
-	// pipeline, settle how the server guesses.
-	pilotRuns = 100_000
+	// mostPilots and pilotRounds bound how many runs of the mechanism as charged, drawn
+	// without the pipeline, settle how the server guesses.
+	mostPilots  = 100_000
+	pilotRounds = 4_000_000
 	// lessNoise is the fault that Power is about.
 	lessNoise = 0.8
 )
+
+// pilots is how many runs settle how the server guesses.
+func (a canaryAttack) pilots() int { return max(1000, min(mostPilots, pilotRounds/len(a))) }
 
 // draw makes scores of the mechanism itself, with a share of the noise charged.
 func (a canaryAttack) draw(share float64, runs int, seed uint64) canaryScores {

@@ -7,23 +7,8 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/metrics"
 )
-
-// atLeastOf and atMostOf are Clopper and Pearson's one-sided limits of a
-// probability: each is wrong with a probability of level at most.
-func atLeastOf(hits, trials int, level float64) float64 {
-	if hits == 0 {
-		return 0
-	}
-	return mathext.InvRegIncBeta(float64(hits), float64(trials-hits+1), level)
-}
-
-func atMostOf(hits, trials int, level float64) float64 {
-	if hits == trials {
-		return 1
-	}
-	return mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-level)
-}
 
 // binomialAtLeast is the chance of so many hits or more.
 func binomialAtLeast(hits, trials int, probability float64) float64 {
@@ -40,7 +25,7 @@ func binomialAtLeast(hits, trials int, probability float64) float64 {
 // allows TPR <= e^epsilon*FPR + delta, and the same of the negatives.
 func curveFreeEpsilon(falsePositives, truePositives, runs int, o CanaryOptions) float64 {
 	level := o.level() / 2 // two limits that may be wrong
-	fpr, tpr := atMostOf(falsePositives, runs, level), atLeastOf(truePositives, runs, level)
+	fpr, tpr := metrics.AtMost(falsePositives, runs, level), metrics.AtLeast(truePositives, runs, level)
 	epsilon := 0.0
 	for _, e := range []float64{
 		math.Log((tpr - o.Delta) / fpr),
@@ -59,7 +44,7 @@ func curveFreeEpsilon(falsePositives, truePositives, runs int, o CanaryOptions) 
 // the binomial has the heaviest tail (Hoeffding 1956, theorem 4), so that Clopper
 // and Pearson's limit holds although the two sides' chances differ.
 func advantageAtLeast(right int, o CanaryOptions) float64 {
-	return max(0, 2*atLeastOf(right, o.guesses(), o.level())-1)
+	return max(0, 2*metrics.AtLeast(right, o.guesses(), o.level())-1)
 }
 
 // canaryCurve is the trade-off curve of what was charged, as one of a family: the

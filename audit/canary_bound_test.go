@@ -118,8 +118,8 @@ func TestNoiseFromAdvantage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := attack.draw(1, pilotRuns, 9)
-	drawn := float64(s.rightGuesses(0))/pilotRuns - 1
+	s := attack.draw(1, mostPilots, 9)
+	drawn := float64(s.rightGuesses(0))/mostPilots - 1
 	low, high, err := canaryCurve{charged: charged}.epsilon(1, 1e-5)
 	if err != nil || !(low < high) {
 		t.Fatal(low, high, err)

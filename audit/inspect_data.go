@@ -15,6 +15,9 @@ func networkOf(run config.Run, f *data.Federation) (Network, model.Model, error)
 	if run.Algorithm.Local.ClassWeights != nil || run.Algorithm.Local.Loss == model.Focal.String() {
 		return Network{}, nil, fmt.Errorf("audit: the attacks know plain losses, not class_weights or focal; audit the run with cross-entropy and no algorithm.local.class_weights")
 	}
+	if f.Vocabulary > 0 {
+		return Network{}, nil, fmt.Errorf("audit: the attacks know targets that are classes or values, not words; audit a run on classes")
+	}
 	if f.Reconstruct {
 		return Network{}, nil, fmt.Errorf("audit: the attacks know targets that are classes or values, not examples that are their own targets (data.task %s); audit a run on classes", data.TaskReconstruct)
 	}

@@ -36,7 +36,7 @@ func TestSchemaSaysWhatKeysAreReadWith(t *testing.T) {
 		{"Selection", "bound"}:         " (read with rule private; score loss; algorithm.kind fedavg, finetune, group-private, ifca, local, mr-mtl; privacy.protects example)",
 		{"Algorithm", "rounds"}:        " (read with kind central, ditto, fedavg, finetune, group-private, ifca, local, mocha, mr-mtl)",
 		{"Execution", "workers"}:       "",
-		{"Data", "test_share"}:         " (read with kind adni, adult, compas, gleam, hospital, pictures, school, synthetic, table, vehicle, writers)",
+		{"Data", "test_share"}:         " (read with kind adni, adult, compas, gleam, hospital, pictures, school, synthetic, table, text, vehicle, wikitext, writers)",
 		{"Source", "path"}:             "",
 		{"Algorithm", "local"}:         " (read with kind central, ditto, fedavg, finetune, group-private, ifca, local, mocha, mr-mtl)",
 		{"SiloTarget", "epsilon"}:      "",

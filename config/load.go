@@ -179,8 +179,10 @@ func ResolveIn(folder string, text []byte, set []string, checks ...func(Run) Fau
 	if err != nil {
 		return run, err
 	}
-	run.Data, err = run.Data.Under(folder)
-	return run, err
+	if run.Data, err = run.Data.Under(folder); err != nil {
+		return run, err
+	}
+	return run, under(folder, &run.Model.Start)
 }
 
 // Resolve loads a run file with --set values and the packages' own checks, and

@@ -57,7 +57,7 @@ func (d Data) TakenFromData() []string {
 // Under is the block with its paths seen from a folder, the run file's, instead of from
 // the working directory.
 func (d Data) Under(folder string) (Data, error) {
-	for _, path := range []*string{&d.Source.Path, &d.Source.PasswordFile, &d.Test.Path, &d.Projection} {
+	for _, path := range []*string{&d.Source.Path, &d.Source.PasswordFile, &d.Test.Path, &d.Projection, &d.Merges} {
 		if err := under(folder, path); err != nil {
 			return d, err
 		}

@@ -19,10 +19,10 @@ type Run struct {
 // named are faults, unless they have their default value: package data registers the
 // kinds with their keys.
 type Data struct {
-	Kind              string       `yaml:"kind" registered:"data" jsonschema_description:"which data: synthetic ones are drawn from the seed, table and pictures are your own, the others are real data sets in the folder that --data or COTERIE_DATA names"`
+	Kind              string       `yaml:"kind" registered:"data" jsonschema_description:"which data: synthetic ones are drawn from the seed, table, pictures and text are your own, the others are real data sets in the folder that --data or COTERIE_DATA names"`
 	Users             int          `yaml:"users" jsonschema:"minimum=1,maximum=10000000" jsonschema_description:"clients that train"`
 	ValidationUsers   int          `yaml:"validation_users" jsonschema:"minimum=1,maximum=10000000" only:"judge.by=clients|test" jsonschema_description:"further clients that are held out, to judge by"`
-	Samples           int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds (adult and compas: at most)"`
+	Samples           int          `yaml:"samples" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"rows that each client holds (adult, compas and wikitext: at most)"`
 	Groups            int          `yaml:"groups" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"groups of clients, each with parameters of its own; 0: as many as parameters has rows"`
 	Dimension         int          `yaml:"dimension" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"features of a row; 0: as many as parameters has columns"`
 	Parameters        [][]float64  `yaml:"parameters" jsonschema_description:"the true theta of every group, one row each; empty: the papers' two for 2 groups in 2 dimensions, otherwise drawn from N(0, 25)"`
@@ -48,7 +48,7 @@ type Data struct {
 	Standardise       string       `yaml:"standardise,omitempty" jsonschema:"enum=silo,enum=public,enum=paid,enum=none" jsonschema_description:"how features are scaled: with the silo's own training rows (not covered by privacy), with public constants, with noised moments of those rows that the silo's target pays for, or not at all"`
 	Centre            []float64    `yaml:"centre,omitempty" only:"data.standardise=public|paid" jsonschema_description:"one number a feature: public, what is subtracted from it; paid, the middle of its public range; empty: the documented ranges of school"`
 	Scale             []float64    `yaml:"scale,omitempty" only:"data.standardise=public|paid" jsonschema_description:"one number a feature: public, what it is then divided by; paid, half the width of its public range; empty: the documented ranges of school"`
-	Source            Source       `yaml:"source,omitempty" jsonschema_description:"where the rows or pictures lie; local, so that a federation's plan has none"`
+	Source            Source       `yaml:"source,omitempty" jsonschema_description:"where the rows, pictures or texts lie; local, so that a federation's plan has none"`
 	Target            string       `yaml:"target,omitempty" jsonschema_description:"the column that is predicted"`
 	Task              string       `yaml:"task,omitempty" jsonschema:"enum=number,enum=yes/no,enum=classes,enum=reconstruct" jsonschema_description:"what the target is: of a table a number, one of two answers, or one of several classes; of fashion-mnist classes, or reconstruct, the picture itself; empty: its classes"`
 	Classes           []Cell       `yaml:"classes,omitempty" jsonschema_description:"for a table the target's public list of values, for yes/no first no, then yes (empty: no/yes, n/y, false/true or 0/1); for pictures the names of the class folders"`
@@ -62,6 +62,9 @@ type Data struct {
 	Height            int          `yaml:"height,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"public height of a picture in pixels; others are scaled to it"`
 	Width             int          `yaml:"width,omitempty" jsonschema:"minimum=1,maximum=4096" jsonschema_description:"public width of a picture in pixels; others are scaled to it"`
 	Channels          int          `yaml:"channels,omitempty" jsonschema:"minimum=1,maximum=3" jsonschema_description:"1 for grey pictures, 3 for colour"`
+	Vocabulary        int          `yaml:"vocabulary,omitempty" jsonschema:"minimum=256,maximum=1048576" jsonschema_description:"words that text is cut into: the 256 bytes, and what the first pairs of data.merges make"`
+	Context           int          `yaml:"context,omitempty" jsonschema:"minimum=2,maximum=65536" jsonschema_description:"words of one example: text is cut every so many words"`
+	Merges            string       `yaml:"merges,omitempty" jsonschema_description:"file of pairs that words are made of, in the format of GPT-2's vocab.bpe, seen from this file's folder; it must be public, or stand in data.not_public; empty: GPT-2's, gpt2-bpe/vocab.bpe.gz in the folder of real data"`
 }
 
 // Distribution is of a real value.
@@ -75,9 +78,13 @@ type Distribution struct {
 
 // Model describes what is trained.
 type Model struct {
-	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network,enum=projection" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or a network by its name; projection, the principal components that the methods pca and pca-local find"`
+	Kind      string  `yaml:"kind" json:"kind" jsonschema:"enum=linear,enum=network,enum=transformer,enum=projection" jsonschema_description:"what computes the answer: linear, y = x·theta, or its softmax for classes; network, layers, or a network by its name; transformer, a language model of GPT-2's build; projection, the principal components that the methods pca and pca-local find"`
 	Name      string  `yaml:"name" json:"name,omitempty" only:"model.kind=network" jsonschema_description:"one of the papers' networks, hospital, mnist, autoencoder, agnews, femnist, cross-silo-cifar, cross-silo-mnist or cross-silo-adni, or resnet8; empty: layers describe it"`
 	Layers    []Layer `yaml:"layers" json:"layers,omitempty" only:"model.kind=network" jsonschema_description:"the network's layers, from the input on, if it has no name"`
+	Blocks    int     `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=0,maximum=1000" only:"model.kind=transformer" jsonschema_description:"blocks of a transformer, each of which looks back and then thinks"`
+	Width     int     `yaml:"width,omitempty" json:"width,omitempty" jsonschema:"minimum=0,maximum=65536" only:"model.kind=transformer" jsonschema_description:"values of a word within a transformer"`
+	Heads     int     `yaml:"heads,omitempty" json:"heads,omitempty" jsonschema:"minimum=0,maximum=65536" only:"model.kind=transformer" jsonschema_description:"heads of a transformer's attention; they divide the width"`
+	Start     string  `yaml:"start,omitempty" json:"-" only:"model.kind=network|transformer" jsonschema_description:"file or folder that training starts from, seen from this file's folder: safetensors in GPT-2's names and layouts (transformer), or the folder of a run with one model of the same layers; what it was trained on is not covered; empty: a drawn start"`
 	Intercept bool    `yaml:"intercept" json:"intercept" only:"model.kind=linear" jsonschema_description:"whether there is a constant term"`
 	InitSD    float64 `yaml:"init_sd" json:"init_sd,omitempty" jsonschema:"minimum=0" only:"model.kind=linear" jsonschema_description:"standard deviation of the values that models start with; networks start as PyTorch's do"`
 }
@@ -94,7 +101,10 @@ type Layer struct {
 	Slope      float64 `yaml:"slope,omitempty" json:"slope,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"slope below 0; 0: 0.01"`
 	Groups     int     `yaml:"groups,omitempty" json:"groups,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"groups of channels that are normalised together, each by its own mean and spread; 0: the most that divide the channels, up to 32"`
 	Vocabulary int     `yaml:"vocabulary,omitempty" json:"vocabulary,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"number of words: values of a row are words, whole numbers from 0 to below it"`
-	Inner      []Layer `yaml:"inner,omitempty" json:"inner,omitempty" jsonschema_description:"layers, with the same keys as these, whose result is added to the input"`
+	Each       bool    `yaml:"each,omitempty" json:"each,omitempty" jsonschema_description:"whether every place of the input, such as a word, is taken by itself, all with the same weights"`
+	Heads      int     `yaml:"heads,omitempty" json:"heads,omitempty" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"parts of the channels that look back at earlier places by themselves"`
+	SD         float64 `yaml:"sd,omitempty" json:"sd,omitempty" jsonschema:"minimum=0" jsonschema_description:"standard deviation of the normal weights that training starts from, with constant terms of 0; 0: PyTorch's default"`
+	Inner      []Layer `yaml:"inner,omitempty" json:"inner,omitempty" jsonschema_description:"layers, with the same keys as these, whose result is added to the input; of words, those between the words' vectors and the answer"`
 	Shortcut   []Layer `yaml:"shortcut,omitempty" json:"shortcut,omitempty" jsonschema_description:"layers, with the same keys as these, that the input goes through before the inner layers' result is added to it, such as a convolution with a stride that makes its shape theirs; empty: it is added as it is"`
 }
 
@@ -128,16 +138,19 @@ type Local struct {
 	Step   float64 `yaml:"step" jsonschema:"exclusiveMinimum=0" jsonschema_description:"step size of gradient descent"`
 	Batch  int     `yaml:"batch" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"examples in a batch; 0: all"`
 	Limit  int     `yaml:"limit" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"pictures that a client trains on in a round, drawn afresh; 0: all; rows are all taken"`
-	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge,enum=focal" jsonschema_description:"whose gradient is followed: of values, squared-error, half of it, or its root (rmse); of classes, cross-entropy, or focal, which counts less what is right already; of 2 classes, hinge"`
+	Loss   string  `yaml:"loss" jsonschema:"enum=squared-error,enum=half-squared-error,enum=rmse,enum=cross-entropy,enum=hinge,enum=focal,enum=next-word" jsonschema_description:"whose gradient is followed: of values, squared-error, half of it, or its root (rmse); of classes, cross-entropy, or focal, which counts less what is right already; of 2 classes, hinge; of words, next-word, the mean cross entropy of the word that comes next"`
 
-	Steps     int     `yaml:"steps,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"steps that a client makes in a round, instead of whole epochs; 0: epochs say how many"`
-	StepDecay float64 `yaml:"step_decay,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"after every step of a round the step size is multiplied by exp(-step_decay); in central, and with protects example, it goes on from round to round: a public schedule; 0: none"`
-	Remainder string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"whether the last, smaller batch of a shuffled epoch is trained on or left out"`
-	Optimiser string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam" jsonschema_description:"how gradients move the model; momentum and adam start anew in every client's pass, but in central they go on"`
-	Momentum  float64 `yaml:"momentum" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=momentum" jsonschema_description:"what is kept of the last step's velocity"`
-	Beta1     float64 `yaml:"beta1" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam" jsonschema_description:"what is kept of the mean gradient"`
-	Beta2     float64 `yaml:"beta2" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam" jsonschema_description:"what is kept of the mean squared gradient"`
-	Schedule  string  `yaml:"schedule" jsonschema:"enum=constant,enum=linear,enum=cosine,enum=inverse-root" jsonschema_description:"step size in round t of T, from 0: step; step*(1-t/T); step*(1+cos(pi*t/T))/2; step/sqrt(1+t)"`
+	Steps        int     `yaml:"steps,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"steps that a client makes in a round, instead of whole epochs; 0: epochs say how many"`
+	StepDecay    float64 `yaml:"step_decay,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"after every step of a round the step size is multiplied by exp(-step_decay); in central, and with protects example, it goes on from round to round: a public schedule; 0: none"`
+	Remainder    string  `yaml:"remainder" jsonschema:"enum=keep,enum=drop" jsonschema_description:"whether the last, smaller batch of a shuffled epoch is trained on or left out"`
+	Optimiser    string  `yaml:"optimiser" jsonschema:"enum=sgd,enum=momentum,enum=adam,enum=adamw" jsonschema_description:"how gradients move the model; adamw is adam that also shrinks it; momentum and both start anew in every client's pass, but in central they go on"`
+	Momentum     float64 `yaml:"momentum" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=momentum" jsonschema_description:"what is kept of the last step's velocity"`
+	Beta1        float64 `yaml:"beta1" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam|adamw" jsonschema_description:"what is kept of the mean gradient"`
+	Beta2        float64 `yaml:"beta2" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.optimiser=adam|adamw" jsonschema_description:"what is kept of the mean squared gradient"`
+	WeightDecay  float64 `yaml:"weight_decay,omitempty" jsonschema:"minimum=0,maximum=1" only:"algorithm.local.optimiser=adamw" jsonschema_description:"in every step all parameters are shrunk by this share of the step size; 0: not"`
+	WarmUp       int     `yaml:"warm_up,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"steps in which the step size rises to what it is, in a straight line from 0; where optimisers start anew, so does it; 0: none"`
+	GradientNorm float64 `yaml:"gradient_norm,omitempty" jsonschema:"minimum=0" jsonschema_description:"a step's whole gradient that is longer is scaled to this length; it limits what single examples do, but protects none; 0: any length"`
+	Schedule     string  `yaml:"schedule" jsonschema:"enum=constant,enum=linear,enum=cosine,enum=inverse-root" jsonschema_description:"step size in round t of T, from 0: step; step*(1-t/T); step*(1+cos(pi*t/T))/2; step/sqrt(1+t)"`
 
 	ClassWeights []float64 `yaml:"class_weights,omitempty" only:"algorithm.local.loss=cross-entropy|focal|hinge" jsonschema_description:"public numbers, one a class, that every example's loss and gradient is multiplied by before it is clipped; figures stay unweighted; empty: 1 each"`
 	FocalAlpha   float64   `yaml:"focal_alpha,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" only:"algorithm.local.loss=focal" jsonschema_description:"weight of class 1 of 2, class 0 having the rest to 1; 0: 0.75"`

@@ -38,6 +38,8 @@ const (
 	TaskNumber  = "number"
 	TaskYesNo   = "yes/no"
 	TaskClasses = "classes"
+	// TaskWords is of words, each the target of those before it.
+	TaskWords = "words"
 	// TaskReconstruct is of pictures that are their own targets.
 	TaskReconstruct = "reconstruct"
 

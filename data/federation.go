@@ -11,6 +11,9 @@ type Federation struct {
 	Classes int
 	// Reconstruct says that every example is its own target; Classes is then 0.
 	Reconstruct bool
+	// Vocabulary is how many words there are, where rows are words in their order: each is
+	// the target of those before it; Classes is then 0. 0: rows are no words.
+	Vocabulary int
 	// Unit is the lowest and the highest target in its own unit, where targets are scaled
 	// to 0…1; zero: targets are as they are.
 	Unit [2]float64
@@ -47,6 +50,9 @@ type Shape struct {
 	Channels int `json:"channels,omitempty" yaml:"channels" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"channels of pictures; 0: 1"`
 	// Reconstruct says that the example is the target; Classes is then 0.
 	Reconstruct bool `json:"reconstruct,omitempty" yaml:"reconstruct" jsonschema_description:"whether every example is its own target, which a network gives back; there are then no classes"`
+	// Vocabulary is how many words there are, where a row is words in their order, each the
+	// target of those before it; Classes is then 0.
+	Vocabulary int `json:"vocabulary,omitempty" yaml:"vocabulary" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"words that there are, where a row's values are numbers of words; 0: they are no words"`
 }
 
 // Pictures says whether examples are pictures instead of rows.
@@ -57,7 +63,7 @@ func (s Shape) Depth() int { return max(1, s.Channels) }
 
 // Shape is that of the federation's examples.
 func (f *Federation) Shape() Shape {
-	s := Shape{Features: f.Features, Classes: f.Classes, Reconstruct: f.Reconstruct}
+	s := Shape{Features: f.Features, Classes: f.Classes, Reconstruct: f.Reconstruct, Vocabulary: f.Vocabulary}
 	if im := f.Train[0].Images; im != nil {
 		s.Height, s.Width, s.Channels = im.Height, im.Width, im.Channels
 	}

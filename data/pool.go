@@ -17,17 +17,18 @@ func (f *Federation) Pooled() *Federation {
 			held = append(held, all[i].Held)
 		}
 	}
-	one := joined(all)
+	one := Joined(all...)
 	if len(held) > 0 {
-		rest := joined(held)
+		rest := Joined(held...)
 		one.Held = &rest
 	}
 	out.Train = []Client{one}
 	return &out
 }
 
-// joined has the examples of all, one client's after another's.
-func joined(clients []*Client) Client {
+// Joined is a client with the examples of all, one client's after another's. What they
+// hold out is left out.
+func Joined(clients ...*Client) Client {
 	one := Client{Name: "all", Rows: Rows{Features: clients[0].Features}}
 	for _, c := range clients {
 		for len(one.Sensitive) < len(c.Sensitive) {
@@ -69,5 +70,12 @@ func joinedPictures(clients []*Client) Pictures {
 		}
 	}
 	out.Images = store
+	return out
+}
+
+// With is the client with the examples of another behind its own.
+func (c *Client) With(other *Client) Client {
+	out := Joined(c, other)
+	out.Group, out.Name, out.Held = c.Group, c.Name, c.Held
 	return out
 }

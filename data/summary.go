@@ -62,7 +62,7 @@ func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 		missing := f.Report.Missing[c.Name]
 		s.Missing = &missing
 	}
-	if f.Reconstruct {
+	if f.Reconstruct || f.Vocabulary > 0 {
 		return s
 	}
 	targets := c.targets(nil)

@@ -104,7 +104,7 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 			}
 		}
 	}
-	return append(list, arithmetic(run.Privacy.Noise))
+	return append(append(list, uncoveredStart(run)...), arithmetic(run.Privacy.Noise))
 }
 
 func saysOf(run config.Run) []string {
@@ -128,6 +128,9 @@ func saysOf(run config.Run) []string {
 	}
 	if run.Data.Projection != "" {
 		says = append(says, "rows are taken to components that another run released (data.projection): what that cost its rows is not in this number, and a ledger adds the two up")
+	}
+	if private && run.Data.Context > 0 {
+		says = append(says, fmt.Sprintf("an example is a row of %d words: whoever wrote more has several, as many as privacy.records_per_person must say", run.Data.Context))
 	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: "+bounds+"; the target was converted by group privacy")

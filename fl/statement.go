@@ -3,6 +3,7 @@ package fl
 import (
 	"slices"
 
+	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/dp/event"
 )
 
@@ -130,6 +131,7 @@ func (a *Algorithm) updateTerms() event.Statement {
 	if a.outline.Personal && p.Protects == "update" {
 		s.NotCovered = append(s.NotCovered, UncoveredOwnModels)
 	}
+	s.NotCovered = append(s.NotCovered, uncoveredStart(run)...)
 	if !IsCentral(run.Algorithm.Kind) {
 		s.NotCovered = append(s.NotCovered, "participation: the server sees who is asked and who declines")
 	}
@@ -142,6 +144,14 @@ func (a *Algorithm) updateTerms() event.Statement {
 		s.NotCovered = append(s.NotCovered, arithmetic(p.Noise))
 	}
 	return s
+}
+
+// uncoveredStart is what a start from a file leaves open.
+func uncoveredStart(run config.Run) []string {
+	if run.Model.Start == "" {
+		return nil
+	}
+	return []string{"what the model that training started from was trained on (model.start): it is public, or a release that this number does not count"}
 }
 
 // unprotected is what is left open where nothing is protected.

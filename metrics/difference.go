@@ -7,12 +7,14 @@ import (
 )
 
 // Main is the name of the figure that a task is first judged by: AUC of 2 classes,
-// accuracy of more, RMSE of values, MSE of examples that are to be given back, what a
-// projection captures.
+// accuracy of more, RMSE of values, MSE of examples that are to be given back, log loss
+// of words, what a projection captures.
 func (t Task) Main() string {
 	switch {
 	case t.Reconstruct:
 		return "mse"
+	case t.Words:
+		return "log_loss"
 	case t.Projection:
 		return "captured"
 	case t.Classes == 0:
@@ -31,6 +33,8 @@ func (f Figures) Main(t Task) *Figure {
 	switch t.Main() {
 	case "mse":
 		return f.MSE
+	case "log_loss":
+		return f.LogLoss
 	case "rmse":
 		return f.RMSE
 	case "auc":
@@ -53,7 +57,7 @@ func Difference(t Task, a, b Answers) (*Figure, error) {
 		return nil, err
 	}
 	switch {
-	case t.Reconstruct:
+	case t.byLosses():
 		return meanDifference(a.Outputs, b.Outputs, math.Inf(-1), math.Inf(1)), nil
 	case t.Projection:
 		return capturedDifference(a, b), nil

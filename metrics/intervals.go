@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -42,6 +43,23 @@ func wilson(right, n float64) *Figure {
 	share := right / n
 	middle, half := (share+z2/(2*n))/(1+z2/n), normal95/(1+z2/n)*math.Sqrt(share*(1-share)/n+z2/(4*n*n))
 	return between(share, max(0, min(share, middle-half)), min(1, max(share, middle+half)))
+}
+
+// AtLeast and AtMost are Clopper and Pearson's one-sided limits of a probability, by its
+// hits among so many trials: each is wrong with a probability of level at most.
+func AtLeast(hits, trials int, level float64) float64 {
+	if hits == 0 {
+		return 0
+	}
+	return mathext.InvRegIncBeta(float64(hits), float64(trials-hits+1), level)
+}
+
+// AtMost is the other one of AtLeast's limits.
+func AtMost(hits, trials int, level float64) float64 {
+	if hits == trials {
+		return 1
+	}
+	return mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-level)
 }
 
 // spread is half the width of the interval of a mean; NaN with fewer than two values.

@@ -30,7 +30,8 @@ import (
 // Answers are what a model says of one client's examples, and what is right.
 type Answers struct {
 	// Outputs are raw, one example after another; of examples that are to be given back,
-	// the mean squared difference of each, so that no pictures are kept.
+	// the mean squared difference of each, so that no pictures are kept; of words, the mean
+	// log loss of each row.
 	Outputs []float64
 	Each    int       // outputs of one example
 	Targets []float64 // values, or classes as numbers; of a squared difference 0
@@ -48,11 +49,13 @@ type Task struct {
 	Unit [2]float64
 	// Reconstruct says that every example is its own target.
 	Reconstruct bool
+	// Words says that examples are words, each the target of those before it.
+	Words bool
 }
 
 // Ask has a model answer c's examples.
 func (t Task) Ask(l model.Learner, theta []float64, c *data.Client) (a Answers, err error) {
-	if t.Reconstruct {
+	if t.byLosses() {
 		a = Answers{Outputs: make([]float64, c.Len()), Each: 1, Targets: make([]float64, c.Len())}
 		return a, l.Losses(a.Outputs, theta, c)
 	}
@@ -66,6 +69,10 @@ func (t Task) Ask(l model.Learner, theta []float64, c *data.Client) (a Answers, 
 	return a, err
 }
 
+// byLosses says that an example's answer is its loss, and 0 what is right: there is no one
+// output to keep.
+func (t Task) byLosses() bool { return t.Reconstruct || t.Words }
+
 // Figure is a metric and its 95 % interval.
 type Figure struct {
 	Value event.Number  `json:"value"`
@@ -75,8 +82,11 @@ type Figure struct {
 
 // Figures are the metrics of a task; nil for the other tasks, and where not defined.
 type Figures struct {
-	Accuracy         *Figure `json:"accuracy"`
-	LogLoss          *Figure `json:"log_loss"` // mean of -log p(right class), in nats
+	Accuracy *Figure `json:"accuracy"`
+	LogLoss  *Figure `json:"log_loss"` // mean of -log p(right class, or next word), in nats
+	// Perplexity is the exponential of the log loss of words: as many equally likely words
+	// would be as hard to foresee.
+	Perplexity       *Figure `json:"perplexity"`
 	AUC              *Figure `json:"auc"`
 	AveragePrecision *Figure `json:"average_precision"`
 	Brier            *Figure `json:"brier"` // mean of (p(class 1) - y)^2
@@ -104,7 +114,7 @@ func Overall(t Task, clients []Answers) (Figures, error) {
 	case t.Projection:
 		return Figures{Captured: share(captured(kept))}, nil
 	case t.Classes == 0:
-		return t.ofReconstruction(t.valuesOverall(kept)), nil
+		return t.ofLosses(t.valuesOverall(kept)), nil
 	}
 	s, err := t.score(kept)
 	if err != nil {
@@ -123,7 +133,7 @@ func OfClient(t Task, a Answers) (Figures, error) {
 	case t.Projection:
 		return Figures{Captured: share(kept[0].Outputs, kept[0].Targets)}, nil
 	case t.Classes == 0:
-		return t.ofReconstruction(t.valuesOfClient(kept[0])), nil
+		return t.ofLosses(t.valuesOfClient(kept[0])), nil
 	}
 	s, err := t.score(kept)
 	if err != nil {

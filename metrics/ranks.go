@@ -99,6 +99,20 @@ func (o *order) figures(keep func(i int) bool) (auc, averagePrecision float64) {
 	return area / (in * out), sum / in
 }
 
+// AUC is the probability that one of the scores above is larger than one of those below,
+// ties counting half, with DeLong's interval over both. Nil where there are none of a kind.
+func AUC(above, below []float64) *Figure {
+	labels, scores := make([]int, 0, len(above)+len(below)), append(slices.Clone(above), below...)
+	for range above {
+		labels = append(labels, 1)
+	}
+	for range below {
+		labels = append(labels, 0)
+	}
+	d := delong(labels, scores, scores)
+	return figure(max(0, min(1, d.auc[0])), normal95*rootOrNone(d.variance[0]), 0, 1) // a mean of ones may round to more
+}
+
 // compared are the AUCs of two scores of the same examples.
 type compared struct {
 	auc      [2]float64

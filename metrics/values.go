@@ -61,13 +61,31 @@ func leavingOut(all valueSums, parts []valueSums, of func(valueSums) float64) fu
 	}
 }
 
-// ofReconstruction are figures of squared errors instead of those of values: their mean
-// absolute distance to 0 is the mean squared error.
-func (t Task) ofReconstruction(f Figures) Figures {
-	if t.Reconstruct {
+// ofLosses are figures of losses instead of those of values: their mean absolute distance
+// to 0 is the mean loss.
+func (t Task) ofLosses(f Figures) Figures {
+	switch {
+	case t.Reconstruct:
 		return Figures{MSE: f.MAE}
+	case t.Words:
+		return Figures{LogLoss: f.MAE, Perplexity: f.MAE.through(math.Exp)}
 	}
 	return f
+}
+
+// through is a figure, and its interval, of an increasing function.
+func (f *Figure) through(of func(float64) float64) *Figure {
+	if f == nil {
+		return nil
+	}
+	out := Figure{Value: event.Number(of(float64(f.Value)))}
+	for _, end := range []struct{ from, to **event.Number }{{&f.Low, &out.Low}, {&f.High, &out.High}} {
+		if *end.from != nil {
+			v := event.Number(of(float64(**end.from)))
+			*end.to = &v
+		}
+	}
+	return &out
 }
 
 func (t Task) valuesOverall(clients []Answers) Figures {

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	registerLayer(layerKind{name: "linear", keys: []string{"units", "no_bias"}, single: buildDense[float32], double: buildDense[float64], relus: true})
+	registerLayer(layerKind{name: "linear", keys: []string{"units", "no_bias", "each", "sd"}, single: buildDense[float32], double: buildDense[float64], relus: true})
 }
 
 // dense is a linear layer on flat vectors, with ReLU behind it if asked for.
@@ -187,6 +187,12 @@ func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int) {
 func buildDense[F Float](in Shape, s Layer, behind []Layer) (layer[F], Shape, error) {
 	if s.Units < 1 {
 		return nil, in, fmt.Errorf("units %d; allowed: 1 or more", s.Units)
+	}
+	if s.Each {
+		return buildPlaces[F](in, s, behind)
+	}
+	if s.SD != 0 {
+		return nil, in, fmt.Errorf("sd %v; allowed: only with each", s.SD)
 	}
 	if in.Len()*s.Units > maxParameters {
 		return nil, in, fmt.Errorf("%d inputs and %d units are too many parameters", in.Len(), s.Units)

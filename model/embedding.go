@@ -59,6 +59,9 @@ type embeddingCell[F Float] struct {
 	// at the word's first place in the row, 0 at its others.
 	kept []F
 	at   []int32 // 1 + the first place of every word in a row; 0 of all others, and between rows
+	// noise is what is added to the vectors of the next words that are read; what was
+	// added is cut off.
+	noise []F
 }
 
 func (c *embeddingCell[F]) forward(theta, in, out []F, _ int) {
@@ -69,6 +72,10 @@ func (c *embeddingCell[F]) forward(theta, in, out []F, _ int) {
 		} else {
 			fill(vector, F(math.NaN())) // never a wrong answer
 		}
+	}
+	if len(c.noise) > 0 {
+		kernel.Axpy(1, c.noise[:len(out)], out)
+		c.noise = c.noise[len(out):]
 	}
 }
 
@@ -145,11 +152,11 @@ func buildEmbedding[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, err
 // are no words.
 func wordsFirst(layers []Layer, first bool) error {
 	for i, s := range layers {
-		if s.Kind == "embedding" && (i > 0 || !first) {
-			return fmt.Errorf("layer %d (embedding) stands behind other layers, whose values are no words; allowed: as the first", i)
+		if (s.Kind == "embedding" || s.Kind == "words") && (i > 0 || !first) {
+			return fmt.Errorf("layer %d (%s) stands behind other layers, whose values are no words; allowed: as the first", i, s.Kind)
 		}
 		for _, within := range [][]Layer{s.Inner, s.Shortcut} {
-			if err := wordsFirst(within, first && i == 0); err != nil {
+			if err := wordsFirst(within, first && i == 0 && s.Kind != "words"); err != nil {
 				return fmt.Errorf("layer %d (%s): %w", i, s.Kind, err)
 			}
 		}

@@ -57,6 +57,7 @@ type Engine[F Float] struct {
 	losses    []float64   // of every example in the batch
 	faults    []error     // by lane
 	stopped   func() bool // nil: nobody stops it
+	noise     *chunkNoise // on what Outputs reads; nil: none
 }
 
 // workspace is one worker's memory.
@@ -65,6 +66,7 @@ type workspace[F Float] struct {
 	x, d    []F
 	norms   []float64
 	factors []F
+	noise   []F // on words' vectors
 }
 
 // NewEngine prepares a network for training with an objective. A nil runner does one
@@ -90,10 +92,14 @@ func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], er
 // maxChunk is how many rows a chunk has at most: more would leave lanes empty.
 const maxChunk = 256
 
-// chunkSize is a power of two between 16 and maxChunk: fewer would waste products.
+// chunkSize is a power of two between 16 and maxChunk: fewer would waste products. Where
+// an example has many places, products are large enough without others.
 func chunkSize[F Float](n *Network[F]) int {
-	values, size := n.chain.values(), maxChunk
-	for size > 16 && size*values > chunkValues {
+	values, size, least := n.chain.values(), maxChunk, 16
+	if n.chain.ofWords() {
+		least = max(1, 256/n.Input().Len())
+	}
+	for size > least && size*values > chunkValues {
 		size /= 2
 	}
 	return size
@@ -106,13 +112,14 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 		return fmt.Errorf("%d parameters for a network of %d", len(theta), e.network.Parameters())
 	}
 	rows := len(ex.X) / in
+	targets := e.targets()
 	switch {
 	case len(ex.X)%in != 0:
 		return fmt.Errorf("%d values are not rows of %d", len(ex.X), in)
 	case e.objective.labelled() && len(ex.Labels) != rows:
 		return fmt.Errorf("%d labels for %d rows", len(ex.Labels), rows)
-	case !e.objective.labelled() && len(ex.Targets) != rows*out:
-		return fmt.Errorf("%d targets for %d rows of %d outputs", len(ex.Targets), rows, out)
+	case !e.objective.labelled() && len(ex.Targets) != rows*targets:
+		return fmt.Errorf("%d targets for %d rows of %d", len(ex.Targets), rows, targets)
 	}
 	for _, i := range order {
 		if i < 0 || i >= rows {
@@ -126,6 +133,16 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 		}
 	}
 	return nil
+}
+
+// targets is how many a row has, where there are no labels: one for every output, but of
+// rows whose targets are words.
+func (e *Engine[F]) targets() int {
+	out := e.network.Output().Len()
+	if o, ok := e.objective.(interface{ targets(outputs int) int }); ok {
+		return o.targets(out)
+	}
+	return out
 }
 
 // each runs the batch forward, lane by lane, and hands every chunk to use, with its
@@ -176,7 +193,7 @@ func inTurn(i, n, workers int) int {
 }
 
 func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []int, losses []float64) {
-	out := e.network.Output().Len()
+	out, targets := e.network.Output().Len(), e.targets()
 	y := w.cell.forward(theta, e.gather(w, ex, order), len(order))
 	for k, i := range order {
 		label := 0
@@ -184,7 +201,7 @@ func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []
 		if e.objective.labelled() {
 			label = ex.Labels[i]
 		} else {
-			target = ex.Targets[i*out : (i+1)*out]
+			target = ex.Targets[i*targets : (i+1)*targets]
 		}
 		losses[k] = e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
 	}
@@ -247,7 +264,11 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 		}
 		from := c * e.chunk
 		g, w := min(e.chunk, len(order)-from), e.work[worker]
-		copy(dst[from*out:], w.cell.forward(theta, e.gather(w, ex, order[from:from+g]), g))
+		x := e.gather(w, ex, order[from:from+g])
+		if e.noise != nil {
+			x = e.noised(w, x, order[from:from+g])
+		}
+		copy(dst[from*out:], w.cell.forward(theta, x, g))
 	})
 	if stopped.Load() {
 		return ErrStopped

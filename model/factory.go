@@ -29,11 +29,20 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 	}
 	var m Model
 	switch block := run.Model; {
+	case s.Vocabulary > 0 && block.Kind != "network" && block.Kind != "transformer":
+		return nil, fmt.Errorf("model.kind %q, but words need a network; allowed: transformer, network", block.Kind)
+	case block.Kind == "transformer":
+		if block.Name, block.Layers, err = "", nil, nil; s.Vocabulary == 0 {
+			return nil, fmt.Errorf("model.kind transformer, but the data are no words; allowed: network, linear")
+		}
+		if block.Layers, err = TransformerLayers(block, s.Vocabulary); err == nil {
+			m, err = newNetwork[float32](block, loss, e, s)
+		}
 	case block.Kind != "network" && s.Pictures():
 		return nil, fmt.Errorf("model.kind %q, but pictures need a network; allowed: network", block.Kind)
 	case block.Kind != "network":
 		return newLinear(block, loss, e, s)
-	case s.Pictures():
+	case s.Pictures() || s.Vocabulary > 0:
 		m, err = newNetwork[float32](block, loss, e, s)
 	default:
 		m, err = newNetwork[float64](block, loss, e, s)
@@ -85,7 +94,7 @@ func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (M
 	if net.Parameters() == 0 {
 		return nil, fmt.Errorf("the network has no parameters to train")
 	}
-	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, reconstructs: s.Reconstruct, pictures: s.Pictures()}, nil
+	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, reconstructs: s.Reconstruct, vocabulary: s.Vocabulary, pictures: s.Pictures()}, nil
 }
 
 // ends says why a network with so many inputs does not end with as many values as the
@@ -93,6 +102,10 @@ func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (M
 func ends(out, in int, loss Loss, s data.Shape) error {
 	one := s.Classes == 0 || s.Classes == 2 // a value, or the score of class 1
 	switch {
+	case s.Vocabulary > 0 && out != in*s.Vocabulary:
+		return fmt.Errorf("the network ends with %d values; allowed: %d, a score for each of %d words at each of %d places", out, in*s.Vocabulary, s.Vocabulary, in)
+	case s.Vocabulary > 0:
+		return nil
 	case s.Reconstruct && s.Classes != 0:
 		return fmt.Errorf("the data have %d classes, but are to be their own targets; allowed: one of both", s.Classes)
 	case s.Reconstruct && out != in:
@@ -113,6 +126,8 @@ func ends(out, in int, loss Loss, s data.Shape) error {
 func fits(loss Loss, s data.Shape) error {
 	allowed, targets := []Loss{SquaredError, HalfSquaredError, RMSE}, "the targets are values"
 	switch {
+	case s.Vocabulary > 0:
+		allowed, targets = []Loss{NextWord}, "the targets are words"
 	case s.Reconstruct:
 		targets = "the targets are the examples themselves"
 	case s.Classes == 2:
@@ -144,13 +159,17 @@ func Check(run config.Run) config.Faults {
 		}
 		return c.Faults()
 	}
-	if m.Kind == "network" {
+	if m.Kind == "transformer" {
+		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is transformer, but a name or layers are given; allowed: network")
+	} else if m.Kind == "network" {
 		c.Require(m.Name == "" || len(m.Layers) == 0, "model.layers", "stand beside the name %q; give one of them", m.Name)
 		c.Require(m.Name != "" || len(m.Layers) > 0, "model.layers", "are missing; give layers or a name")
 	} else {
 		c.Require(!s.Pictures(), "model.kind", "is %q, but pictures need a network; allowed: network", m.Kind)
 		c.Require(m.Name == "" && len(m.Layers) == 0, "model.kind", "is %q, but a name or layers are given; allowed: network", m.Kind)
 	}
+	c.Require(m.Start == "" || m.Kind == "transformer" || m.Kind == "network", "model.start", "is given, but model.kind is %q; allowed: only with network, transformer", m.Kind)
+	c.Require(m.Start == "" || run.Algorithm.Hypotheses <= 1, "model.start", "is given, but algorithm.hypotheses is %d: models that start alike cannot be told apart; set algorithm.hypotheses 1, or leave model.start out", run.Algorithm.Hypotheses)
 	if loss, err := ParseLoss(l.Loss); err == nil && (whole || !s.Pictures()) {
 		if err := fits(loss, s); err != nil {
 			c.Require(false, "algorithm.local.loss", "%v", err)
@@ -167,7 +186,9 @@ func Check(run config.Run) config.Faults {
 		c.Require(ok, "algorithm.local."+key, "is given, but algorithm.local.optimiser is %q; allowed: only with %s", l.Optimiser, needs)
 	}
 	unread(l.Momentum == standard.Momentum || l.Optimiser == "momentum", "momentum", "momentum")
-	unread(l.Beta1 == standard.Beta1 || l.Optimiser == "adam", "beta1", "adam")
-	unread(l.Beta2 == standard.Beta2 || l.Optimiser == "adam", "beta2", "adam")
+	moments := l.Optimiser == "adam" || l.Optimiser == "adamw"
+	unread(l.Beta1 == standard.Beta1 || moments, "beta1", "adam, adamw")
+	unread(l.Beta2 == standard.Beta2 || moments, "beta2", "adam, adamw")
+	unread(l.WeightDecay == standard.WeightDecay || l.Optimiser == "adamw", "weight_decay", "adamw")
 	return c.Faults()
 }

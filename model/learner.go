@@ -53,11 +53,14 @@ type Step struct {
 	Divisor int       // public: the sum of clipped gradients is divided by it, whatever was drawn
 	Shift   []float64 // added to every example's gradient before it is clipped; nil: nothing
 	Whole   bool      // the batch is all examples, in their order: what is given as one is not read
+	Planted *Planted  // for audits; nil: nothing
+
+	present []int // of Planted, those that are in the batch: a pass draws them
 }
 
 // check refuses what cannot be a step on n parameters under a loss.
 func (s *Step) check(n int, loss Loss) error {
-	if s.Paid == nil && s.Clip == 0 && s.Shift == nil {
+	if s.Paid == nil && s.Clip == 0 && s.Shift == nil && s.Planted == nil {
 		return nil
 	}
 	return s.checkProtection(n, loss)
@@ -76,6 +79,11 @@ func (s *Step) checkProtection(n int, loss Loss) error {
 		return fmt.Errorf("step: the loss rmse is a root over all examples, no sum over them: single examples cannot be clipped; use squared-error")
 	case s.Shift != nil && len(s.Shift) != n:
 		return fmt.Errorf("step: a shift of %d values for %d parameters", len(s.Shift), n)
+	}
+	if s.Planted != nil {
+		if err := s.Planted.check(n, bound); err != nil {
+			return err
+		}
 	}
 	for i, v := range s.Shift {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -103,8 +111,16 @@ type stepSum[F Float] struct {
 	released []int64
 }
 
-// floats is an empty float sum, clipped to the step's bound.
-func (s *stepSum[F]) floats(n, lanes int, step *Step) (sum *mech.LaneSum[F], err error) {
+// floats is a float sum, clipped to the step's bound: of what is planted, if something is.
+func (s *stepSum[F]) floats(n, lanes int, step *Step) (*mech.LaneSum[F], error) {
+	sum, err := s.emptyFloats(n, lanes, step)
+	if err != nil {
+		return nil, err
+	}
+	return sum, plantFloats(sum, step)
+}
+
+func (s *stepSum[F]) emptyFloats(n, lanes int, step *Step) (sum *mech.LaneSum[F], err error) {
 	if step.Paid != nil {
 		s.lanes, err = mech.PrepareLanes(step.Paid, s.lanes, n, lanes)
 		return s.lanes, err
@@ -129,13 +145,15 @@ func (s *stepSum[F]) release(dst []F, step *Step) error {
 	return mech.SimulateStep(step.Paid, dst, s.lanes)
 }
 
-// integers is an empty integer sum on the step's lattice.
+// integers is an integer sum on the step's lattice: of what is planted, if something is.
 func (s *stepSum[F]) integers(n int, step *Step) (sum *mech.StepSum, err error) {
 	if len(s.released) != n {
 		s.released = make([]int64, n)
 	}
-	s.exact, err = step.Paid.PrepareSum(s.exact, n)
-	return s.exact, err
+	if s.exact, err = step.Paid.PrepareSum(s.exact, n); err != nil {
+		return nil, err
+	}
+	return s.exact, plantIntegers(s.exact, n, step)
 }
 
 // releaseExact sets dst to the integer sum with exact noise.

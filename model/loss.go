@@ -19,9 +19,11 @@ const (
 	CrossEntropy // logistic regression, softmax
 	Hinge        // of 2 classes: the linear SVM's
 	Focal        // cross entropy, times a power of the probability of being wrong
+	// Of words:
+	NextWord // the mean over a row's places of the next word's cross entropy
 )
 
-var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge", "focal"}
+var lossNames = []string{"squared-error", "half-squared-error", "rmse", "cross-entropy", "hinge", "focal", "next-word"}
 
 // String is the run file's name.
 func (l Loss) String() string { return lossNames[l] }
@@ -35,7 +37,7 @@ func ParseLoss(name string) (Loss, error) {
 }
 
 // OfClasses says that the loss has no meaning for values.
-func (l Loss) OfClasses() bool { return l >= CrossEntropy }
+func (l Loss) OfClasses() bool { return l >= CrossEntropy && l < NextWord }
 
 // Objective is a loss of one example: from the network's output and the target it
 // gives the loss, and the gradient with respect to the output in d.

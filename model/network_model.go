@@ -18,13 +18,20 @@ type network[F Float] struct {
 	classes  int // 0: values
 	// reconstructs says that the examples themselves are what the outputs are compared with.
 	reconstructs bool
+	vocabulary   int // examples are so many words' numbers, and the next word is what outputs are compared with; 0: not
 	pictures     bool
+	start        []float64   // that training starts from; nil: it is drawn
 	stopped      func() bool // nil: nobody stops it
 	runner       Runner      // of one learner's chunks; nil: it is alone
 }
 
-// Initialise draws parameters as PyTorch does by default.
+// Initialise draws parameters as PyTorch does by default, unless training starts from a
+// file.
 func (m *network[F]) Initialise(theta []float64, src rand.Source) {
+	if m.start != nil {
+		copy(theta, m.start)
+		return
+	}
 	own := make([]F, len(theta))
 	m.Network.Initialise(own, src)
 	toDouble(theta, own)
@@ -66,7 +73,10 @@ func (m *network[F]) Learner() (Learner, error) {
 		return nil, err
 	}
 	l := &networkLearner[F]{network: m}
-	if l.trained, l.judged, err = objectives[F](m.loss, m.emphasis, m.classes, net.Output().Len()); err != nil {
+	if m.vocabulary > 0 {
+		l.trained = newNextWord[F](m.Input().Len(), m.vocabulary)
+		l.judged = l.trained
+	} else if l.trained, l.judged, err = objectives[F](m.loss, m.emphasis, m.classes, net.Output().Len()); err != nil {
 		return nil, err
 	}
 	if l.engine, err = NewEngine(net, l.trained, m.runner); err != nil {
@@ -156,7 +166,7 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 			return fmt.Errorf("example %d of %d", i, all)
 		}
 		target := l.put(l.ex.X[k*size:(k+1)*size], c, i)
-		if l.reconstructs {
+		if l.ownTargets() {
 			continue
 		}
 		if l.classes == 0 {
@@ -172,11 +182,14 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 			l.ex.Targets = l.oneHot(l.ex.Targets, label)
 		}
 	}
-	if l.reconstructs {
+	if l.ownTargets() {
 		l.ex.Targets = l.ex.X
 	}
 	return nil
 }
+
+// ownTargets says that what an example's outputs are compared with is the example.
+func (m *network[F]) ownTargets() bool { return m.reconstructs || m.vocabulary > 0 }
 
 // fitting refuses a client whose examples are not such as the network takes.
 func (l *networkLearner[F]) fitting(c *data.Client) error {
@@ -232,17 +245,21 @@ func (l *networkLearner[F]) oneHot(targets []F, label int) []F {
 	return targets
 }
 
-// Loss is the mean loss of classes, the root mean squared error of values.
+// Loss is the mean loss of classes and words, the root mean squared error of values.
 func (l *networkLearner[F]) Loss(theta []float64, c *data.Client) (float64, error) {
 	loss, _, err := l.Judge(theta, c)
-	if !l.judged.labelled() {
+	if !l.judged.labelled() && l.vocabulary == 0 {
 		loss = math.Sqrt(loss)
 	}
 	return loss, err
 }
 
-// blockSize is how many examples are laid out at a time to be judged.
-const blockSize = 256
+// blockSize is how many examples are laid out at a time to be judged, blockOutputs how many
+// outputs they may have together.
+const (
+	blockSize    = 256
+	blockOutputs = 1 << 22
+)
 
 // eachJudged hands losses and outputs of c's examples to use, some at a time.
 func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func(from int, losses []float64, outputs []F)) error {
@@ -250,18 +267,23 @@ func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func
 	if all == 0 {
 		return l.fitting(c)
 	}
+	block := min(blockSize, max(1, blockOutputs/out))
 	if l.outputs == nil {
-		l.outputs, l.losses = make([]F, blockSize*out), make([]float64, blockSize)
+		l.outputs, l.losses = make([]F, block*out), make([]float64, block)
 	}
 	spare := make([]F, out) // nobody asks for this gradient
-	for from := 0; from < all; from += blockSize {
-		n := min(blockSize, all-from)
+	for from := 0; from < all; from += block {
+		n := min(block, all-from)
 		outputs, losses := l.outputs[:n*out], l.losses[:n]
 		if err := l.lay(theta, c, identity(&l.every, from+n)[from:], l.judged); err != nil {
 			return err
 		}
 		if err := l.engine.check(l.theta, l.ex, l.rows); err != nil {
 			return err
+		}
+		targets := l.engine.targets()
+		if l.engine.noise != nil {
+			l.engine.noise.first = from
 		}
 		if err := l.engine.Outputs(outputs, l.theta, l.ex, l.rows); err != nil {
 			return err
@@ -271,7 +293,7 @@ func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func
 			if l.judged.labelled() {
 				label = l.ex.Labels[k]
 			} else {
-				target = l.ex.Targets[k*out : (k+1)*out]
+				target = l.ex.Targets[k*targets : (k+1)*targets]
 			}
 			losses[k] = l.judged.loss(outputs[k*out:(k+1)*out], label, target, spare)
 		}

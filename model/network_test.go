@@ -61,6 +61,10 @@ var small = map[string]struct {
 	"shortcut":       {Shape{5, 6, 2}, []Layer{{Kind: "residual", Inner: []Layer{{Kind: "conv", Channels: 4, Kernel: 3, Padding: 1, Stride: 2}, {Kind: "group-norm", Groups: 2}, {Kind: "relu"}, {Kind: "conv", Channels: 4, Kernel: 3, Padding: 1}}, Shortcut: []Layer{{Kind: "conv", Channels: 4, Kernel: 1, Stride: 2}, {Kind: "group-norm", Groups: 2}}}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
 	"shortcut later": {Shape{1, 1, 3}, []Layer{{Kind: "linear", Units: 4}, {Kind: "residual", Inner: []Layer{{Kind: "linear", Units: 5}, {Kind: "tanh"}}, Shortcut: []Layer{{Kind: "linear", Units: 5, NoBias: true}}}, {Kind: "linear", Units: 2}}},
 	"embedding":      {Shape{1, 1, 6}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 3}, {Kind: "layer-norm"}, {Kind: "linear", Units: 2}}},
+	"places":         {Shape{1, 1, 6}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 3}, {Kind: "linear", Units: 5, Each: true}, {Kind: "relu"}, {Kind: "linear", Units: 2, Each: true, NoBias: true}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+	"wide places":    {Shape{1, 1, 2}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 7}, {Kind: "linear", Units: 8, Each: true}, {Kind: "gelu"}, {Kind: "linear", Units: 2}}},
+	"attention":      {Shape{1, 1, 5}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 12}, {Kind: "positions"}, {Kind: "attention", Heads: 2}, {Kind: "linear", Units: 2}}},
+	"words":          {Shape{1, 1, 5}, []Layer{{Kind: "words", Vocabulary: 9, Units: 3, Inner: []Layer{{Kind: "positions", SD: 0.5}, {Kind: "residual", Inner: []Layer{{Kind: "layer-norm"}, {Kind: "linear", Units: 9, Each: true}, {Kind: "attention", Heads: 1}, {Kind: "linear", Units: 3, Each: true}}}, {Kind: "layer-norm"}}}}},
 	"two embeddings": {Shape{1, 1, 5}, []Layer{{Kind: "residual", Inner: []Layer{{Kind: "embedding", Vocabulary: 3, Units: 4}, {Kind: "tanh"}}, Shortcut: []Layer{{Kind: "embedding", Vocabulary: 9, Units: 4}}}, {Kind: "linear", Units: 2}}},
 }
 
@@ -96,7 +100,9 @@ func examples[F Float](e *Engine[F], n int) (Examples[F], []int) {
 			ex.Labels = append(ex.Labels, s.Below(max(2, e.network.Output().Len())))
 		}
 	}
-	if !e.objective.labelled() {
+	if _, ok := e.objective.(nextWord[F]); ok {
+		ex.Targets = ex.X
+	} else if !e.objective.labelled() {
 		ex.Targets = normals[F]("y", n*e.network.Output().Len(), 1)
 	}
 	return ex, order

@@ -8,6 +8,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // ownLine is how many values a worker's buffer holds at least: smaller ones would
@@ -62,17 +63,19 @@ type Pass struct {
 	// begins anew.
 	Memory *Memory
 
+	longest  float64 // norm of a step's gradient; 0: any
 	decay    float64 // of the step size, step by step, where nothing is paid
 	schedule schedule
 	base     float64 // step size of the first round
 	rounds   int
 
-	examples int // the client's
+	examples int // the client's, and those that are planted
 	left     int // steps to come
 	at       int // where in order the next batch begins
 	order    []int
 	gradient []float64
 	shift    []float64
+	own      []int // of a batch with planted examples, the client's own
 }
 
 // Memory is what training keeps from one pass to the next, where it goes on: the
@@ -86,7 +89,7 @@ type Memory struct {
 
 // NewPass reads a run file's block; rounds is what its schedule runs over.
 func NewPass(l config.Local, rounds int) (Pass, error) {
-	p := Pass{Epochs: l.Epochs, Batch: l.Batch, Drop: l.Remainder == "drop", StepSize: l.Step, base: l.Step, decay: l.StepDecay, rounds: rounds}
+	p := Pass{Epochs: l.Epochs, Batch: l.Batch, Drop: l.Remainder == "drop", StepSize: l.Step, base: l.Step, decay: l.StepDecay, longest: l.GradientNorm, rounds: rounds}
 	var err error
 	if p.Optimiser, err = NewOptimiser(l); err != nil {
 		return Pass{}, err
@@ -114,6 +117,9 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 		p.Shift = p.shift[:len(theta)]
 	}
 	parted, _ := l.(inParts)
+	if p.longest > 0 { // whose length all parts decide
+		parted = nil
+	}
 	var gradient []float64
 	var use func(from int, part []float64)
 	if parted != nil {
@@ -146,6 +152,7 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 		if parted != nil {
 			err = parted.gradientParts(theta, c, batch, &p.Step, use)
 		} else if err = l.Gradient(gradient, theta, c, batch, &p.Step); err == nil {
+			p.shorten(gradient)
 			p.follow(theta, 0, gradient, pulled && !inside)
 		}
 		if err != nil {
@@ -158,6 +165,16 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 // all of it in double precision.
 type inParts interface {
 	gradientParts(theta []float64, c *data.Client, batch []int, s *Step, use func(from int, part []float64)) error
+}
+
+// shorten scales a gradient that is longer than the pass's longest.
+func (p *Pass) shorten(gradient []float64) {
+	if p.longest == 0 {
+		return
+	}
+	if norm := math.Sqrt(kernel.SquaredNorm(gradient)); norm > p.longest {
+		kernel.Scale(gradient, p.longest/norm, gradient)
+	}
 }
 
 // follow moves theta by the part of the gradient that begins at from, with the
@@ -200,12 +217,15 @@ func (p *Pass) drawn() bool { return p.Paid != nil || p.Sampler != nil }
 
 // plain says whether the pass is gradient descent and nothing else.
 func (p *Pass) plain() bool {
-	return !p.drawn() && p.Clip == 0 && p.Pull.Offset == nil && p.Optimiser.Plain() && p.decay == 0
+	return !p.drawn() && p.Clip == 0 && p.Pull.Offset == nil && p.Optimiser.Plain() && p.decay == 0 && p.longest == 0
 }
 
 // begin walks to the pass's first batch, on so many examples.
 func (p *Pass) begin(examples int) error {
-	p.examples, p.Shift = examples, nil
+	p.examples, p.Shift = examples+p.Planted.count(), nil
+	if p.Planted != nil && !p.drawn() {
+		return fmt.Errorf("pass: planted examples are drawn into batches, but there is nothing to draw them by")
+	}
 	p.Whole = !p.drawn() && (p.Batch <= 0 || p.Batch >= examples)
 	switch {
 	case p.drawn():
@@ -240,7 +260,7 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 		return nil, true, nil
 	}
 	batch, err = p.draw()
-	return batch, true, err
+	return p.part(batch), true, err
 }
 
 func (p *Pass) draw() ([]int, error) {

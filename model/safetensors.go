@@ -115,9 +115,14 @@ func HashTensors[F Float](tensors []Tensor[F]) string {
 }
 
 // ReadTensors reads a whole safetensors file of at most limit values, in the order
-// of its data. Files of float32 can be read as either type, files of float64 as
-// float64 only. Every length is checked before memory is taken for it.
+// of its data. Files of float32, float16 and bfloat16 can be read as either type, files of
+// float64 as float64 only. Every length is checked before memory is taken for it.
 func ReadTensors[F Float](r io.Reader, limit int64) ([]Tensor[F], error) {
+	return readTensors[F](r, limit, func(string) bool { return true })
+}
+
+// readTensors reads those tensors that are wanted; others may be of any type.
+func readTensors[F Float](r io.Reader, limit int64, wanted func(name string) bool) ([]Tensor[F], error) {
 	in := bufio.NewReader(r)
 	var word [8]byte
 	if _, err := io.ReadFull(in, word[:]); err != nil {
@@ -135,11 +140,17 @@ func ReadTensors[F Float](r io.Reader, limit int64) ([]Tensor[F], error) {
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
-	if err := checkLayout[F](entries, limit); err != nil {
+	if err := checkLayout[F](entries, limit, wanted); err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	var out []Tensor[F]
 	for _, e := range entries {
+		if !wanted(e.name) {
+			if _, err := io.CopyN(io.Discard, in, e.Offsets[1]-e.Offsets[0]); err != nil {
+				return nil, fmt.Errorf("safetensors: %s: the data end within it: %w", e.name, err)
+			}
+			continue
+		}
 		t, err := readValues[F](in, e)
 		if err != nil {
 			return nil, fmt.Errorf("safetensors: %s: %w", e.name, err)
@@ -195,18 +206,17 @@ func parseHeader(text []byte) ([]header, error) {
 }
 
 // checkLayout refuses a file whose tensors do not lie in order: they must follow one another without a hole or an overlap.
-func checkLayout[F Float](entries []header, limit int64) error {
+func checkLayout[F Float](entries []header, limit int64, wanted func(name string) bool) error {
 	var end, values int64
 	size, _ := elementSize[F]()
 	for _, e := range entries {
-		var each int64
-		switch e.Dtype {
-		case "F32":
-			each = 4
-		case "F64":
-			each = 8
-		default:
-			return fmt.Errorf("%s has the type %q; allowed: F32, F64", e.name, e.Dtype)
+		if !wanted(e.name) && e.Offsets[0] == end && e.Offsets[1] >= end {
+			end = e.Offsets[1]
+			continue
+		}
+		each := elementBytes[e.Dtype]
+		if each == 0 {
+			return fmt.Errorf("%s has the type %q; allowed: F32, F64, F16, BF16", e.name, e.Dtype)
 		}
 		if each > size {
 			return fmt.Errorf("%s is float64; reading it as float32 would lose digits", e.name)
@@ -224,6 +234,41 @@ func checkLayout[F Float](entries []header, limit int64) error {
 		}
 	}
 	return nil
+}
+
+// elementBytes is how many a value has, by its type's name.
+var elementBytes = map[string]int64{"F32": 4, "F64": 8, "F16": 2, "BF16": 2}
+
+// elementOf is a value of a type, from its bytes.
+func elementOf(dtype string, b []byte) float64 {
+	switch dtype {
+	case "F64":
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	case "BF16":
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
+	case "F16":
+		return half(binary.LittleEndian.Uint16(b))
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+}
+
+// half is a float16: a sign, 5 bits of exponent and 10 of fraction.
+func half(bits uint16) float64 {
+	exponent, fraction := int(bits>>10&31), float64(bits&1023)
+	v := math.Ldexp(1024+fraction, exponent-25)
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 31:
+		v = math.Inf(1)
+		if fraction > 0 {
+			v = math.NaN()
+		}
+	}
+	if bits>>15 == 1 {
+		return -v
+	}
+	return v
 }
 
 // elements is a shape's product, refused when negative or beyond any memory.
@@ -251,10 +296,7 @@ func elementSize[F Float]() (int64, string) {
 func readValues[F Float](in io.Reader, e header) (Tensor[F], error) {
 	t := Tensor[F]{Name: e.name, Shape: e.Shape}
 	n, _ := elements(e.Shape)
-	each := 4
-	if e.Dtype == "F64" {
-		each = 8
-	}
+	each := int(elementBytes[e.Dtype])
 	block := make([]byte, 1<<16)
 	for int64(len(t.Values)) < n {
 		want := int(min(int64(len(block)/each), n-int64(len(t.Values)))) * each
@@ -262,10 +304,7 @@ func readValues[F Float](in io.Reader, e header) (Tensor[F], error) {
 			return t, fmt.Errorf("the data end after %d of %d values: %w", len(t.Values), n, err)
 		}
 		for b := block[:want]; len(b) > 0; b = b[each:] {
-			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-			if each == 8 {
-				v = math.Float64frombits(binary.LittleEndian.Uint64(b))
-			}
+			v := elementOf(e.Dtype, b)
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return t, fmt.Errorf("value %d is %v", len(t.Values), v)
 			}

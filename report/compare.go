@@ -17,7 +17,7 @@ func mainName(c sim.Comparison) string {
 	switch c.Figure {
 	case "auc":
 		return "AUC"
-	case "rmse", "mse":
+	case "rmse", "mse", "log_loss":
 		return strings.ToUpper(c.Figure)
 	}
 	return c.Figure

@@ -39,11 +39,16 @@ func testedWords(r sim.Summary) string {
 // classes says that the run's examples have classes; otherwise they have values.
 func classes(r sim.Summary) bool { return r.Metrics.Error != nil || r.Metrics.Accuracy != nil }
 
+// ofWords says that the run's examples are words.
+func ofWords(r sim.Summary) bool { return r.Metrics.Perplexity != nil }
+
 // loss is what the judge's is called, what its axis says behind that, and what it is a
 // mean of.
 func (r run) loss() (name, unit, of string) {
 	judge := r.judgeName() + " "
 	switch {
+	case ofWords(r.Summary):
+		return judge + "log loss", ", in nats a word", "cross entropy of the next word"
 	case r.Metrics.MSE != nil && tested(r.Summary):
 		return judge + "MSE", ", of pixels from 0 to 1", "squared error of their pixels"
 	case !classes(r.Summary) && tested(r.Summary):
@@ -121,6 +126,7 @@ type taskFigure struct {
 var taskFigures = []taskFigure{
 	{"accuracy", func(m sim.Metrics) *metrics.Figure { return m.Accuracy }, percent, false},
 	{"log loss", func(m sim.Metrics) *metrics.Figure { return m.LogLoss }, rounded, false},
+	{"perplexity", func(m sim.Metrics) *metrics.Figure { return m.Perplexity }, rounded, false},
 	{"AUC", func(m sim.Metrics) *metrics.Figure { return m.AUC }, rounded, false},
 	{"average precision", func(m sim.Metrics) *metrics.Figure { return m.AveragePrecision }, rounded, false},
 	{"Brier score", func(m sim.Metrics) *metrics.Figure { return m.Brier }, rounded, true},

@@ -39,7 +39,7 @@ func Table(w io.Writer, runs []sim.Summary) error {
 		tested, classes bool
 	}{{"validation loss", false, false}, {"test MSE", true, false}, {"test error", true, true}} {
 		column(c.name, true, func(r sim.Summary) string {
-			if tested(r) != c.tested || tested(r) && classes(r) != c.classes {
+			if tested(r) != c.tested || tested(r) && classes(r) != c.classes || ofWords(r) { // whose loss is a figure of its own
 				return ""
 			}
 			value, _ := headline(r)

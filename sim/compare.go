@@ -106,7 +106,7 @@ func checkCompare(run config.Run) config.Faults {
 // Beside prepares the same run with a method that it is compared with, on the same data.
 // Close it after use.
 func (s *Simulation) Beside(method string) (*Simulation, error) {
-	other, err := newOn(Variant(s.asked, method), s.given)
+	other, err := NewOn(Variant(s.asked, method), s.given, nil)
 	if err != nil {
 		return nil, fmt.Errorf("compare with %s: %w", method, err)
 	}

@@ -54,7 +54,7 @@ func processorTime() time.Duration {
 func BenchmarkHandwritingRound(b *testing.B) {
 	const clients, pictures = 20, 100
 	run, federation := handwriting(clients, pictures, 1)
-	s, err := newOn(run, federation)
+	s, err := NewOn(run, federation, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -87,11 +87,12 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 			return nil, fmt.Errorf("judge.compare %s: %w", name, err)
 		}
 	}
-	return newOn(run, federation)
+	return NewOn(run, federation, nil)
 }
 
-// newOn prepares a run on data that are there.
-func newOn(run config.Run, federation *data.Federation) (made *Simulation, err error) {
+// NewOn prepares a run on data that are there. Wrap, if there is one, stands between the
+// run and its model: for audits, which look at steps or change them. Close it after use.
+func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) model.Model) (made *Simulation, err error) {
 	asked, given := run, federation
 	if fl.IsCentral(run.Algorithm.Kind) {
 		federation = federation.Pooled()
@@ -106,6 +107,15 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 	if err != nil {
 		return nil, err
 	}
+	if start := run.Model.Start; start != "" {
+		theta, err := readStart(start, run.Model, federation.Shape())
+		if err != nil {
+			return nil, fmt.Errorf("model.start: %s: %w", start, err)
+		}
+		if m, err = model.Starting(m, theta); err != nil {
+			return nil, err
+		}
+	}
 	stop := new(atomic.Bool)
 	m = model.Stoppable(m, stop.Load)
 	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
@@ -118,6 +128,9 @@ func newOn(run config.Run, federation *data.Federation) (made *Simulation, err e
 				s.inner.Close()
 			}
 		}()
+	}
+	if wrap != nil {
+		m = wrap(m)
 	}
 	if err := fl.Affordable(run, m.Parameters()); err != nil {
 		return nil, err
@@ -267,6 +280,22 @@ func (s *Simulation) Returned() []float64 {
 		return s.rounds.State.Hypotheses
 	}
 	return s.progress.Best
+}
+
+// ModelOf is the model that a participant ends with: its own, or the server's that it
+// uses.
+func (s *Simulation) ModelOf(participant int) ([]float64, error) {
+	if !s.rounds.Algorithm.OwnModels() {
+		returned := vectors(s.Returned(), s.parameters)
+		return returned[min(max(0, s.rounds.Participants[participant].Cluster), len(returned)-1)], nil
+	}
+	b, err := s.rounds.Algorithm.Broadcast(s.rounds.State)
+	if err != nil {
+		return nil, err
+	}
+	own := make([]float64, s.parameters)
+	s.rounds.Algorithm.Adopt(own, b, &s.rounds.Participants[participant], s.learners[0])
+	return own, nil
 }
 
 // tensors are the returned models in index order: the server's; every participant's

@@ -27,7 +27,7 @@ func TestLargeRoundsKeepFewReleases(t *testing.T) {
 	for _, c := range []struct{ workers, kept int }{{1, 1 << 30}, {1, keptValues}, {2, keptValues}} {
 		run.Run.Workers = c.workers
 		before := heap()
-		s, err := newOn(run, federation)
+		s, err := NewOn(run, federation, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

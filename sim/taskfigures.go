@@ -23,7 +23,7 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 	if err != nil {
 		return err
 	}
-	task := metrics.Task{Classes: s.classes(), Loss: loss, Projection: s.projects(), Unit: s.federation.Unit, Reconstruct: s.federation.Reconstruct}
+	task := metrics.Task{Classes: s.classes(), Loss: loss, Projection: s.projects(), Unit: s.federation.Unit, Reconstruct: s.federation.Reconstruct, Words: s.federation.Vocabulary > 0}
 	parts, errs := make([]metrics.Answers, jobs), make([]error, jobs)
 	s.rounds.Each(jobs, func(worker, i int) {
 		theta, held, err := s.judge.judged(worker, i)

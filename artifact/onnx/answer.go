@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -16,17 +17,22 @@ const (
 	margin                 // one output is beyond 0 for class 1
 	share                  // one output is near 1 for class 1, near 0 for class 0
 	softmax                // an output a class
+	nextWord               // an output a word, at every place
 )
 
-// answerOf is decided by the loss and by how many outputs there are for how many classes.
-func answerOf(name string, classes, outputs int) (answer, error) {
+// answerOf is decided by the loss and by how many outputs there are for how many classes,
+// or for how many words at how many places.
+func answerOf(name string, s data.Shape, outputs int) (answer, error) {
 	loss, err := model.ParseLoss(name)
 	if err != nil {
 		return 0, err
 	}
 	squares := loss == model.SquaredError || loss == model.HalfSquaredError || loss == model.RMSE
 	entropy := loss == model.CrossEntropy || loss == model.Focal // which trains the same scores
+	classes := s.Classes
 	switch one := outputs == 1; {
+	case s.Vocabulary > 0 && outputs == s.Features*s.Vocabulary && loss == model.NextWord:
+		return nextWord, nil
 	case classes == 0 && one && squares:
 		return number, nil
 	case classes == 2 && one && squares:
@@ -50,6 +56,12 @@ func (g *graph) answers(a answer, out, refused string, of Graph) {
 			out = g.node("Add", []string{out, g.scalar(low)})
 		}
 		g.output("value", g.unless(refused, out), floats, []int{1}, "the predicted value, in the target's unit")
+		return
+	}
+	if a == nextWord {
+		places, words := of.Shape.Features, of.Shape.Vocabulary
+		apart := g.node("Reshape", []string{out, g.integers("shape", 0, places, words)})
+		g.output("probabilities", g.node("Softmax", []string{apart}, integerAttribute("axis", 2)), floats, []int{places, words}, "of the word that comes next, at every place")
 		return
 	}
 	var probabilities, class string

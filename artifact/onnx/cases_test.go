@@ -138,6 +138,11 @@ func trained(t testing.TB, g *onnx.Graph, client *data.Client, src *rand.Rand) (
 		}
 		copy(g.Theta, normals(src, len(g.Theta), sd))
 	}
+	if g.Shape.Vocabulary > 0 { // these start from next to nothing
+		for i, v := range normals(src, len(g.Theta), 0.3) {
+			g.Theta[i] += v
+		}
+	}
 	for i := range g.Theta {
 		g.Theta[i] *= 1.5 // fresh networks say little: nearly the same of every example
 	}
@@ -158,6 +163,14 @@ func trained(t testing.TB, g *onnx.Graph, client *data.Client, src *rand.Rand) (
 // answers are what outputs mean, by the contract of models: written anew, so that the
 // exporter is not held against itself.
 func answers(g onnx.Graph, outputs []float64, each int, faults []bool) map[string]tensor {
+	if words := g.Shape.Vocabulary; words > 0 {
+		var next []float64
+		for place := 0; place < len(outputs); place += words {
+			p, _ := chances(outputs[place:place+words], g.Loss)
+			next = append(next, p...)
+		}
+		return map[string]tensor{"probabilities": floatsOf(next, len(outputs)/each, g.Shape.Features, words)}
+	}
 	n := len(outputs) / each
 	var values, probabilities, scores []float64
 	label := tensor{Type: "int64", Dims: []int{n}}
@@ -270,11 +283,18 @@ func plainExample(t testing.TB, name string, s data.Shape, m config.Model, loss 
 	} else {
 		client.Rows = data.Rows{Features: s.Features, X: single(normals(src, n*s.Features, 1)), Y: make([]float64, n)}
 		for i := range client.X {
-			if len(m.Layers) > 0 && m.Layers[0].Kind == "embedding" {
+			if s.Vocabulary == 0 && len(m.Layers) > 0 && m.Layers[0].Kind == "embedding" {
 				client.X[i] = float64(src.IntN(m.Layers[0].Vocabulary))
 			}
 		}
 		x = floatsOf(client.X, n, s.Features)
+		if s.Vocabulary > 0 {
+			x = tensor{Type: "int64", Dims: x.Dims}
+			for i := range client.X {
+				client.X[i] = float64(src.IntN(s.Vocabulary))
+				x.Values = append(x.Values, int(client.X[i]))
+			}
+		}
 	}
 	outputs, each := trained(t, &g, client, src)
 	return example{name, g, map[string]tensor{"x": x}, answers(g, outputs, each, nil)}

@@ -73,34 +73,38 @@ func (a array) at(row, column int) int {
 	return min(row, rows-1)*columns + min(column, columns-1)
 }
 
-// spread makes an array of all inputs' common size, element by element.
+// spread makes an array of all inputs' common size, element by element: shapes are laid
+// side by side from their last axis on, and an axis of one is that of all.
 func spread(kind int, in []array, f func(at []int) (float64, string)) array {
 	out := array{kind: kind}
-	rows, columns := 1, 1
 	for _, a := range in {
-		r, c := a.size()
-		rows, columns = max(rows, r), max(columns, c)
-		if len(a.dims) > len(out.dims) {
-			out.dims = slices.Clone(a.dims)
+		for len(out.dims) < len(a.dims) {
+			out.dims = append([]int{1}, out.dims...)
+		}
+		for i, d := range a.dims {
+			at := len(out.dims) - len(a.dims) + i
+			out.dims[at] = max(out.dims[at], d)
 		}
 	}
-	if len(out.dims) == 2 {
-		out.dims = []int{rows, columns}
-	} else if len(out.dims) == 1 {
-		out.dims = []int{columns}
-	}
 	places := make([]int, len(in))
-	for r := range rows {
-		for c := range columns {
-			for i, a := range in {
-				places[i] = a.at(r, c)
+	for flat := range product(out.dims) {
+		for i, a := range in {
+			left, step := flat, 1
+			places[i] = 0
+			for axis := len(out.dims) - 1; axis >= 0; axis-- {
+				index := left % out.dims[axis]
+				left /= out.dims[axis]
+				if own := axis - len(out.dims) + len(a.dims); own >= 0 {
+					places[i] += min(index, a.dims[own]-1) * step
+					step *= a.dims[own]
+				}
 			}
-			number, text := f(places)
-			if kind == 8 {
-				out.texts = append(out.texts, text)
-			} else {
-				out.numbers = append(out.numbers, number)
-			}
+		}
+		number, text := f(places)
+		if kind == 8 {
+			out.texts = append(out.texts, text)
+		} else {
+			out.numbers = append(out.numbers, number)
 		}
 	}
 	return out
@@ -176,8 +180,12 @@ func operate(n node, in []array) (array, error) {
 			return in[from].numbers[at[from]], ""
 		}), nil
 	case "Squeeze":
-		x.dims = x.dims[:1]
+		x.dims = slices.Delete(slices.Clone(x.dims), int(in[1].numbers[0]), int(in[1].numbers[0])+1)
 		return x, nil
+	case "Transpose":
+		return transpose(x, n.attributes["perm"]), nil
+	case "MatMul":
+		return matMul(x, in[1]), nil
 	case "Gather":
 		out := array{kind: x.kind, dims: append(slices.Clone(in[1].dims), x.dims[1:]...)}
 		for _, i := range in[1].numbers {
@@ -185,7 +193,7 @@ func operate(n node, in []array) (array, error) {
 				out.texts = append(out.texts, x.texts[int(i)])
 				continue
 			}
-			_, columns := x.size()
+			columns := product(x.dims[1:])
 			out.numbers = append(out.numbers, x.numbers[int(i)*columns:(int(i)+1)*columns]...)
 		}
 		return out, nil
@@ -270,7 +278,8 @@ func concat(in []array) array {
 }
 
 func byRow(operation string, x array) array {
-	rows, columns := x.size()
+	columns := x.dims[len(x.dims)-1]
+	rows := len(x.numbers) / columns
 	out := array{kind: 1, dims: []int{rows, 1}}
 	for r := range rows {
 		v := x.numbers[r*columns : (r+1)*columns]
@@ -281,7 +290,7 @@ func byRow(operation string, x array) array {
 			out.kind, out.dims = 7, []int{rows}
 			out.numbers = append(out.numbers, float64(max(0, slices.Index(v, slices.Max(v))))) // NaN is nowhere
 		case "Softmax":
-			out.dims[1] = columns
+			out.dims = x.dims
 			var sum float64
 			for _, e := range v {
 				sum += math.Exp(e)

@@ -78,6 +78,7 @@ func plainExamples(t testing.TB) []example {
 		), "cross-entropy"),
 	}
 	out = append(out, normExamples(t)...)
+	out = append(out, wordExamples(t)...)
 	for _, pool := range []string{"max-pool", "mean-pool"} {
 		out = append(out, plainExample(t, pool, data.Shape{Height: 9, Width: 12, Channels: 2, Classes: 3}, network(
 			config.Layer{Kind: "conv", Channels: 4, Kernel: 2}, config.Layer{Kind: pool, Kernel: 3, Stride: 2},
@@ -132,6 +133,24 @@ func normExamples(t testing.TB) []example {
 				Shortcut: []config.Layer{{Kind: "conv", Channels: 4, Kernel: 1, Stride: 2}, {Kind: "group-norm", Groups: 2}}},
 			config.Layer{Kind: "relu"}, config.Layer{Kind: "mean-pool"},
 			config.Layer{Kind: "residual", Inner: []config.Layer{{Kind: "linear", Units: 3}}, Shortcut: []config.Layer{{Kind: "conv", Channels: 3, Kernel: 1}}}, // flat and planes
+		), "cross-entropy"),
+	}
+}
+
+// wordExamples are language models: a transformer, and layers that none has together.
+func wordExamples(t testing.TB) []example {
+	each := func(units int, bias bool) config.Layer {
+		return config.Layer{Kind: "linear", Units: units, Each: true, NoBias: !bias}
+	}
+	return []example{
+		plainExample(t, "transformer", data.Shape{Features: 6, Vocabulary: 13}, config.Model{Kind: "transformer", Blocks: 2, Width: 12, Heads: 3}, "next-word"),
+		plainExample(t, "layers of words", data.Shape{Features: 5, Vocabulary: 7}, network(
+			config.Layer{Kind: "words", Vocabulary: 7, Units: 4, Inner: []config.Layer{
+				{Kind: "positions"}, each(18, false), {Kind: "attention", Heads: 2}, {Kind: "gelu"}, each(5, true), {Kind: "relu"}, each(4, true),
+			}},
+		), "next-word"),
+		plainExample(t, "places of rows", data.Shape{Features: 5, Classes: 3}, network(
+			config.Layer{Kind: "embedding", Vocabulary: 9, Units: 6}, config.Layer{Kind: "attention", Heads: 1}, config.Layer{Kind: "gelu"}, each(3, true), config.Layer{Kind: "linear", Units: 3},
 		), "cross-entropy"),
 	}
 }

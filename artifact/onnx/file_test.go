@@ -20,7 +20,7 @@ func written(t *testing.T, g onnx.Graph) []byte {
 
 // plain are the operators that files may have: all of ai.onnx, none of ai.onnx.ml.
 var plain = strings.Fields(`Add ArgMax AveragePool Cast Clip Concat Conv ConvTranspose Div Equal Gather Gemm GlobalAveragePool
-	Greater Identity InstanceNormalization IsNaN LayerNormalization LeakyRelu MaxPool Mul Not Or ReduceMax Relu Reshape
+	Greater Identity InstanceNormalization IsNaN LayerNormalization LeakyRelu MatMul MaxPool Mul Not Or ReduceMax Relu Reshape
 	Sigmoid Softmax Squeeze Sub Tanh Transpose Where`)
 
 // TestFilesAreWellFormed: by a reader of its own.

@@ -40,6 +40,10 @@ func init() { // not a literal: a residual writes layers
 		"group-norm":      writeGroupNorm,
 		"layer-norm":      writeLayerNorm,
 		"embedding":       writeEmbedding,
+		"words":           writeWords,
+		"positions":       writePositions,
+		"attention":       writeAttention,
+		"gelu":            writeGelu,
 	}
 }
 
@@ -122,6 +126,9 @@ func writeLeakyRelu(g *graph, in value, s config.Layer) (value, error) {
 
 // writeLinear: the weights lie as [input][output], as Gemm wants them.
 func writeLinear(g *graph, in value, s config.Layer) (value, error) {
+	if s.Each {
+		return writePlaces(g, in, s)
+	}
 	in = g.flat(in)
 	n := in.shape.Len()
 	weights, err := g.take(n * s.Units)

@@ -30,7 +30,9 @@ import (
 // from 0 to 1.
 //
 // Classes come out as "probabilities" [N, classes] and "label" [N]: the class's name, or
-// its place where no Encoding names it. Under the hinge loss, which knows no
+// its place where no Encoding names it. A model of words takes "x" as [N, context] words'
+// numbers and gives "probabilities" [N, context, vocabulary] of the word that comes next
+// at every place, and no label. Under the hinge loss, which knows no
 // probabilities, those are 0 and 1, and "score" [N, 1] is the model's own output. Numbers
 // come out as "value" [N, 1], in the target's unit. A row that Coterie would refuse, for
 // a cell is missing that must not be, gets NaN and an empty label. An output whose name a
@@ -89,7 +91,7 @@ func (g Graph) message() (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := answerOf(g.Loss, g.Shape.Classes, outputs)
+	answer, err := answerOf(g.Loss, g.Shape, outputs)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +139,9 @@ func (g Graph) inputs(out *graph) (in value, refused string) {
 		in.shape = model.Shape{Height: g.Shape.Height, Width: g.Shape.Width, Channels: g.Shape.Depth()}
 		out.input("x", floats, []int{in.shape.Height, in.shape.Width, in.shape.Channels}, "pictures: rows, columns, channels; pixels from 0 to 1")
 		in.name = out.node("Reshape", []string{"x", out.integers("shape", 0, in.shape.Len())})
+	case g.Shape.Vocabulary > 0:
+		in.name = "x"
+		out.input("x", integers, []int{g.Shape.Features}, "rows of words, by their numbers in the vocabulary")
 	default:
 		in.name = "x"
 		out.input("x", floats, []int{g.Shape.Features}, "rows, encoded as for training")
@@ -154,9 +159,9 @@ func (g Graph) network() (write func(*graph, value) (value, error), outputs int,
 	switch g.Model.Kind {
 	case "linear":
 		return g.regression()
-	case "network":
+	case "network", "transformer":
 	default:
-		return nil, 0, fmt.Errorf("model.kind %q is not known; allowed: linear, network", g.Model.Kind)
+		return nil, 0, fmt.Errorf("model.kind %q is not known; allowed: linear, network, transformer", g.Model.Kind)
 	}
 	m, err := model.Of(config.Run{Model: g.Model, Algorithm: config.Algorithm{Local: config.Local{Loss: g.Loss}}}, g.Shape)
 	if err != nil {
@@ -166,6 +171,11 @@ func (g Graph) network() (write func(*graph, value) (value, error), outputs int,
 		return nil, 0, fmt.Errorf("%d parameters for a network of %d", len(g.Theta), m.Parameters())
 	}
 	layers := g.Model.Layers
+	if g.Model.Kind == "transformer" {
+		if layers, err = model.TransformerLayers(g.Model, g.Shape.Vocabulary); err != nil {
+			return nil, 0, err
+		}
+	}
 	if g.Model.Name != "" {
 		named, err := model.NamedNetwork(g.Model.Name)
 		if err != nil {

@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 			network(g)
 			g.Model.Layers[0].Kind = "strange"
 		}, "strange"},
-		"unknown kind":        {func(g *Graph) { g.Model.Kind = "strange" }, `model.kind "strange" is not known; allowed: linear, network`},
+		"unknown kind":        {func(g *Graph) { g.Model.Kind = "strange" }, `model.kind "strange" is not known; allowed: linear, network, transformer`},
 		"unknown network":     {func(g *Graph) { g.Model = config.Model{Kind: "network", Name: "strange"} }, `network "strange" is not known`},
 		"unknown loss":        {func(g *Graph) { g.Loss = "strange" }, `loss "strange" is not known`},
 		"loss of no class":    {func(g *Graph) { g.Encoding, g.Shape.Classes, g.Loss = nil, 0, "hinge" }, "the loss hinge on 1 outputs for 0 classes"},
@@ -84,8 +84,8 @@ func TestRefusals(t *testing.T) {
 func TestLayerThatIsNotWritten(t *testing.T) {
 	g := newGraph(nil)
 	in := value{name: "x", shape: model.Shape{Height: 1, Width: 1, Channels: 2}}
-	_, err := g.layers(in, []config.Layer{{Kind: "relu"}, {Kind: "residual", Inner: []config.Layer{{Kind: "gelu"}}}})
-	if err == nil || !strings.Contains(err.Error(), "layer 1 (residual): layer 0 (gelu): the ONNX export does not know this kind; it knows: conv, ") {
+	_, err := g.layers(in, []config.Layer{{Kind: "relu"}, {Kind: "residual", Inner: []config.Layer{{Kind: "swish"}}}})
+	if err == nil || !strings.Contains(err.Error(), "layer 1 (residual): layer 0 (swish): the ONNX export does not know this kind; it knows: attention, conv, ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -16,7 +16,7 @@ func (a *app) newDataCommand() *cobra.Command {
 		Use:     "data",
 		Short:   "Data sets: which there are, and what one's own looks like",
 		Example: "  coterie data list\n  coterie data check run.yaml",
-	}, a.newDataCheckCommand(), a.newDataListCommand(), a.newDataEncodingCommand(), a.newDataGenerateCommand(), a.newDataDealCommand())
+	}, a.newDataCheckCommand(), a.newDataListCommand(), a.newDataEncodingCommand(), a.newDataGenerateCommand(), a.newDataDealCommand(), a.newDataVocabularyCommand())
 }
 
 func (a *app) newDataCheckCommand() *cobra.Command {
@@ -64,6 +64,7 @@ func (a *app) printSummary(s data.Summary) error {
 		head = append(head, "missing cells")
 	}
 	switch {
+	case first.Mean == nil && first.Classes == nil: // the examples are their own targets
 	case first.Classes == nil:
 		head = append(head, "mean of the target", "its deviation")
 	case len(first.Classes) <= mostClasses:
@@ -90,6 +91,7 @@ func (a *app) printSummary(s data.Summary) error {
 			cells = append(cells, *c.Missing)
 		}
 		switch {
+		case c.Mean == nil && c.Classes == nil:
 		case c.Classes == nil:
 			cells = append(cells, fmt.Sprintf("%.4g", *c.Mean), fmt.Sprintf("%.4g", *c.SD))
 		case len(c.Classes) <= mostClasses:

@@ -73,6 +73,11 @@ var scenarios = []scenario{
 		says: []string{"confidence", `"noise_at_most"`},
 	},
 	{
+		page: "docs/audit.md", under: []string{"One training", "The mechanism"}, data: true,
+		setup: func(w *walk) { w.write("run.yaml", canaryFile) },
+		says:  []string{"ceiling", `"epsilon_ceiling"`, "of step"},
+	},
+	{
 		page: "docs/audit.md", data: true,
 		prepare: "cp examples/group-private.yaml run.yaml; coterie run run.yaml --quiet --out coterie-runs/ID",
 		lines: []treatment{
@@ -80,6 +85,15 @@ var scenarios = []scenario{
 			{line: "coterie reproduce dlg --scale quick", by: "go test ./cmd/coterie -run TestDocuments/README.md"},
 			{line: "coterie reproduce dlg", soak: "minutes, 19 of them at full scale"},
 		},
+		after: left("page.html"),
+	},
+	{
+		page: "docs/membership.md", data: true,
+		lines: []treatment{
+			{line: "coterie run text.yaml", by: "go test ./audit/membership -run TestSmallText"},
+			{line: "coterie audit membership runs/text", by: "go test ./audit/membership -run TestSmallText"},
+		},
+		says:  []string{"AUC", "references", "likelihood ratio", "not covered"},
 		after: left("page.html"),
 	},
 	{page: "docs/architecture.md", lines: []treatment{{line: "go generate", by: "go test ./internal/manual -run TestPage"}}},
@@ -204,6 +218,14 @@ var scenarios = []scenario{
 		lines: []treatment{{line: "pip install ./python", by: "go test ./cmd/coterie -run TestDocuments"}},
 		says:  []string{`"features"`, "ward"},
 	},
+	{
+		page: "docs/text.md", under: []string{"WikiText-2"}, data: true,
+		lines: []treatment{
+			{line: "coterie run examples/wikitext.yaml", soak: "half a minute"},
+			{line: "coterie run examples/wikitext-private.yaml", soak: "minutes"},
+		},
+	},
+	{page: "docs/text.md", setup: beforeText, after: left("merges.bpe", "letters.onnx", "further/report.html"), says: []string{"perplexity", "proved", "not covered: the text that the vocabulary comes from", "held out"}},
 	{page: "docs/tuning.md", after: left("coterie-runs/reproduce-tuning-cost-quick/report.html")},
 	{page: "docs/your-own-data.md", under: []string{"6. What privacy costs"}, data: true, after: afterAdult},
 	{

@@ -2,21 +2,26 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/artifact"
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/metrics"
 )
 
 func (a *app) newEvaluateCommand() *cobra.Command {
 	var f rowFlags
+	var merges string
 	cmd := &cobra.Command{
 		Use:   "evaluate MODEL",
-		Short: "How well do trained models answer labelled rows or pictures?",
-		Long: "Judge the models of a run directory, or of the out folder that coterie serve and join leave, on rows that have the target, or on pictures in class folders: figures of every client and of all, with 95 % intervals.\n" +
+		Short: "How well do trained models answer labelled rows, pictures or text?",
+		Long: "Judge the models of a run directory, or of the out folder that coterie serve and join leave, on rows that have the target, on pictures in class folders, or on text: figures of every client and of all, with 95 % intervals.\n" +
 			"What trained a model flatters it: take others.",
 		Example: "  coterie evaluate runs/wards --data later.csv --client-column hospital\n" +
 			"  coterie evaluate runs/scans --data later   # a folder a client, as in training",
@@ -31,13 +36,16 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 				return err
 			}
 			var found artifact.Evaluation
-			if m.Shape.Pictures() {
+			switch {
+			case m.Shape.Vocabulary > 0:
+				found, err = m.EvaluateTexts(cmd.Context(), f.texts(m, merges))
+			case m.Shape.Pictures():
 				p, wrong := f.pictures()
 				if wrong != nil {
 					return wrong
 				}
 				found, err = m.EvaluatePictures(cmd.Context(), p)
-			} else {
+			default:
 				found, err = m.EvaluateTable(cmd.Context(), t)
 			}
 			if err != nil {
@@ -56,7 +64,24 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&merges, "merges", "", "of text: the file of pairs that the models were trained with (default: what the run.yaml beside them names, or GPT-2's in the folder COTERIE_DATA)")
 	return cmd
+}
+
+// texts is what the flags mean for models of words.
+func (f *rowFlags) texts(m *artifact.Model, merges string) artifact.Texts {
+	t := artifact.Texts{Path: f.source.Path, Client: f.client, Merges: merges, Folder: data.NewFolder(dataFolder(""))}
+	if f.cluster >= 0 {
+		t.Cluster = &f.cluster
+	}
+	if merges == "" {
+		if text, err := os.ReadFile(filepath.Join(m.Path, "run.yaml")); err == nil {
+			if file, err := config.Load(text); err == nil {
+				t.Merges = file.Run.Data.Merges
+			}
+		}
+	}
+	return t
 }
 
 // printEvaluation shows figures to people.
@@ -74,11 +99,15 @@ func (a *app) printEvaluation(m *artifact.Model, found artifact.Evaluation) erro
 		{"MAE", func(f metrics.Figures) *metrics.Figure { return f.MAE }},
 		{"R2", func(f metrics.Figures) *metrics.Figure { return f.R2 }},
 		{"variance captured", func(f metrics.Figures) *metrics.Figure { return f.Captured }},
+		{"log loss", func(f metrics.Figures) *metrics.Figure { return f.LogLoss }},
+		{"perplexity", func(f metrics.Figures) *metrics.Figure { return f.Perplexity }},
 	}
 	shown := columns[:5]
 	switch {
+	case m.Shape.Vocabulary > 0:
+		shown = columns[9:]
 	case m.Components > 0:
-		shown = columns[8:]
+		shown = columns[8:9]
 	case m.Shape.Classes == 0:
 		shown = columns[5:8]
 	}

@@ -122,7 +122,11 @@ func TestExamplesRun(t *testing.T) {
 		if slices.ContainsFunc(longExamples, func(kind string) bool { return bytes.Contains(text, []byte(kind)) }) {
 			continue
 		}
-		runExample(t, file)
+		var args []string
+		if bytes.Contains(text, []byte("kind: wikitext")) {
+			args = strings.Fields("--set algorithm.rounds=1 --set algorithm.local.steps=2 --set algorithm.local.batch=32 --set data.samples=200")
+		}
+		runExample(t, file, args...)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package source reads the user's own data where they lie: tables and pictures, a client
-// a part of them.
+// Package source reads the user's own data where they lie: tables, pictures and texts, a
+// client a part of them.
 //
-// It registers the kinds of data `table` and `pictures`, and brings what reading files
+// It registers the kinds of data `table`, `pictures` and `text`, and brings what reading files
 // needs that package data must not: decoders and large libraries. Readers find all that is
 // wrong at once, with its place, and then return nothing.
 //
@@ -13,4 +13,5 @@
 //     (whose files they are), pictures_read.go (many at once), pictures_decode.go (PNG and
 //     JPEG), pictures_arrays.go (idx and npz), pictures_npy.go (NumPy's format),
 //     pictures_scale.go (the public size).
+//   - Texts: text.go (the kind, whose files they are, and rows of words).
 package source

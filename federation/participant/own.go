@@ -65,6 +65,8 @@ func shapeInWords(s data.Shape) string {
 	switch {
 	case s.Classes > 0:
 		return fmt.Sprintf("%s in %d classes", text, s.Classes)
+	case s.Vocabulary > 0:
+		return fmt.Sprintf("rows of %d words out of %d", s.Features, s.Vocabulary)
 	case s.Reconstruct:
 		return text + " that are their own targets"
 	}

@@ -162,6 +162,9 @@ func Suitable(run config.Run) error {
 	if run.Data.Projection != "" {
 		wrong = append(wrong, fmt.Errorf("data.projection is %s, a folder of whoever wrote the run file: plans do not carry projections to participants yet; leave it out", run.Data.Projection))
 	}
+	if run.Model.Start != "" {
+		wrong = append(wrong, fmt.Errorf("model.start is %s, a file of whoever wrote the run file: plans do not carry starts to participants yet; leave it out", run.Model.Start))
+	}
 	if p.Noise == "simulated" && p.Protects != "nothing" {
 		wrong = append(wrong, errors.New("privacy.noise is simulated: its floats give data away; set exact"))
 	}

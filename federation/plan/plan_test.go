@@ -166,8 +166,9 @@ func TestSimulationOnlySettings(t *testing.T) {
 	}
 	projected := resolve(open)
 	projected.Data.Projection = "components"
-	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") {
-		t.Errorf("a projection that participants do not have is taken: %v", err)
+	projected.Model.Start = "weights"
+	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") || !strings.Contains(err.Error(), "model.start is weights") {
+		t.Errorf("a projection or a start that participants do not have is taken: %v", err)
 	}
 	if err := plan.Suitable(resolve(open + "judge: {evaluate: {epsilon: 1}}\n")); !errors.Is(err, plan.ErrUnsuitable) {
 		t.Errorf("simulated noise on counts is taken: %v", err)

@@ -39,6 +39,9 @@ func New(run config.Run, shape data.Shape, a *fl.Algorithm) (*Evaluation, error)
 	if asked.Epsilon == 0 {
 		return nil, nil
 	}
+	if shape.Vocabulary > 0 {
+		return nil, fmt.Errorf("judge.evaluate asks for counts, which know classes and values, but no words; remove it")
+	}
 	if shape.Reconstruct {
 		return nil, fmt.Errorf("judge.evaluate asks for counts, which know classes and values, but no examples that are their own targets; remove it")
 	}

@@ -26,7 +26,7 @@ func Locally(run config.Run, theta []float64, held *data.Client, shape data.Shap
 	if err != nil {
 		return nil, err
 	}
-	task := metrics.Task{Classes: shape.Classes, Loss: loss, Unit: data.UnitOf(run.Data), Reconstruct: shape.Reconstruct, Projection: run.Model.Kind == "projection"}
+	task := metrics.Task{Classes: shape.Classes, Loss: loss, Unit: data.UnitOf(run.Data), Reconstruct: shape.Reconstruct, Words: shape.Vocabulary > 0, Projection: run.Model.Kind == "projection"}
 	if task.Projection {
 		task.Classes = 0
 	}

@@ -334,6 +334,11 @@ func sumProducts1F32(rows uintptr, x *float32, stride uintptr, y *float32, dst *
 //go:noescape
 func affineRows1F32(rows uintptr, x *float32, stride uintptr, dst *float32, factor *float32, bias *float32, tail uintptr)
 
+// expF32 writes exp(x).
+//
+//go:noescape
+func expF32(n uintptr, dst *float32, x *float32)
+
 // tanhF32 writes tanh(x).
 //
 //go:noescape
@@ -663,6 +668,11 @@ func sumProducts1F64(rows uintptr, x *float64, stride uintptr, y *float64, dst *
 //
 //go:noescape
 func affineRows1F64(rows uintptr, x *float64, stride uintptr, dst *float64, factor *float64, bias *float64, tail uintptr)
+
+// expF64 writes exp(x).
+//
+//go:noescape
+func expF64(n uintptr, dst *float64, x *float64)
 
 // tanhF64 writes tanh(x).
 //

@@ -226,6 +226,7 @@ func benchmarkVector[F Float](b *testing.B) {
 		{"SumRows32", func() { SumRows(dst[:32], x) }},
 		{"Transpose", func() { Transpose(dst, x, 128, 128) }},
 		{"Tanh", func() { Tanh(dst, x) }},
+		{"Exp", func() { Exp(dst, x) }},
 		{"Sigmoid", func() { Sigmoid(dst, x) }},
 	} {
 		b.Run(s.name, func(b *testing.B) { measureValues(b, n, s.run) })

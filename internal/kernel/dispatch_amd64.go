@@ -208,6 +208,17 @@ func tanhGrad[F Float](dst, y, dy []F) {
 	}
 }
 
+func exp[F Float](dst, x []F) {
+	switch {
+	case !vectorised:
+		expTwin(dst, x)
+	case isSingle[F]():
+		expF32(uintptr(len(x)), f32(dst), f32(x))
+	default:
+		expF64(uintptr(len(x)), f64(dst), f64(x))
+	}
+}
+
 func tanh[F Float](dst, x []F) {
 	switch {
 	case !vectorised:

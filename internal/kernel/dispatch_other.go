@@ -39,6 +39,8 @@ func tanhGrad[F Float](dst, y, dy []F) { tanhGradTwin(dst, y, dy) }
 
 func tanh[F Float](dst, x []F) { tanhTwin(dst, x) }
 
+func exp[F Float](dst, x []F) { expTwin(dst, x) }
+
 func sigmoid[F Float](dst, x []F) { sigmoidTwin(dst, x) }
 
 func addToRows[F Float](x, bias []F) { addToRowsTwin(x, bias) }

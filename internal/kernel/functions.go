@@ -5,6 +5,7 @@ package kernel
 // the result (ulp), for float32 and float64 alike; subnormal results are counted
 // in the smallest spacing.
 //
+//	Exp      2
 //	Tanh     4
 //	Sigmoid  3
 //
@@ -12,6 +13,15 @@ package kernel
 
 // functionChunk is chunk for kernels that take about a nanosecond a value.
 const functionChunk = 1024
+
+// Exp writes e to the power of x to dst.
+func Exp[F Float](dst, x []F) {
+	checkLength("Exp", len(dst), len(x))
+	for lo := 0; lo < len(x); lo += functionChunk {
+		hi := min(lo+functionChunk, len(x))
+		exp(dst[lo:hi], x[lo:hi])
+	}
+}
 
 // Tanh writes the hyperbolic tangent of x to dst.
 func Tanh[F Float](dst, x []F) {

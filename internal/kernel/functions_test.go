@@ -27,6 +27,7 @@ func constantly(bound float64) func(float64) float64 {
 func functions[F Float]() []accuracy[F] {
 	inf, nan := math.Inf(1), math.NaN()
 	return []accuracy[F]{
+		{"Exp", Exp[F], bigExp, math.Exp, constantly(2), map[float64]float64{inf: inf, -inf: 0, nan: nan, 1e6: inf, -1e6: 0, 0: 1}},
 		{"Tanh", Tanh[F], bigTanh, math.Tanh, constantly(4), map[float64]float64{inf: 1, -inf: -1, nan: nan, 1e6: 1, -1e6: -1, 0: 0}},
 		{"Sigmoid", Sigmoid[F], bigSigmoid, func(x float64) float64 {
 			return 1 / (1 + math.Exp(-x))

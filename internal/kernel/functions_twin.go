@@ -61,6 +61,16 @@ func tanhGradTwin[F Float](dst, y, dy []F) {
 	}
 }
 
+func expTwin[F Float](dst, x []F) {
+	for i, v := range x {
+		if e := float64(v); e > 709 { // near its end package math overflows too early on some machines
+			dst[i] = F(math.Exp(e-1) * math.E)
+		} else {
+			dst[i] = F(math.Exp(e))
+		}
+	}
+}
+
 func tanhTwin[F Float](dst, x []F) {
 	for i, v := range x {
 		dst[i] = F(math.Tanh(float64(v)))

@@ -10,6 +10,7 @@ const ort = createRequire(path.join(path.resolve(cache), 'package.json'))('onnxr
 
 function tensor({ type, dims, values }) {
   if (type === 'string') return new ort.Tensor('string', values, dims)
+  if (type === 'int64') return new ort.Tensor('int64', BigInt64Array.from(values, BigInt), dims)
   return new ort.Tensor('float32', Float32Array.from(values, v => v === null ? NaN : v), dims)
 }
 

@@ -142,6 +142,7 @@ OPERATORS = {
     "IsNaN": lambda i, a: np.isnan(i[0]),
     "LayerNormalization": lambda i, a: normalise(i[0], -1, a["epsilon"]) * i[1] + i[2],
     "LeakyRelu": lambda i, a: np.where(i[0] > 0, i[0], np.float32(a["alpha"]) * i[0]),
+    "MatMul": lambda i, a: i[0] @ i[1],
     "MaxPool": lambda i, a: windows(i[0], a, -np.inf).max(axis=(4, 5)),
     "Mul": lambda i, a: i[0] * i[1],
     "Not": lambda i, a: ~i[0],
@@ -173,6 +174,8 @@ def run(model, values):
 def read(t):
     if t["type"] == "string":
         return np.array(t["values"], dtype=object).reshape(t["dims"])
+    if t["type"] == "int64":
+        return np.array(t["values"], dtype="i8").reshape(t["dims"])
     return np.array([np.nan if v is None else v for v in t["values"]], dtype="f4").reshape(t["dims"])
 
 

@@ -188,6 +188,7 @@ func (g *generator) functions(p precision) {
 				l.store(x, ptr[0])
 			}})
 	}
+	unary("exp", "writes exp(x).", g.exp)
 	unary("tanh", "writes tanh(x).", g.tanh)
 	unary("sigmoid", "writes 1/(1+exp(-x)).", func(p precision, x vec) {
 		g.move(p, g.sigmoid(p, x), x)

@@ -1,0 +1,136 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/coterie-fl/coterie/artifact"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/pool"
+	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// eye computes losses of a population's examples under its models.
+type eye struct {
+	*population
+	learner model.Learner
+	pool    *pool.Pool
+	ctx     context.Context
+}
+
+// newEye must be closed.
+func newEye(ctx context.Context, p *population) (*eye, error) {
+	m, err := model.Of(p.run, p.federation.Shape())
+	if err != nil {
+		return nil, err
+	}
+	e := &eye{population: p, pool: pool.New(runtime.GOMAXPROCS(0)), ctx: ctx}
+	m = model.Stoppable(m, func() bool { return ctx.Err() != nil })
+	if e.learner, err = model.Spread(m, e.pool).Learner(); err != nil {
+		e.pool.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *eye) close() { e.pool.Close() }
+
+// sight is an attacked subject's examples, as a model reads them, and that model.
+type sight struct {
+	theta    []float64
+	examples data.Client
+}
+
+// sights are the attacked subjects' under one folder of models.
+func (e *eye) sights(m *artifact.Model) ([]sight, error) {
+	var out []sight
+	for k := range e.subjects {
+		s := &e.subjects[k]
+		if !s.attacked {
+			continue
+		}
+		c, err := e.choose(m, s)
+		if err != nil {
+			return nil, e.stopped(err)
+		}
+		one := sight{c.Parameters(), s.pool}
+		if centre, scale := c.Scaled(); scale != nil {
+			one.examples.Rows = s.pool.Standardised(centre, scale)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// choose is the model that a subject's examples are attacked by: its own, where it holds
+// examples out to compare with; otherwise what the server can give a newcomer. Of clusters
+// it is the one that fits all its examples best.
+func (e *eye) choose(m *artifact.Model, s *subject) (artifact.Choice, error) {
+	name := ""
+	if e.own {
+		name = s.name
+	}
+	c, err := m.Choose(name)
+	if err == nil || !errors.Is(err, artifact.ErrNeedsLabels) {
+		return c, err
+	}
+	var best artifact.Choice
+	least := 0.0
+	for k := range m.Clusters() {
+		c, err := m.Cluster(k)
+		if err != nil {
+			return c, err
+		}
+		loss, _, err := e.learner.Judge(c.Parameters(), &s.pool)
+		if err != nil {
+			return c, err
+		}
+		if k == 0 || loss < least {
+			best, least = c, loss
+		}
+	}
+	return best, nil
+}
+
+// losses are those of all attacked examples.
+func (e *eye) losses(sights []sight) (losses, error) {
+	return e.each(sights, func(_ int, dst []float64, s *sight) error { return e.learner.Losses(dst, s.theta, &s.examples) })
+}
+
+// noisy are those of one noisy neighbour of every example. Sigma is in units of the root
+// mean square of what the noise is added to.
+func (e *eye) noisy(sights []sight, seed uint64, neighbour int, sigma float64) (losses, error) {
+	family := rng.NewFamily(seed, "noise of subjects")
+	return e.each(sights, func(k int, dst []float64, s *sight) error {
+		unit, err := model.InputRMS(e.learner, s.theta, &s.examples)
+		if err != nil {
+			return err
+		}
+		n := model.Noise{Deviation: sigma * unit, Seed: family.Stream(k, 0).Uint64(), Neighbour: neighbour}
+		return model.NoisyLosses(e.learner, dst, s.theta, &s.examples, n)
+	})
+}
+
+func (e *eye) each(sights []sight, losses func(k int, dst []float64, s *sight) error) (losses, error) {
+	out, at := make([]float64, len(e.member)), 0
+	for k := range sights {
+		n := sights[k].examples.Len()
+		if err := losses(k, out[at:at+n], &sights[k]); err != nil {
+			return nil, e.stopped(err)
+		}
+		at += n
+	}
+	return out, nil
+}
+
+// stopped says that the context ended, if that is what happened.
+func (e *eye) stopped(err error) error {
+	if e.ctx.Err() != nil {
+		return fmt.Errorf("%w while losses were computed; other models that were trained are kept", sim.ErrInterrupted)
+	}
+	return err
+}

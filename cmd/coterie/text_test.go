@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// writeLetters leaves the run file of docs/text.md in a folder, and text that is nobody's.
+func writeLetters(t *testing.T, dir string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "text.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), "```yaml\n")
+	block, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("docs/text.md has no run file")
+	}
+	letters := func(from int) string {
+		var b strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&b, "On day %d the %s nurse met %d guests. ", from+i, []string{"north", "south", "tall"}[i%3], i*7%11)
+		}
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"run.yaml": block, "public.txt": letters(0), "texts/north.txt": letters(100), "texts/south.txt": letters(200), "texts/west.txt": letters(300),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func beforeText(w *walk) { writeLetters(w.T, w.dir) }
+
+// TestText: from a vocabulary to figures, a further run from where the first ended, and
+// what is refused.
+func TestText(t *testing.T) {
+	dir := t.TempDir()
+	writeLetters(t, dir)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	found := runJSON(t, "data", "vocabulary", at("public.txt"), at("texts"), "--size", "300", "--out", at("merges.bpe"))
+	if found["vocabulary"] != 300.0 || found["files"] != 4.0 || len(found["not_covered"].([]any)) != 1 {
+		t.Errorf("the vocabulary: %v", found)
+	}
+	run := func(name string, more ...string) map[string]any {
+		t.Helper()
+		return runJSON(t, append([]string{"run", at("run.yaml"), "--out", at(name)}, more...)...)
+	}
+	open := []string{"--set", "privacy.protects=nothing", "--set", "privacy.epsilon=0", "--set", "privacy.public_size=0", "--set", "algorithm.local.step=0.02"}
+	first := run("result", open...)
+	lossOf := func(v map[string]any) float64 {
+		t.Helper()
+		return v["metrics"].(map[string]any)["log_loss"].(map[string]any)["value"].(float64)
+	}
+	if loss := lossOf(first); loss > 5.5 { // a start knows nothing: ln 300 is 5.7
+		t.Errorf("log loss %v", loss)
+	}
+	further := run("further", append(open, "--set", "model.start="+at("result"))...)
+	if lossOf(further) > lossOf(first)-0.1 {
+		t.Errorf("log loss %v after going on from %v", lossOf(further), lossOf(first))
+	}
+	judged := runJSON(t, "evaluate", at("further"), "--data", at("texts"))
+	if clients := judged["clients"].([]any); len(clients) != 3 || lossOf(judged) > lossOf(first) {
+		t.Errorf("%d clients are judged, log loss %v", len(clients), lossOf(judged))
+	}
+	private := run("private", "--set", "model.start=result")
+	text := fmt.Sprint(private["privacy"])
+	if !strings.Contains(text, "model.start") || !strings.Contains(text, "a row of 16 words") || !strings.Contains(text, "proved") {
+		t.Errorf("a private run from a start says: %s", text)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"predict further --data run.yaml --out p.csv", "its models are of words"},
+		{"evaluate further --data none", "no such file"},
+		{"evaluate further --data texts --merges run.yaml", "is no word that earlier lines make"},
+		{"data vocabulary public.txt --size 255", "--size 255; allowed: 256 to"},
+		{"run run.yaml --set model.start=run.yaml", "model.start: " + at("run.yaml")},
+		{"run run.yaml --set model.start=result --set data.context=12", "of other data"},
+		{"run run.yaml --set model.start=result --set algorithm.kind=ifca --set algorithm.hypotheses=2", "model.start"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Chdir(dir)
+			out, errs, code := coterie(t, strings.Fields(c.args)...)
+			if code == 0 || !strings.Contains(errs, c.want) || out != "" {
+				t.Errorf("exit %d, %q, want an error with %q; printed %q", code, errs, c.want, out)
+			}
+		})
+	}
+	if _, err := os.Stat(at("p.csv")); err == nil {
+		t.Error("a refused prediction left a file")
+	}
+}
