@@ -92,6 +92,7 @@ var scenarios = []scenario{
 		lines: []treatment{
 			{line: "coterie run text.yaml", by: "go test ./audit/membership -run TestSmallText"},
 			{line: "coterie audit membership runs/text", by: "go test ./audit/membership -run TestSmallText"},
+			{line: "coterie reproduce membership", by: "go test ./repro -run TestSmoke"},
 		},
 		says:  []string{"AUC", "references", "likelihood ratio", "not covered"},
 		after: left("page.html"),
