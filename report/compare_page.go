@@ -74,7 +74,9 @@ func verdictClass(v string) string {
 }
 
 // lessIsBetter says that clients gain where the figure falls.
-func lessIsBetter(c sim.Comparison) bool { return c.Figure == "rmse" || c.Figure == "mse" || c.Figure == "log_loss" }
+func lessIsBetter(c sim.Comparison) bool {
+	return c.Figure == "rmse" || c.Figure == "mse" || c.Figure == "log_loss"
+}
 
 // gain is what a client won by the run's method.
 func gain(c sim.Comparison, p sim.Compared) float64 {
