@@ -53,10 +53,7 @@ func TestTrainedByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var words []string
-	for _, w := range e.words[Bytes:] {
-		words = append(words, w)
-	}
+	words := e.words[Bytes:]
 	// aa comes 6 times (3 pieces of 2 each), then aa+a in 3, then a space before it in 2.
 	if want := []string{"aa", "aaa", " aaa"}; !slices.Equal(words, want) {
 		t.Errorf("words %q, want %q", words, want)
