@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/audit"
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -65,7 +66,7 @@ func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) erro
 		return err
 	}
 	if found.Exceeds {
-		return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged", audit.ErrCanary, float64(max(found.AtLeast, found.CurveFree)), float64(found.Privacy.Epsilon))
+		return exceeded(max(found.AtLeast, found.CurveFree), found.Privacy)
 	}
 	return nil
 }
@@ -97,4 +98,9 @@ func (a *app) printCanary(c audit.Canary) error {
 	}
 	a.remark("! This tests the program and these settings, not a model that was trained before.")
 	return nil
+}
+
+// exceeded says that an audit proved more than was charged.
+func exceeded(atLeast event.Number, charged event.Statement) error {
+	return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged (%s, unit %s, relation %s, delta %v)", audit.ErrCanary, float64(atLeast), float64(charged.Epsilon), charged.Claim, charged.Unit, charged.Relation, charged.Delta)
 }

@@ -53,7 +53,7 @@ func (a *app) auditMechanism(cmd *cobra.Command, f canaryFlags, args []string) e
 		return err
 	}
 	if found.Exceeds {
-		return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged", audit.ErrCanary, float64(max(found.AtLeast, found.CurveFree, found.StepAtLeast)), float64(found.Privacy.Epsilon))
+		return exceeded(max(found.AtLeast, found.CurveFree, found.StepAtLeast), found.Privacy)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (a *app) auditOneRun(cmd *cobra.Command, f oneRunFlags, args []string) erro
 		return err
 	}
 	if found.Exceeds {
-		return fmt.Errorf("%w: epsilon is at least %.4g, %.4g was charged", audit.ErrCanary, float64(found.AtLeast), float64(found.Privacy.Epsilon))
+		return exceeded(found.AtLeast, found.Privacy)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func launch(l *lab.Lab) (study.Study, error) {
 		Caveats: []string{
 			"The thesis fine-tunes GPT-2 on the whole of WikiText; its weights and the training part are not at hand. Ours is a small model from scratch on the validation and test parts: figures cannot be compared, their order can.",
 			"Equation 4.6 has sigma where 4.7 needs its square: sigma is a standard deviation here, in units of the root mean square of the words' vectors. The thesis chooses it on the rows that it is judged on; here it is fixed beforehand at 1.8, and the curve is shown. Its shadows are parts of the target's own members: an auditor's reference, not an attacker's.",
-			membership.Descriptive + ". " + membership.Uncovered + ".",
+			membership.Descriptive + ".", "Not covered: " + membership.Uncovered + ".",
 		},
 	}
 	for seed := range l.Seeds {
@@ -117,7 +117,7 @@ func (f *figures) rows(seed int) []study.Row {
 	noisy := add(fmt.Sprintf("noisy neighbours, sigma %v", f.size.sigmas[f.usual()]), f.sigmas[f.usual()], membership.Noisy, paperNoisy, fmt.Sprintf("%d neighbours", f.size.neighbours))
 	shadows := add(fmt.Sprintf("%d shadows of parts of the members", f.size.shadows), f.last(), membership.Shadows, paperShadows, "an auditor's: every member was seen by one of them")
 	for _, n := range f.size.references {
-		add(fmt.Sprintf("%d references", n), f.models[n], membership.References, 0, "not in the paper: trained like the target on other rows")
+		add(counted(n), f.models[n], membership.References, 0, "not in the paper: trained like the target on other rows")
 	}
 	add(fmt.Sprintf("likelihood ratio, %d references", f.size.references[len(f.size.references)-1]), f.last(), membership.Ratio, 0, "not in the paper")
 	best := 0.0
@@ -136,6 +136,14 @@ func (f *figures) rows(seed int) []study.Row {
 	drop, one := f.peak()
 	claim("largest rise behind the peak over sigma", "figure 4.2 has one peak", "agrees: after the best sigma the AUC rises nowhere by 0.01, and before it falls nowhere by as much", drop, one)
 	return rows
+}
+
+// counted is a number of references in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 reference"
+	}
+	return fmt.Sprintf("%d references", n)
 }
 
 // leastGain is the least difference of areas that counts.

@@ -50,7 +50,7 @@ func launchPrivate(l *lab.Lab) (study.Study, error) {
 		},
 		Caveats: []string{
 			"What references trained alike keep above one half is real: it is what epsilon allows, and no fault.",
-			membership.Descriptive + ". " + membership.Uncovered + ".",
+			membership.Descriptive + ".", "Not covered: " + membership.Uncovered + ".",
 		},
 	}
 	type at struct {
