@@ -35,7 +35,7 @@ func (f *figures) charts() []study.Chart {
 	}
 	epsilons := study.Chart{
 		Title: "Empirical epsilon (figure 4.4)", XTitle: "share of others taken for members", YTitle: "ln(share of members / share of others)", LogX: true,
-		Note: "points as the thesis has them: no bounds. Below a hundred others they are mostly chance",
+		Note: "unit example, no claim, no relation: points as the thesis has them, without bounds. Below a hundred others they are mostly chance",
 	}
 	names, attacks := f.shown()
 	for i, a := range attacks {
@@ -50,7 +50,7 @@ func (f *figures) charts() []study.Chart {
 		curves.Series, epsilons.Series = append(curves.Series, roc), append(epsilons.Series, eps)
 	}
 	return []study.Chart{
-		{Title: "Noisy neighbours by their noise (figure 4.2)", XTitle: "sigma, in units of the words' root mean square", YTitle: "AUC", LogX: true, Note: "with DeLong's 95 % interval", Series: []study.Series{noisy}},
+		{Title: "Noisy neighbours by their noise (figure 4.2)", XTitle: "sigma over the words' RMS", YTitle: "AUC", LogX: true, Note: "with DeLong's 95 % interval", Series: []study.Series{noisy}},
 		curves, epsilons,
 	}
 }
