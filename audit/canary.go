@@ -47,10 +47,11 @@ type Canary struct {
 	NoiseAtMost event.Number `json:"noise_at_most"`
 	AtLeast     event.Number `json:"epsilon_at_least"`            // through the mechanism's curve
 	CurveFree   event.Number `json:"curve_free_epsilon_at_least"` // without it
-	// FalseAlarm and Power are chances that AtLeast exceeds the claim: of a pipeline
-	// as charged, at most, and of one with 0.8 of the noise.
+	// FalseAlarm, Power and HalfPower are chances that AtLeast exceeds the claim: of a
+	// pipeline as charged, at most, of one with 0.8 of the noise, and of one with half.
 	FalseAlarm float64  `json:"false_alarm"`
 	Power      float64  `json:"power"`
+	HalfPower  float64  `json:"power_at_half"`
 	Exceeds    bool     `json:"exceeds"`
 	Verdict    string   `json:"verdict"`
 	Assumes    []string `json:"assumes"`
@@ -116,7 +117,7 @@ type canaryPlan struct {
 	tail   float64 // threshold of the curve-free bound
 	overAt int     // right guesses from which on AtLeast exceeds the claim
 
-	falseAlarm, power float64
+	falseAlarm, power, halfPower float64
 }
 
 // level is each bound's share of what may go wrong.
@@ -149,6 +150,7 @@ func (g *canaryGame) plan(o CanaryOptions) (*canaryPlan, error) {
 	}
 	p.falseAlarm = binomialAtLeast(p.overAt, o.guesses(), (1+advantage)/2)
 	p.power = binomialAtLeast(p.overAt, o.guesses(), p.expected(lessNoise))
+	p.halfPower = binomialAtLeast(p.overAt, o.guesses(), p.expected(0.5))
 	return p, nil
 }
 
@@ -169,7 +171,7 @@ func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 	c := Canary{
 		Runs: o.Runs, Rounds: g.run.Algorithm.Rounds, Steps: g.attack[0].steps, Rate: g.attack[0].rate, Multiplier: g.attack[0].noise,
 		Noise: g.run.Privacy.Noise, Confidence: o.Confidence, Privacy: privacy.Statement, Tight: event.Number(p.tight),
-		FalseAlarm: p.falseAlarm, Power: p.power, Assumes: canaryAssumes,
+		FalseAlarm: p.falseAlarm, Power: p.power, HalfPower: p.halfPower, Assumes: canaryAssumes,
 	}
 	c.Guesses, c.Right = o.guesses(), scores.guess(o)
 	c.Advantage = advantageAtLeast(c.Right, o)
@@ -200,8 +202,11 @@ func (c *Canary) verdict() string {
 	switch {
 	case c.Exceeds:
 		return fmt.Sprintf("the pipeline leaks more than it claims: epsilon is at least %.4g, %.4g was charged", float64(max(c.AtLeast, c.CurveFree)), claim)
-	case c.NoiseAtMost < 1:
+	case c.Suspicious():
 		return fmt.Sprintf("the claim of %.4g is not exceeded, but the noise is at most %.3f of what was charged: something is wrong, or this is the one audit in %.0f that errs", claim, float64(c.NoiseAtMost), 2/(1-c.Confidence))
 	}
 	return fmt.Sprintf("nothing was found: epsilon is at least %.4g, %.4g was charged; that does not show that the claim holds", float64(c.AtLeast), claim)
 }
+
+// Suspicious says that less noise than was charged is proved.
+func (c *Canary) Suspicious() bool { return c.NoiseAtMost < 1 }

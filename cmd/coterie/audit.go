@@ -22,7 +22,7 @@ func (a *app) newAuditCommand() *cobra.Command {
 		Short:   "What leaks? Attacks on the actual pipeline",
 		Long:    "Attack what clients send. An attack that fails proves nothing: another may succeed.",
 		Example: "  coterie audit inversion examples/group-private.yaml --one-example\n  coterie audit canary",
-	}, a.newAuditInversionCommand(), a.newAuditCanaryCommand(), a.newAuditOneRunCommand(), a.newAuditMechanismCommand(), a.newAuditMembershipCommand(), a.newAuditFairnessCommand())
+	}, a.newAuditInversionCommand(), a.newAuditCanaryCommand(), a.newAuditOneRunCommand(), a.newAuditMechanismCommand(), a.newAuditMembershipCommand(), a.newAuditFairnessCommand(), a.newAuditCertifyCommand(), a.newAuditVerifyCommand())
 }
 
 // inversionFlags are what `coterie audit inversion` takes.

@@ -97,6 +97,14 @@ var scenarios = []scenario{
 		says:  []string{"AUC", "references", "likelihood ratio", "not covered"},
 		after: left("page.html"),
 	},
+	{
+		page: "docs/audit-certificate.md",
+		lines: []treatment{
+			{line: "go test ./cmd/coterie", soak: "three builds of the program"},
+		},
+		says:  []string{"Declared before anything is played", "not refuted", "The signature fits", "are those that it is about"},
+		after: left("my-run/certificate/certificate.html"),
+	},
 	{page: "docs/architecture.md", lines: []treatment{{line: "go generate", by: "go test ./internal/manual -run TestPage"}}},
 	{page: "docs/decisions/0012-interruptions.md"},
 	{page: "docs/decisions/0013-operating.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}},

@@ -36,7 +36,8 @@ func keyPEM(key crypto.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
-func writeKey(path string, key crypto.PrivateKey) error {
+// WriteKey writes a private key for its owner alone to read.
+func WriteKey(path string, key crypto.PrivateKey) error {
 	text, err := keyPEM(key)
 	if err != nil {
 		return err
@@ -57,7 +58,8 @@ func readSecret(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func readKey(path string) (crypto.Signer, error) {
+// ReadKey reads a private key. A file that others can read is refused.
+func ReadKey(path string) (crypto.Signer, error) {
 	text, err := readSecret(path)
 	if err != nil {
 		return nil, err

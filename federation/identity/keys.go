@@ -151,16 +151,16 @@ func (a *Authority) readSettings() (s settings, err error) {
 
 func (a *Authority) readKeys(k *keys) (err error) {
 	file := func(name string) string { return filepath.Join(a.dir, numbered(name, k.number)) }
-	if k.caKey, err = readKey(file(caKeyFile)); err != nil {
+	if k.caKey, err = ReadKey(file(caKeyFile)); err != nil {
 		return err
 	}
 	if k.ca, err = readCertificate(file(caFile)); err != nil {
 		return err
 	}
-	if k.serverKey, err = readKey(file(serverKeyFile)); err != nil {
+	if k.serverKey, err = ReadKey(file(serverKeyFile)); err != nil {
 		return err
 	}
-	receiptKey, err := readKey(file(receiptKeyFile))
+	receiptKey, err := ReadKey(file(receiptKeyFile))
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (a *Authority) readBridges(k *keys, line lineage) error {
 		if !a.now().Before(s.Ends) {
 			continue
 		}
-		key, err := readKey(filepath.Join(a.dir, numbered(bridgeKeyFile, i+1)))
+		key, err := ReadKey(filepath.Join(a.dir, numbered(bridgeKeyFile, i+1)))
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func NewMember(dir string, i Invite, successions ...Succession) (*Member, error)
 	if err := line.write(dir); err != nil {
 		return nil, err
 	}
-	if err := writeKey(filepath.Join(dir, memberKeyFile), key); err != nil {
+	if err := WriteKey(filepath.Join(dir, memberKeyFile), key); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(s, "", "  ")

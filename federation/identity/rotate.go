@@ -151,10 +151,10 @@ func newKeys(now time.Time) (*keys, error) {
 func (k *keys) write(dir string) []func() error {
 	file := func(name string) string { return filepath.Join(dir, numbered(name, k.number)) }
 	return []func() error{
-		func() error { return writeKey(file(caKeyFile), k.caKey) },
+		func() error { return WriteKey(file(caKeyFile), k.caKey) },
 		func() error { return durable.WriteFile(file(caFile), certificatePEM(k.ca.Raw), 0o644) },
-		func() error { return writeKey(file(serverKeyFile), k.serverKey) },
-		func() error { return writeKey(file(receiptKeyFile), k.receiptKey) },
+		func() error { return WriteKey(file(serverKeyFile), k.serverKey) },
+		func() error { return WriteKey(file(receiptKeyFile), k.receiptKey) },
 	}
 }
 
@@ -163,7 +163,7 @@ func (k *keys) write(dir string) []func() error {
 func (t *turn) steps() []func() error {
 	path := func(name string) string { return filepath.Join(t.a.dir, numbered(name, t.new.number)) }
 	steps := []func() error{
-		func() error { return writeKey(path(bridgeKeyFile), t.bridgeKey) },
+		func() error { return WriteKey(path(bridgeKeyFile), t.bridgeKey) },
 		func() error {
 			leaf, err := t.a.signServer(t.old, t.bridgeKey.Public(), t.link.Ends.Sub(t.a.now()))
 			if err != nil {
