@@ -28,6 +28,8 @@ func flatten(e event.Event, t Terms, times float64) ([]counted, error) {
 		return nil, fmt.Errorf("%w: noise at a radius protects distances; use the metric account", ErrRelation)
 	case event.NodeGaussian:
 		return flattenNode(e, t, times)
+	case event.NodeSum:
+		return flattenNodeSum(e, t, times)
 	case event.Sampled:
 		return flattenSampled(e, t, times)
 	case event.Repeated:
@@ -141,4 +143,22 @@ func flattenNode(e event.NodeGaussian, t Terms, times float64) ([]counted, error
 		return nil, fmt.Errorf("%w: occurrences and batch are both above %d", ErrUnsupported, maxSeries)
 	}
 	return one(nodeGaussian{e}, times), nil
+}
+
+// flattenNodeSum: where S examples change, the node's own goes and each other moves by two
+// clips at most, so that the sum moves by 2S-1 of them; if another node comes in its place
+// by twice that (docs/proofs/node-relations.md).
+func flattenNodeSum(e event.NodeSum, t Terms, times float64) ([]counted, error) {
+	if t.Unit != event.UnitNode {
+		return nil, fmt.Errorf("%w: noise for nodes protects %q, the account %q", ErrUnit, event.UnitNode, t.Unit)
+	}
+	moves := float64(2*e.Examples - 1)
+	switch t.Relation {
+	case event.OwnRecord, event.Removal:
+	case event.ReplaceOne:
+		moves *= 2
+	default:
+		return nil, fmt.Errorf("%w: a sum over nodes is accounted under %q, %q and %q, not %q", ErrRelation, event.OwnRecord, event.Removal, event.ReplaceOne, t.Relation)
+	}
+	return one(gaussian{e.Noise / moves}, times), nil
 }

@@ -72,7 +72,8 @@ func (g Guarantee) Sentence() string {
 	}[g.Unit]
 	relation := map[event.Relation]string{
 		event.AddRemove: "whether it is in the data or not", event.ReplaceOne: "against its replacement by any other",
-		event.Metric: "against any other point in it",
+		event.Metric: "against any other point in it", event.OwnRecord: "whether its own record is there or empty; what others report of it is theirs",
+		event.Removal: "whether it is in the data, and in everybody's reports, or not",
 	}[g.Relation]
 	switch {
 	case g.Claim == event.ClaimNone || math.IsInf(g.Epsilon, 1):

@@ -95,11 +95,17 @@ type Training struct {
 	Runs     int64         // how often the whole is run, 0 for once: a grid that shares one budget
 	Also     []event.Event // charged beside the steps, once a run
 	Lattice  *Lattice      // of exact noise; nil: continuous noise
+	// Nodes is how many examples change at most when a node of a graph goes; 0: examples are
+	// protected, not nodes. Every step is then on all examples.
+	Nodes int64
 }
 
 // Release is the plan as a release.
 func (p Training) Release() (event.Release, error) {
 	sampled := event.Sampled{Sampling: p.Sampling, Of: event.Gaussian{Noise: p.Noise}}
+	if p.Nodes > 0 {
+		sampled.Of = event.NodeSum{Examples: p.Nodes, Noise: p.Noise}
+	}
 	if p.Sampling == event.Poisson {
 		sampled.Rate = p.Rate
 	} else if p.Sampling != event.FullBatch {

@@ -31,6 +31,8 @@ func describe(e Event, depth int) string {
 		return fmt.Sprintf("a private choice (%s, parameter %s)", e.Mechanism, figure(e.Epsilon))
 	case NodeGaussian:
 		return fmt.Sprintf("Gaussian noise of %s times the clip on batches of %d of %d nodes, each node in at most %d", figure(e.Noise), e.Batch, e.Nodes, e.Occurrences)
+	case NodeSum:
+		return fmt.Sprintf("Gaussian noise of %s times the clip on the sum of all nodes' examples, of which %s with a node", figure(e.Noise), changes(e.Examples))
 	case Unprotected:
 		return "something without noise"
 	case Sampled:
@@ -90,6 +92,14 @@ func counted(n int64, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// changes is how many examples go or change.
+func changes(n int64) string {
+	if n == 1 {
+		return "1 changes"
+	}
+	return fmt.Sprintf("at most %d change", n)
 }
 
 // figure writes six digits.

@@ -29,6 +29,11 @@ const (
 	AddRemove  Relation = "add-remove"
 	ReplaceOne Relation = "replace-one"
 	Metric     Relation = "metric"
+	// Of a graph's nodes. OwnRecord compares with an empty record of the node: what it
+	// reported itself; what others report of it stays theirs. Removal takes the node out of
+	// everybody's reports, too.
+	OwnRecord Relation = "own-record"
+	Removal   Relation = "full-removal"
 )
 
 // The claims.
@@ -157,6 +162,15 @@ type NodeGaussian struct {
 	Formula     string  `json:"formula"` // theorem or authors-code
 }
 
+// NodeSum is Gaussian noise of standard deviation Noise*C on the sum of all examples of a
+// graph, each clipped to C, of which at most Examples change when a node goes: its own,
+// which goes too, and others that lose it. Noise never includes what that amounts to:
+// accountants apply it.
+type NodeSum struct {
+	Examples int64   `json:"examples"`
+	Noise    float64 `json:"noise"`
+}
+
 // Tuning is the best of a random number of runs of Of.
 type Tuning struct {
 	Distribution string  `json:"distribution"` // tnb, poisson or naive
@@ -179,5 +193,6 @@ func (Sampled) kind() string          { return "sampled" }
 func (Repeated) kind() string         { return "repeated" }
 func (Composed) kind() string         { return "composed" }
 func (NodeGaussian) kind() string     { return "node-gaussian" }
+func (NodeSum) kind() string          { return "node-sum" }
 func (Tuning) kind() string           { return "tuning" }
 func (Unprotected) kind() string      { return "unprotected" }

@@ -110,6 +110,8 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 		return readLeaf[Selection](data, fields, "mechanism", "epsilon")
 	case NodeGaussian{}.kind():
 		return readLeaf[NodeGaussian](data, fields, "nodes", "occurrences", "batch", "noise", "formula")
+	case NodeSum{}.kind():
+		return readLeaf[NodeSum](data, fields, "examples", "noise")
 	case Unprotected{}.kind():
 		return readLeaf[Unprotected](data, fields)
 	case Sampled{}.kind():
@@ -280,6 +282,7 @@ type (
 	plainRepeated         Repeated
 	plainComposed         Composed
 	plainNodeGaussian     NodeGaussian
+	plainNodeSum          NodeSum
 	plainTuning           Tuning
 	plainUnprotected      Unprotected
 )
@@ -298,5 +301,6 @@ func (e Sampled) MarshalJSON() ([]byte, error)      { return writeKind(e.kind(),
 func (e Repeated) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(), plainRepeated(e)) }
 func (e Composed) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(), plainComposed(e)) }
 func (e NodeGaussian) MarshalJSON() ([]byte, error) { return writeKind(e.kind(), plainNodeGaussian(e)) }
+func (e NodeSum) MarshalJSON() ([]byte, error)      { return writeKind(e.kind(), plainNodeSum(e)) }
 func (e Tuning) MarshalJSON() ([]byte, error)       { return writeKind(e.kind(), plainTuning(e)) }
 func (e Unprotected) MarshalJSON() ([]byte, error)  { return writeKind(e.kind(), plainUnprotected(e)) }

@@ -30,7 +30,9 @@ func drawEvent(t *rapid.T, depth int) Event {
 	case 4:
 		mechanism := rapid.SampledFrom([]string{Exponential, PermuteAndFlip, NoisyMax}).Draw(t, "mechanism")
 		return Selection{mechanism, scale.Draw(t, "epsilon")}
-	case 5, 6:
+	case 6:
+		return NodeSum{rapid.Int64Range(1, MaxOccurrences).Draw(t, "examples"), scale.Draw(t, "noise")}
+	case 5:
 		nodes := rapid.Int64Range(1, 1<<40).Draw(t, "nodes")
 		return NodeGaussian{
 			Nodes:       nodes,

@@ -32,7 +32,7 @@ const (
 func (r Release) Validate() error {
 	return errors.Join(
 		oneOf("unit", r.Unit, UnitExample, UnitClient, UnitNode, UnitNeighbourhood),
-		oneOf("relation", r.Relation, AddRemove, ReplaceOne, Metric),
+		oneOf("relation", r.Relation, AddRemove, ReplaceOne, Metric, OwnRecord, Removal),
 		oneOf("claim", r.Claim, ClaimProved, ClaimMetric, ClaimHeuristic, ClaimNone),
 		oneOf("trust", r.Trust, TrustLocal, TrustHolder, TrustServer, TrustNobody),
 		Validate(r.What),
@@ -92,7 +92,7 @@ func nameOf(e Event) string {
 		return "a repeated release"
 	case Composed:
 		return "releases together"
-	case NodeGaussian:
+	case NodeGaussian, NodeSum:
 		return "noise for nodes"
 	case Tuning:
 		return "tuning"
@@ -136,6 +136,8 @@ func validateOwn(e Event) error {
 			positive("noise", e.Noise),
 			oneOf("formula", e.Formula, Theorem, AuthorsCode),
 		)
+	case NodeSum:
+		return errors.Join(between("examples", e.Examples, 1, MaxOccurrences), positive("noise", e.Noise))
 	case Tuning:
 		return validateTuning(e)
 	case Unprotected:

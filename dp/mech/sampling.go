@@ -38,12 +38,14 @@ func (s *Sampler) Open(sampling event.Sampling, rate float64, batch int, e *Entr
 		s.always = rate == 1
 		// Rounded down, so that no example is in a batch more often than is accounted.
 		s.left = uint64(-math.Log1p(-min(rate, 1-0x1p-53)) * (1 - 0x1p-50) * gapSteps)
+	case event.FullBatch:
+		batch = 0 // everybody
 	case event.WithoutReplacement, event.Shuffle:
 		if batch < 1 {
 			return fmt.Errorf("sampler: batches of %d; allowed: 1 or more", batch)
 		}
 	default:
-		return fmt.Errorf("sampler: sampling %q; allowed: %s, %s, %s", sampling, event.Poisson, event.WithoutReplacement, event.Shuffle)
+		return fmt.Errorf("sampler: sampling %q; allowed: %s, %s, %s, %s", sampling, event.Poisson, event.WithoutReplacement, event.Shuffle, event.FullBatch)
 	}
 	if e == nil {
 		return fmt.Errorf("sampler: no entropy to draw batches from")
@@ -61,6 +63,9 @@ func (s *Sampler) Batch(size int) ([]int, error) {
 	switch s.sampling {
 	case event.Poisson:
 		return s.poisson(size)
+	case event.FullBatch:
+		s.inOrder(size)
+		return s.index, nil
 	case event.WithoutReplacement:
 		s.inOrder(size)
 		for i := range s.batch {

@@ -127,11 +127,17 @@ func TestOtherSamplings(t *testing.T) {
 	if _, err := s.Batch(3); err == nil {
 		t.Error("batches of 4 from 3 examples")
 	}
+	s = openSampler(t, event.FullBatch, 0, 4, 2)
+	for _, size := range []int{10, 7, 0} {
+		if batch, err := s.Batch(size); err != nil || len(batch) != size || size > 0 && batch[size-1] != size-1 {
+			t.Errorf("all of %d examples: %v, %v", size, batch, err)
+		}
+	}
 	for name, err := range map[string]error{
 		"rate":       new(Sampler).Open(event.Poisson, 1.1, 0, SystemEntropy()),
 		"NaN":        new(Sampler).Open(event.Poisson, math.NaN(), 0, SystemEntropy()),
 		"batch":      new(Sampler).Open(event.Shuffle, 0, 0, SystemEntropy()),
-		"full":       new(Sampler).Open(event.FullBatch, 0, 3, SystemEntropy()),
+		"unknown":    new(Sampler).Open("by lot", 0, 3, SystemEntropy()),
 		"no entropy": new(Sampler).Open(event.Poisson, 0.1, 0, nil),
 	} {
 		if err == nil {

@@ -24,11 +24,17 @@ type StepRule struct {
 	Rate     float64 // of Poisson batches; and of shuffled ones, as the papers account for them
 	Batch    int     // examples of a step, but for Poisson
 	Examples int     // how many there are, but for Poisson: a public number
+	// Nodes is how many examples change at most when a node of a graph goes, where nodes are
+	// protected and every step is on all examples; 0: examples are.
+	Nodes int
 }
 
 // Event is what one step costs. Where the claim is heuristic, shuffled batches are
 // priced as the papers do, as if they were Poisson samples (DESIGN, erratum 10).
-func (r StepRule) Event(claim event.Claim) event.Sampled {
+func (r StepRule) Event(claim event.Claim) event.Event {
+	if r.Nodes > 0 {
+		return event.NodeSum{Examples: int64(r.Nodes), Noise: r.Noise}
+	}
 	e := event.Sampled{Sampling: r.Sampling, Of: Gaussian{Multiplier: r.Noise}.Event()}
 	switch {
 	case r.Sampling == event.Poisson, r.Sampling == event.Shuffle && claim == event.ClaimHeuristic:
@@ -73,10 +79,23 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	if err := rule.Clipping.check(rule.Clip); err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
-	if _, err := paid.terms.release(charged.Event(), false); err != nil {
+	step := rule.Event(paid.claim)
+	if rule.Nodes > 0 && (rule.Sampling != event.FullBatch || rule.Clipping.Signal != SignalNone) {
+		return fmt.Errorf("steps: for nodes, on %s batches with a clip that is learned or not; known is every example in every step, with a clip that is not learned", rule.Sampling)
+	}
+	terms, what := paid.terms, event.Event(charged.Event())
+	if rule.Nodes > 0 {
+		what = step
+	}
+	if _, err := terms.release(what, false); err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
-	at, err := paid.find(rule.Event(paid.claim))
+	if rule.Nodes > 0 {
+		// What a node costs was just found among what was paid for. The sum is one of
+		// clipped examples like any other.
+		terms.Relation = event.AddRemove
+	}
+	at, err := paid.find(step)
 	if err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
@@ -84,7 +103,7 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 		return fmt.Errorf("steps: %w", err)
 	}
 	gradient, second := rule.Clipping.noises(rule.Noise)
-	s.rule, s.noise, s.second, s.terms, s.paid, s.at, s.from, s.begun = rule, Gaussian{gradient}, Gaussian{second}, paid.terms, paid, at, from, false
+	s.rule, s.noise, s.second, s.terms, s.paid, s.at, s.from, s.begun = rule, Gaussian{gradient}, Gaussian{second}, terms, paid, at, from, false
 	s.state, s.trace = ClipState{Clip: rule.Clip, Pace: 1}, nil
 	s.signs.reset()
 	return nil
@@ -131,7 +150,7 @@ func (s *Steps) Batch(size int) ([]int, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	if s.rule.Sampling != event.Poisson && size != s.rule.Examples {
+	if s.rule.Sampling != event.Poisson && s.rule.Nodes == 0 && size != s.rule.Examples {
 		return nil, fmt.Errorf("steps: %d examples, accounted were %d", size, s.rule.Examples)
 	}
 	return s.sampler.Batch(size)

@@ -144,3 +144,82 @@ func TestOtherDrawsArePaidForToo(t *testing.T) {
 		t.Errorf("%d draws left", p.Left())
 	}
 }
+
+// TestNodeSteps: steps for nodes are drawn by what nodes paid for alone, on everybody,
+// with noise that is the multiplier times the clip whatever the number of examples.
+func TestNodeSteps(t *testing.T) {
+	rule := StepRule{Clip: 2, Noise: 30, Sampling: event.FullBatch, Nodes: 6}
+	pay := func(relation event.Relation, what event.Event) *Paid {
+		p, err := NewPaid(event.Release{Unit: event.UnitNode, Relation: relation, Claim: event.ClaimProved, Trust: event.TrustHolder, What: event.Repeated{Times: 1, Of: what}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	paid := event.NodeSum{Examples: 6, Noise: 30}
+	for name, p := range map[string]*Paid{
+		"for fewer examples": pay(event.OwnRecord, event.NodeSum{Examples: 5, Noise: 30}),
+		"for more noise":     pay(event.OwnRecord, event.NodeSum{Examples: 6, Noise: 31}),
+		"for single rows":    pay(event.OwnRecord, event.Gaussian{Noise: 30}),
+	} {
+		if err := new(Steps).Open(p, rule, SystemEntropy(), randomness()); !errors.Is(err, ErrUnpaid) {
+			t.Errorf("paid %s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(*StepRule){
+		"on samples":          func(r *StepRule) { r.Sampling, r.Rate = event.Poisson, 0.5 },
+		"with a learned clip": func(r *StepRule) { r.Clipping = ClipRule{Signal: SignalCount} },
+	} {
+		bad := rule
+		change(&bad)
+		if err := new(Steps).Open(pay(event.OwnRecord, paid), bad, SystemEntropy(), randomness()); err == nil {
+			t.Errorf("steps %s are drawn", name)
+		}
+	}
+	if err := new(Steps).Open(pay(event.AddRemove, paid), rule, SystemEntropy(), randomness()); err != nil {
+		t.Logf("under add-remove: %v", err) // the accountant refuses to price it
+	}
+	for _, exact := range []bool{false, true} {
+		from := randomness()
+		if exact {
+			from = Randomness{Exact: SystemEntropy()}
+		}
+		var s Steps
+		if err := s.Open(pay(event.Removal, paid), rule, SystemEntropy(), from); err != nil {
+			t.Fatal(err)
+		}
+		if batch, err := s.Batch(9); err != nil || len(batch) != 9 {
+			t.Fatal(batch, err)
+		}
+		const n = 4000
+		noise := make([]float64, n)
+		if exact {
+			sum, err := s.PrepareSum(nil, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := make([]int64, n)
+			if err := s.Release(whole, sum); err != nil {
+				t.Fatal(err)
+			}
+			sum.Lattice().Float(noise, whole)
+		} else {
+			sum, err := NewLaneSum[float64](n, 1, s.Clip())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := SimulateStep(&s, noise, sum); err != nil {
+				t.Fatal(err)
+			}
+		}
+		squares := 0.0
+		for _, v := range noise {
+			squares += v * v
+		}
+		// A share of squares over n is 1 with a deviation of sqrt(2/n): at six of them one
+		// run in 5e8 fails.
+		if share := squares / n / (60 * 60); share < 0.86 || share > 1.14 {
+			t.Errorf("exact %v: the noise has %v of its variance", exact, share)
+		}
+	}
+}

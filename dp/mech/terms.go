@@ -18,6 +18,7 @@ type Terms struct {
 func (t Terms) release(what event.Event, replaceOnly bool) (event.Release, error) {
 	switch {
 	case t.Relation == event.ReplaceOne:
+	case (t.Relation == event.OwnRecord || t.Relation == event.Removal) && ofNodes(what):
 	case t.Relation == event.AddRemove && !replaceOnly:
 	case t.Relation == event.AddRemove:
 		return event.Release{}, fmt.Errorf("terms: the sensitivity holds under %s only, not under %s", event.ReplaceOne, t.Relation)
@@ -29,4 +30,10 @@ func (t Terms) release(what event.Event, replaceOnly bool) (event.Release, error
 		return event.Release{}, fmt.Errorf("terms: %w", err)
 	}
 	return r, nil
+}
+
+// ofNodes says whether an event says how many examples a node is in.
+func ofNodes(e event.Event) bool {
+	_, ok := e.(event.NodeSum)
+	return ok
 }

@@ -163,6 +163,8 @@ func protection(e event.Event) (noise, leak float64) {
 		return e.Sigma / float64(max(e.Bound, 1)), 0
 	case event.NodeGaussian:
 		return e.Noise, 0
+	case event.NodeSum:
+		return e.Noise / float64(2*e.Examples-1), 0
 	case event.Sampled:
 		return protection(e.Of)
 	case event.Repeated:
