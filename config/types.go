@@ -86,6 +86,7 @@ type Model struct {
 	Heads     int     `yaml:"heads,omitempty" json:"heads,omitempty" jsonschema:"minimum=0,maximum=65536" only:"model.kind=transformer" jsonschema_description:"heads of a transformer's attention; they divide the width"`
 	Start     string  `yaml:"start,omitempty" json:"-" only:"model.kind=network|transformer" jsonschema_description:"file or folder that training starts from, seen from this file's folder: safetensors in GPT-2's names and layouts (transformer), or the folder of a run with one model of the same layers; what it was trained on is not covered; empty: a drawn start"`
 	Intercept bool    `yaml:"intercept" json:"intercept" only:"model.kind=linear" jsonschema_description:"whether there is a constant term"`
+	Bias      float64 `yaml:"bias,omitempty" json:"bias,omitempty" only:"model.kind=linear;privacy.protects=node|nothing" jsonschema_description:"for people: what the weight of the constant starts with, the logarithm of how rare illness is taken to be; a public number"`
 	InitSD    float64 `yaml:"init_sd" json:"init_sd,omitempty" jsonschema:"minimum=0" only:"model.kind=linear" jsonschema_description:"standard deviation of the values that models start with; networks start as PyTorch's do"`
 }
 
@@ -205,6 +206,7 @@ type Privacy struct {
 	PublicSize       int          `yaml:"public_size,omitempty" jsonschema:"minimum=0,maximum=1000000000" only:"algorithm.mode=sound;privacy.relation=add-remove" jsonschema_description:"declared number of examples that rate and steps follow from, under add-remove; 0: not declared"`
 	RecordsPerPerson int          `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" also:"judge.evaluate" jsonschema_description:"records that one person may have; the target then holds for a person"`
 	MomentsShare     float64      `yaml:"moments_share,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" only:"algorithm.mode=sound;data.standardise=paid" jsonschema_description:"epsilon of the moments by themselves, as a share of the silo's whole"`
+	Nodes            Nodes        `yaml:"nodes,omitempty" jsonschema_description:"which contacts enter whose example, and so what is promised to a person"`
 	Silos            []SiloTarget `yaml:"silos,omitempty" jsonschema_description:"participants that have a target of their own"`
 }
 
@@ -228,6 +230,15 @@ type Sector struct {
 	Lower float64 `yaml:"lower,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"smallest length of an update, as a share of update_clip; 0: any"`
 	Angle float64 `yaml:"angle,omitempty" jsonschema:"minimum=0,maximum=180" jsonschema_description:"largest angle to the axis, in degrees; 0: there is no sector"`
 	Axis  string  `yaml:"axis,omitempty" jsonschema:"enum=last,enum=mean" jsonschema_description:"last, the last released mean of updates; mean, the running mean of all released ones; in the first round there is none and updates are clipped to the ball; empty: last"`
+}
+
+// Nodes says which contacts of a population enter whose example (docs/pandemic.md).
+type Nodes struct {
+	Contacts string  `yaml:"contacts,omitempty" jsonschema:"enum=nominated,enum=home,enum=thinned,enum=pruned,enum=drawn" jsonschema_description:"nominated, every person offers itself to some of its own longest contacts: protects a person's own record; home, those who live together: protects a person with all its contacts; thinned, a share of all, kept by a secret hash: the same; pruned, a cap, and drawn, the authors' own draw: nothing is proved; empty: nominated"`
+	Examples int     `yaml:"examples,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"S, the examples that one person is in at most, its own included; home: the largest household that contributes; drawn: neighbours of an example; 0: 6 (home: 8, drawn: 20)"`
+	Take     int     `yaml:"take,omitempty" jsonschema:"minimum=0,maximum=1000" only:"privacy.nodes.contacts=nominated" jsonschema_description:"offers that an example takes at most; 0: 20"`
+	Keep     float64 `yaml:"keep,omitempty" jsonschema:"minimum=0,maximum=1" only:"privacy.nodes.contacts=thinned" jsonschema_description:"share of all contacts that is kept"`
+	Degree   int     `yaml:"degree,omitempty" jsonschema:"minimum=0,maximum=100000" only:"privacy.nodes.contacts=thinned" jsonschema_description:"contacts that nobody has more of: a promise that the claim rests on"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.

@@ -23,13 +23,14 @@ type Pictures struct {
 	Index  []int
 }
 
-// Client is what one participant holds: examples, which are rows or pictures, and who
+// Client is what one participant holds: examples, which are rows, pictures or people, and who
 // it is. It is how all readers see examples: Len says how many there are, Pick gives
 // some of them; models read Rows or Pictures themselves, without a call an example.
 // What they read most stands first.
 type Client struct {
 	Rows
 	Pictures
+	People People  // nil: examples are rows or pictures; Y of Rows are then labels to judge by, if anything
 	Group int     // the group that it truly belongs to; known in simulation only
 	Name  string  // empty: it has none
 	Held  *Client // what it holds out of its own examples, perhaps nothing; nil: nobody asked
@@ -43,6 +44,9 @@ func (c *Client) Len() int {
 	if c.Images != nil {
 		return len(c.Index)
 	}
+	if c.People != nil {
+		return c.People.Persons()
+	}
 	return c.Rows.Len()
 }
 
@@ -51,6 +55,13 @@ func (c *Client) Pick(places []int) Client {
 	out := Client{Group: c.Group, Name: c.Name, Held: c.Held}
 	for _, groups := range c.Sensitive {
 		out.Sensitive = append(out.Sensitive, those(groups, places))
+	}
+	if c.People != nil {
+		out.People, out.Features = somePeople{c.People, places}, c.Features
+		if len(c.Y) > 0 {
+			out.Y = those(c.Y, places)
+		}
+		return out
 	}
 	if c.Images == nil {
 		out.Rows = c.Rows.pick(places)

@@ -52,6 +52,8 @@ type Shape struct {
 	Reconstruct bool `json:"reconstruct,omitempty" yaml:"reconstruct" jsonschema_description:"whether every example is its own target, which a network gives back; there are then no classes"`
 	// Vocabulary is how many words there are, where a row is words in their order, each the
 	// target of those before it; Classes is then 0.
+	// Windows is how many inputs an example has whose gradients add up: those of people.
+	Windows int `json:"windows,omitempty" yaml:"windows" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"inputs of a person, all of them one example; 0: examples are no people"`
 	Vocabulary int `json:"vocabulary,omitempty" yaml:"vocabulary" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"words that there are, where a row's values are numbers of words; 0: they are no words"`
 }
 
@@ -64,6 +66,9 @@ func (s Shape) Depth() int { return max(1, s.Channels) }
 // Shape is that of the federation's examples.
 func (f *Federation) Shape() Shape {
 	s := Shape{Features: f.Features, Classes: f.Classes, Reconstruct: f.Reconstruct, Vocabulary: f.Vocabulary}
+	if people := f.Train[0].People; people != nil {
+		s.Windows = people.Windows()
+	}
 	if im := f.Train[0].Images; im != nil {
 		s.Height, s.Width, s.Channels = im.Height, im.Width, im.Channels
 	}

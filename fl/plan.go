@@ -88,6 +88,7 @@ type Plan struct {
 	Terms    account.Terms
 	Trust    event.Trust
 	Lattice  *account.Lattice // of exact noise; nil: the noise is simulated
+	Nodes    int              // examples that change at most when a person goes; 0: examples are protected
 	Epochs   int              // in a round
 	Pass     int              // steps of one pass
 	// Uncovered: something was done to the examples, or a cluster was chosen by them,
@@ -97,7 +98,7 @@ type Plan struct {
 
 // Rule is how the participant's steps are drawn and priced.
 func (p *Plan) Rule() mech.StepRule {
-	return mech.StepRule{Clip: p.Clip, Clipping: p.Clipping, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples}
+	return mech.StepRule{Clip: p.Clip, Clipping: p.Clipping, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples, Nodes: p.Nodes}
 }
 
 // Variance is that of the noise in a coordinate of one round's update.
@@ -114,7 +115,7 @@ func (p *Plan) Private() bool { return p.Noise > 0 }
 func (p *Plan) Training(rounds, choices int, moments bool) account.Training {
 	t := account.Training{
 		Terms: p.Terms, Trust: p.Trust, Sampling: p.Drawn, Noise: p.Noise, Steps: int64(rounds) * int64(p.Steps),
-		Lattice: p.Lattice,
+		Lattice: p.Lattice, Nodes: int64(p.Nodes),
 	}
 	switch {
 	case p.Terms.Unit == event.UnitClient:

@@ -56,6 +56,11 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 func newLinear(m config.Model, loss Loss, e Emphasis, s data.Shape) (Model, error) {
 	one := Linear{Features: s.Features, Intercept: m.Intercept, InitSD: m.InitSD, Loss: loss, Classes: s.Classes, Emphasis: e}
 	switch {
+	case s.Windows > 0 && s.Classes != 2:
+		return nil, fmt.Errorf("model.kind %q of people who fall ill or do not, but there are %d classes; allowed: 2", m.Kind, s.Classes)
+	case s.Windows > 0:
+		one.Intercept = false // the constant is an input
+		return Risk{Linear: one, Windows: s.Windows, Start: m.Bias}, nil
 	case s.Reconstruct:
 		return nil, fmt.Errorf("model.kind %q has one output and cannot give its inputs back; allowed: network", m.Kind)
 	case s.Classes > 2 && loss == RMSE:

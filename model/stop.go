@@ -20,6 +20,9 @@ func Stoppable(m Model, stopped func() bool) Model {
 	case Projection:
 		m.stopped = stopped
 		return m
+	case Risk:
+		m.stopped = stopped
+		return m
 	case *network[float32]:
 		return m.stoppable(stopped)
 	case *network[float64]:
@@ -38,7 +41,7 @@ func (m *network[F]) stoppable(stopped func() bool) Model {
 // workers: for one client that holds everything. Usually clients are what is spread, and
 // within one there is nothing to share. What is computed is the same, bit by bit. The
 // learners of one model must not work at the same time, for they share the runner.
-// Models that are no networks are returned as they are: their steps are short.
+// Models of rows are returned as they are: their steps are short.
 func Spread(m Model, r Runner) Model {
 	switch m := m.(type) {
 	case *network[float32]:
@@ -49,6 +52,9 @@ func Spread(m Model, r Runner) Model {
 		own := *m
 		own.runner = r
 		return &own
+	case Risk:
+		m.runner = r
+		return m
 	}
 	return m
 }

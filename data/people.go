@@ -1,0 +1,48 @@
+package data
+
+// People are a population, one example a person, whose examples hold something of others:
+// their contacts. What an example holds is computed when it is read; which others enter it
+// is settled by a rule before anything is trained.
+type People interface {
+	Persons() int
+	// Inputs is how many values an input has, the constant included.
+	Inputs() int
+	// Windows is how many inputs a person has. All of them are one example: their gradients
+	// add up before anything is clipped.
+	Windows() int
+	// Input sets dst to one of a person's inputs and returns its label: 1 or 0, or -1 if the
+	// input does not count. It may be called by several goroutines.
+	Input(dst []float32, person, window int) int
+	// Under is the population with examples by a rule, and how many examples change at most
+	// when a unit of its relation goes; proved says whether that is a theorem.
+	Under(r NodeRule) (limited People, examples int, proved bool, err error)
+}
+
+// NodeRule says which contacts enter whose example: package contacts tells what its rules
+// are worth.
+type NodeRule struct {
+	Relation string
+	Most     int     // examples that a person is in, its own included
+	Take     int     // of those offered, that an example takes
+	Keep     float64 // share of contacts that is kept
+	Degree   int     // contacts that nobody has more of: a promise
+	Key      uint64  // of hashes
+	Longest  bool    // the longest contacts come first
+}
+
+// somePeople are persons of a population, by their places.
+type somePeople struct {
+	People
+	places []int
+}
+
+func (s somePeople) Persons() int { return len(s.places) }
+
+func (s somePeople) Input(dst []float32, person, window int) int {
+	return s.People.Input(dst, s.places[person], window)
+}
+
+func (s somePeople) Under(r NodeRule) (People, int, bool, error) {
+	limited, examples, proved, err := s.People.Under(r)
+	return somePeople{limited, s.places}, examples, proved, err
+}

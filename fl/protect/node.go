@@ -1,0 +1,151 @@
+package protect
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/rng"
+)
+
+func init() {
+	fl.RegisterProtection(fl.ProtectionKind{
+		Name: "node", Sums: true, Words: "persons of a graph of contacts, by clipping and noise in every step, on all of them",
+		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, []string{
+			"privacy.clip", "privacy.public_size", "privacy.silos", "privacy.nodes", "model.bias",
+		}),
+		Settings: func(run *config.Run) {
+			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
+			run.Algorithm.Local.Remainder = "drop"
+		},
+		Check: checkNode,
+		New:   newNode,
+	})
+}
+
+// node protects persons whose examples hold their contacts: chapter 2 of paper 002. Every
+// step is on everybody, so that its sum moves by as many clips as examples change, and the
+// noise goes by that. It trains as example does.
+type node struct {
+	*example
+	nodes config.Nodes
+	key   uint64
+}
+
+func newNode(s fl.Setup, o fl.Outline) (fl.Protection, error) {
+	run := s.Run
+	run.Data.Standardise = string(data.Unscaled)
+	s.Run = run
+	p, err := newExample(s, o)
+	if err != nil {
+		return nil, err
+	}
+	family := rng.NewFamily(run.Seed, "contacts")
+	return &node{example: p.(*example), nodes: run.Privacy.Nodes, key: family.Stream(0, 0).Uint64()}, nil
+}
+
+// nodeRules are the run file's words, the rules of package contacts, and the relation that
+// a claim under them is about.
+var nodeRules = map[string]struct {
+	rule     string
+	relation event.Relation
+	examples int
+}{
+	"nominated": {"own-record", event.OwnRecord, 6},
+	"home":      {"home-removal", event.Removal, 8},
+	"pruned":    {"pruned", event.Removal, 6},
+	"drawn":     {"authors", event.Removal, 20},
+}
+
+// ruleOf is the rule of a run file.
+func ruleOf(n config.Nodes, key uint64) (r data.NodeRule, relation event.Relation) {
+	known := nodeRules[orElse(n.Contacts, "nominated")]
+	r = data.NodeRule{Relation: known.rule, Most: n.Examples, Take: n.Take, Keep: n.Keep, Degree: n.Degree, Key: key, Longest: true}
+	if r.Most == 0 {
+		r.Most = known.examples
+	}
+	if r.Take == 0 {
+		r.Take = 20
+	}
+	return r, known.relation
+}
+
+func orElse(value, usual string) string {
+	if value == "" {
+		return usual
+	}
+	return value
+}
+
+// Prepare settles which contacts enter whose example, and the noise.
+func (n *node) Prepare(p *fl.Participant) error {
+	if p.Data.People == nil {
+		return fmt.Errorf("privacy.protects node, but the examples are no people with contacts; use data of the kind pandemic, or privacy.protects example")
+	}
+	rule, relation := ruleOf(n.nodes, n.key)
+	people, examples, proved, err := p.Data.People.Under(rule)
+	if err != nil {
+		return fmt.Errorf("privacy.nodes: %w", err)
+	}
+	own := *p.Data
+	own.People = people
+	size := n.privacy.PublicSize
+	plan := fl.Plan{
+		Target: fl.TargetOf(n.privacy, p.Name), Weight: 1, Drawn: event.FullBatch, Trust: n.trust, Uncovered: n.taken || len(p.Uncovered) > 0 || !proved,
+		Examples: people.Persons(), Batch: size, Rate: 1, Nodes: examples, StepSize: n.cfg.Local.Step, Clip: n.privacy.Clip,
+		Clipping: clipRule(n.privacy.Clipping, n.privacy.Clip, n.cfg.Local.StepDecay),
+		Terms:    account.Terms{Unit: event.UnitNode, Relation: relation, Claim: event.ClaimHeuristic},
+	}
+	if !plan.Uncovered {
+		plan.Terms.Claim = event.ClaimProved
+	}
+	plan.Pass = max(1, n.cfg.Local.Steps)
+	if n.cfg.Local.Steps == 0 {
+		plan.Pass = n.cfg.Local.Epochs
+	}
+	plan.Steps = plan.Pass * n.outline.Passes
+	plan.Local, plan.Epochs = plan.Steps, plan.Steps
+	if err := n.settleNoise(&plan); err != nil {
+		return err
+	}
+	p.Data, p.Plan = &own, plan
+	return nil
+}
+
+// Describe says what a person's claim rests on.
+func (n *node) Describe(p *fl.Privacy) {
+	n.example.Describe(p)
+	rule, relation := ruleOf(n.nodes, n.key)
+	switch relation {
+	case event.OwnRecord:
+		p.Says = append(p.Says, fmt.Sprintf("a person is its own record: attributes, history and its own report of contacts, which enter at most %d examples; what others report of it is theirs, and is not covered", rule.Most))
+	default:
+		p.Says = append(p.Says, fmt.Sprintf("a person is taken out of everybody's reports; at most %d examples change", rule.Most))
+	}
+	p.NotCovered = append(p.NotCovered, "predictions: they read a person's contacts as they are, and are for that person, or for whoever holds the data")
+}
+
+// checkNode lists what protection of persons cannot cover.
+func checkNode(c *config.Checker, run config.Run, o fl.Outline) {
+	a, p := run.Algorithm, run.Privacy
+	_, known := nodeRules[orElse(p.Nodes.Contacts, "nominated")]
+	c.Require(known, "privacy.nodes.contacts", "is %q; allowed: nominated, home, pruned, drawn (thinned is not built into training yet)", p.Nodes.Contacts)
+	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0 || len(p.Silos) > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects node: more than 0 (or protects nothing)")
+	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier",
+		"is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
+	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
+	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a participant's target is its ceiling; set privacy.epsilon")
+	c.Require(p.PublicSize > 0, "privacy.public_size", "is missing: what sums are divided by must not follow from who is there; declare how many persons there are")
+	c.Require(p.PublicSize < 1 || p.Delta <= 0.1/float64(p.PublicSize) || a.Mode != "sound", "privacy.delta",
+		"is %v, with which a person in ten could be given away; allowed in sound mode: at most a tenth of one over privacy.public_size, %.3g", p.Delta, 0.1/float64(max(1, p.PublicSize)))
+	c.Require(a.Local.Batch == 0, "algorithm.local.batch", "is %d, but every step is on everybody: a person is in many examples, and sampling them gains little; allowed: 0", a.Local.Batch)
+	c.Require(o.Models == 1, "algorithm.hypotheses", "are %d models to choose from, and a choice by persons is not accounted for; allowed: 1", o.Models)
+	c.Require(p.Clipping.Rule == "" || p.Clipping.Rule == clipFixed, "privacy.clipping.rule", "is %s, which is learned from single examples; allowed: fixed", p.Clipping.Rule)
+	c.Require(p.RecordsPerPerson <= 1, "privacy.records_per_person", "is %d, but a person is one here already, with all its contacts; allowed: 1", p.RecordsPerPerson)
+	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but how many persons there are is private; allowed: equal", a.Weights)
+	c.Require(a.Stop.Return == "last" && a.Stop.Patience == 0, "algorithm.stop", "a choice by held-out examples would have to be paid for; allowed: return last, patience 0")
+}
