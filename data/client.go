@@ -31,9 +31,9 @@ type Client struct {
 	Rows
 	Pictures
 	People People  // nil: examples are rows or pictures; Y of Rows are then labels to judge by, if anything
-	Group int     // the group that it truly belongs to; known in simulation only
-	Name  string  // empty: it has none
-	Held  *Client // what it holds out of its own examples, perhaps nothing; nil: nobody asked
+	Group  int     // the group that it truly belongs to; known in simulation only
+	Name   string  // empty: it has none
+	Held   *Client // what it holds out of its own examples, perhaps nothing; nil: nobody asked
 	// Sensitive is, by sensitive attribute and row, the place in the attribute's values,
 	// -1: none of them; nil: there are none.
 	Sensitive [][]int32

@@ -53,7 +53,7 @@ type Shape struct {
 	// Vocabulary is how many words there are, where a row is words in their order, each the
 	// target of those before it; Classes is then 0.
 	// Windows is how many inputs an example has whose gradients add up: those of people.
-	Windows int `json:"windows,omitempty" yaml:"windows" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"inputs of a person, all of them one example; 0: examples are no people"`
+	Windows    int `json:"windows,omitempty" yaml:"windows" jsonschema:"minimum=0,maximum=65536" jsonschema_description:"inputs of a person, all of them one example; 0: examples are no people"`
 	Vocabulary int `json:"vocabulary,omitempty" yaml:"vocabulary" jsonschema:"minimum=0,maximum=16777216" jsonschema_description:"words that there are, where a row's values are numbers of words; 0: they are no words"`
 }
 
