@@ -202,9 +202,10 @@ func (t task) cells(l *lab.Lab) (keys []key) {
 	ends, between := t.epsilonsByWeight()
 	tables(ends)
 	if l.Scale == lab.Full || l.Scale == lab.Grids {
-		seeds(t.armCells)
-		seeds(t.each(ends, func(k key) []key { return t.aloneCells(l.Scale, k) }))
-		seeds(t.each(ends, t.thesisCells))
+		seeds(func(k key) []key {
+			alone := func(k key) []key { return t.aloneCells(l.Scale, k) }
+			return slices.Concat(t.armCells(k), t.each(ends, t.thesisCells)(k), t.each(ends, alone)(k))
+		})
 	}
 	tables(between)
 	if l.Scale == lab.Grids {
