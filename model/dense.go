@@ -56,8 +56,10 @@ func (d *dense[F]) cell(examples int) cell[F] {
 
 type denseCell[F Float] struct {
 	*dense[F]
-	kept    []F               // gradients at the output, until their weights are known
-	waiting [2]waitingRows[F] // of two sums that share examples
+	kept    []F // gradients at the output, until their weights are known
+	waiting waitingRows[F]
+	some    []int // examples of one of two sums that share them
+	sum     []F   // of their gradients at the output; or they themselves, behind their inputs
 	work    kernel.Workspace[F]
 }
 
@@ -122,8 +124,20 @@ func (d *denseCell[F]) add(acc, in, weights []F, g int) {
 		d.accumulate(acc, in, d.kept, g)
 		return
 	}
-	// What has no weight belongs to another sum. The others are laid together with those of
-	// other chunks, so that one product, and one way through the sum, serves many.
+	// What has no weight belongs to another sum. Where the others are many, they are one
+	// product, which reads their inputs where they are.
+	if taken >= leastWaiting && d.selects() {
+		d.some = d.some[:0]
+		for i, w := range weights[:g] {
+			if w != 0 {
+				d.some = append(d.some, i)
+			}
+		}
+		d.accumulateSome(acc, in, d.kept, d.some)
+		return
+	}
+	// A few are laid together with those of other chunks, so that one product, and one way
+	// through the sum, serves many.
 	for i, w := range weights[:g] {
 		if w != 0 {
 			d.wait(acc, in[i*d.in:(i+1)*d.in], d.kept[i*d.out:(i+1)*d.out])
@@ -131,47 +145,102 @@ func (d *denseCell[F]) add(acc, in, weights []F, g int) {
 	}
 }
 
-// leastWaiting is how many rows at least may wait for a product; a whole chunk always may.
+// leastWaiting is how many rows of a sum at least may wait for a product; a whole chunk
+// always may.
 const leastWaiting = 64
 
-// waitingRows are inputs, and gradients at the output, that are to be added to a sum.
+// waitingRows are inputs, and gradients at the output, that are to be added to two sums.
+// They share the room of one sum and a chunk: what is in one is not in the other.
 type waitingRows[F Float] struct {
-	acc     []F
 	in, out []F
-	n       int
+	free    []int // rows that are not in use, the next one last
+	sums    [2]waitingSum[F]
+}
+
+type waitingSum[F Float] struct {
+	acc  []F
+	rows []int
 }
 
 // wait lays a row to others of the same sum.
 func (d *denseCell[F]) wait(acc, in, out []F) {
-	w := &d.waiting[0]
-	if w.n > 0 && &w.acc[0] != &acc[0] {
-		if w = &d.waiting[1]; w.n > 0 && &w.acc[0] != &acc[0] {
-			d.flush(w)
+	w := &d.waiting
+	most := max(leastWaiting, len(d.kept)/d.out)
+	if w.in == nil {
+		all := most + len(d.kept)/d.out
+		w.in, w.out = make([]F, all*d.in), make([]F, all*d.out)
+		for i := range all { // the first is used first: what is never used takes no memory
+			w.free = append(w.free, all-1-i)
 		}
 	}
-	if w.in == nil {
-		most := max(leastWaiting, len(d.kept)/d.out)
-		w.in, w.out = make([]F, most*d.in), make([]F, most*d.out)
+	s := &w.sums[0]
+	if len(s.rows) > 0 && &s.acc[0] != &acc[0] {
+		if s = &w.sums[1]; len(s.rows) > 0 && &s.acc[0] != &acc[0] {
+			d.flush(s)
+		}
 	}
-	w.acc = acc
-	copy(w.in[w.n*d.in:], in)
-	copy(w.out[w.n*d.out:], out)
-	if w.n++; w.n*d.out == len(w.out) {
-		d.flush(w)
+	s.acc = acc
+	if len(w.free) == 0 {
+		if len(w.sums[0].rows) >= len(w.sums[1].rows) {
+			d.flush(&w.sums[0])
+		} else {
+			d.flush(&w.sums[1])
+		}
+	}
+	row := w.free[len(w.free)-1]
+	w.free = w.free[:len(w.free)-1]
+	copy(w.in[row*d.in:], in)
+	copy(w.out[row*d.out:], out)
+	if s.rows = append(s.rows, row); len(s.rows) == most {
+		d.flush(s)
 	}
 }
 
-func (d *denseCell[F]) flush(w *waitingRows[F]) {
-	if w.n > 0 {
-		d.accumulate(w.acc, w.in[:w.n*d.in], w.out, w.n)
-		w.n = 0
+func (d *denseCell[F]) flush(s *waitingSum[F]) {
+	if len(s.rows) == 0 {
+		return
 	}
+	w := &d.waiting
+	d.accumulateSome(s.acc, w.in, w.out, s.rows)
+	for i := range s.rows { // the first again next time
+		w.free = append(w.free, s.rows[len(s.rows)-1-i])
+	}
+	s.rows = s.rows[:0]
 }
 
 // settle adds what waits.
 func (d *denseCell[F]) settle() {
-	d.flush(&d.waiting[0])
-	d.flush(&d.waiting[1])
+	d.flush(&d.waiting.sums[0])
+	d.flush(&d.waiting.sums[1])
+}
+
+// selects says whether a product of some rows is worth its while: of one input or output,
+// or next to none, products have shorter ways.
+func (d *dense[F]) selects() bool { return d.in > 1 && d.out > 1 && d.in*d.out >= 64 }
+
+// accumulateSome adds what accumulate does, of some rows.
+func (d *denseCell[F]) accumulateSome(acc, in, dOut []F, rows []int) {
+	if !d.selects() {
+		n := len(rows)
+		d.sum = grown(d.sum, n*(d.in+d.out))
+		for i, row := range rows {
+			copy(d.sum[i*d.in:], in[row*d.in:(row+1)*d.in])
+			copy(d.sum[n*d.in+i*d.out:], dOut[row*d.out:(row+1)*d.out])
+		}
+		d.accumulate(acc, d.sum[:n*d.in], d.sum[n*d.in:], n)
+		return
+	}
+	inputs, outputs := kernel.Dense(in, len(in)/d.in, d.in).T(), kernel.Dense(dOut, len(in)/d.in, d.out)
+	kernel.GemmOf(inputs, outputs, rows, kernel.Dense(acc[:d.in*d.out], d.in, d.out), &d.work)
+	if !d.bias {
+		return
+	}
+	d.sum = grown(d.sum, d.out)
+	clear(d.sum)
+	for _, row := range rows {
+		kernel.Axpy(1, dOut[row*d.out:(row+1)*d.out], d.sum)
+	}
+	kernel.Axpy(1, d.sum, acc[d.in*d.out:])
 }
 
 // accumulate adds in' * dOut, and the column sums for the bias.

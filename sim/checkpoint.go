@@ -50,6 +50,9 @@ type checkpoint struct {
 	// Lengths are those of the vectors that follow, value by value: encoded one by one, the
 	// models of a large network would take longer than the second that an answer may take.
 	Lengths []int
+	// Singles are the lengths of those in single precision, which follow them. Older
+	// checkpoints have these among the rest.
+	Singles []int
 }
 
 // vectors are the long ones, in the order in which they follow.
@@ -68,6 +71,15 @@ func (c *checkpoint) vectors() []*[]float64 {
 	}
 	for i := range c.Kept { // last: older checkpoints have none of them
 		all = append(all, &c.Kept[i].Training.First, &c.Kept[i].Training.Second)
+	}
+	return all
+}
+
+// singles are the long ones in single precision, in the order in which they follow.
+func (c *checkpoint) singles() (all []*[]float32) {
+	for i := range c.Kept {
+		clip := &c.Kept[i].Training.Clip
+		all = append(all, &clip.Gradient, &clip.Direction)
 	}
 	return all
 }
@@ -97,34 +109,53 @@ func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
 func (c *checkpoint) write(w io.Writer) error {
 	sum, file := sha256.New(), bufio.NewWriterSize(w, 1<<20)
 	both := io.MultiWriter(sum, file)
-	head, vectors := *c, c.vectors()
-	head.Lengths = nil
-	for _, v := range vectors {
-		head.Lengths = append(head.Lengths, len(*v))
-	}
+	head, vectors, singles := *c, c.vectors(), c.singles()
+	head.Lengths, head.Singles = lengths(vectors), lengths(singles)
 	if _, err := io.WriteString(both, checkpointMagic); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if err := gob.NewEncoder(both).Encode(head.withoutVectors()); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	var values []byte
-	for _, v := range vectors {
-		for part := range slices.Chunk(*v, 1<<15) {
-			values = values[:0]
-			for _, x := range part {
-				values = binary.LittleEndian.AppendUint64(values, math.Float64bits(x))
-			}
-			if _, err := both.Write(values); err != nil {
-				return fmt.Errorf("checkpoint: %w", err)
-			}
-		}
+	if err := follow(both, vectors, func(to []byte, x float64) []byte {
+		return binary.LittleEndian.AppendUint64(to, math.Float64bits(x))
+	}); err != nil {
+		return err
+	}
+	if err := follow(both, singles, func(to []byte, x float32) []byte {
+		return binary.LittleEndian.AppendUint32(to, math.Float32bits(x))
+	}); err != nil {
+		return err
 	}
 	if _, err := file.Write(sum.Sum(nil)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if err := file.Flush(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+func lengths[F any](vectors []*[]F) (all []int) {
+	for _, v := range vectors {
+		all = append(all, len(*v))
+	}
+	return all
+}
+
+// follow writes vectors value by value.
+func follow[F any](w io.Writer, vectors []*[]F, add func(to []byte, x F) []byte) error {
+	var values []byte
+	for _, v := range vectors {
+		for part := range slices.Chunk(*v, 1<<15) {
+			values = values[:0]
+			for _, x := range part {
+				values = add(values, x)
+			}
+			if _, err := w.Write(values); err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+		}
 	}
 	return nil
 }
@@ -142,6 +173,9 @@ func (c checkpoint) withoutVectors() checkpoint {
 		c.Answers = &answers
 	}
 	for _, v := range c.vectors() {
+		*v = nil
+	}
+	for _, v := range c.singles() {
 		*v = nil
 	}
 	return c
@@ -237,23 +271,32 @@ func (c *checkpoint) fill(values []byte) error {
 	if older := len(all) - 2*len(c.Kept); len(c.Lengths) == older { // before training could go on
 		all = all[:older]
 	}
-	if len(c.Lengths) != len(all) {
-		return fmt.Errorf("cannot be read: %d vectors of %d", len(c.Lengths), len(all))
+	values, err := taken(values, all, c.Lengths, 8, func(from []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(from)) })
+	if err == nil && c.Singles != nil {
+		values, err = taken(values, c.singles(), c.Singles, 4, func(from []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(from)) })
 	}
-	for i, n := range c.Lengths {
-		if n < 0 || n > len(values)/8 {
-			return fmt.Errorf("cannot be read: vector %d of %d is cut", i, len(all))
+	if err == nil && len(values) > 0 {
+		err = fmt.Errorf("cannot be read: %d bytes too many", len(values))
+	}
+	return err
+}
+
+// taken gives vectors their values, of size bytes each, and is what is left.
+func taken[F any](values []byte, all []*[]F, lengths []int, size int, value func(from []byte) F) ([]byte, error) {
+	if len(lengths) != len(all) {
+		return nil, fmt.Errorf("cannot be read: %d vectors of %d", len(lengths), len(all))
+	}
+	for i, n := range lengths {
+		if n < 0 || n > len(values)/size {
+			return nil, fmt.Errorf("cannot be read: vector %d of %d is cut", i, len(all))
 		}
 		if n > 0 { // what was nil stays so
-			*all[i] = make([]float64, n)
+			*all[i] = make([]F, n)
 		}
 		for j := range n {
-			(*all[i])[j] = math.Float64frombits(binary.LittleEndian.Uint64(values[8*j:]))
+			(*all[i])[j] = value(values[size*j:])
 		}
-		values = values[8*n:]
+		values = values[size*n:]
 	}
-	if len(values) > 0 {
-		return fmt.Errorf("cannot be read: %d bytes too many", len(values))
-	}
-	return nil
+	return values, nil
 }

@@ -71,10 +71,14 @@ func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	defer d.Close()
 	defer s.Close()
-	defer collectEarly()()
+	memory := collectEarly()
+	defer memory.end()
 	run := s.Run()
 	bar := a.progress(run.Name, 1)
-	res, err := report.Run(cmd.Context(), d, s, version(), func(m sim.Moment) { show(bar, m, run.Judge.Compare) })
+	res, err := report.Run(cmd.Context(), d, s, version(), func(m sim.Moment) {
+		memory.at(m)
+		show(bar, m, run.Judge.Compare)
+	})
 	bar.Done()
 	if err != nil {
 		return err

@@ -154,6 +154,16 @@ func (s *LaneSum[F]) Room() []F { return s.sum.Total() }
 // Unprotected sets dst to the sum without noise: for tests and for training without
 // privacy. It counts as the sum's release.
 func (s *LaneSum[F]) Unprotected(dst []F) error {
+	err := s.parts(dst)
+	if err == nil && s.signal == SignalDirections {
+		kernel.Axpy(F(s.bound), s.pointed, dst)
+	}
+	return err
+}
+
+// parts sets dst to the sum, under SignalDirections only of the vectors within the bound,
+// and pointed to the directions of the others. It counts as the sum's release.
+func (s *LaneSum[F]) parts(dst []F) error {
 	switch {
 	case s.used:
 		return fmt.Errorf("lane sum: it was released already; Reset it first")
@@ -164,7 +174,6 @@ func (s *LaneSum[F]) Unprotected(dst []F) error {
 	copy(dst, s.sum.Total())
 	if s.signal == SignalDirections {
 		s.pointed = s.beyond.Total()
-		kernel.Axpy(F(s.bound), s.pointed, dst)
 	}
 	return nil
 }

@@ -83,43 +83,75 @@ const manyNormals = 64
 // a keyed source: float noise, for simulation only. Many of them are drawn in
 // single precision, in half the time.
 func addNormals[F float32 | float64](dst []F, deviation float64, src rand.Source) {
-	if len(dst) < manyNormals {
-		for i := range dst {
-			dst[i] += F(deviation * rng.Normal(src))
-		}
+	if len(dst) < manyNormals { // without memory
+		addFew(dst, deviation, src)
 		return
 	}
-	var words [1024]uint32
-	var values [1024]float32
-	draw := drawWords(src, len(dst))
+	addFrom(newNormals(deviation, src, len(dst)), dst)
+}
+
+// addFew draws every value alone.
+func addFew[F float32 | float64](dst []F, deviation float64, src rand.Source) {
+	for i := range dst {
+		dst[i] += F(deviation * rng.Normal(src))
+	}
+}
+
+// normals are normal values of a standard deviation for a vector of known length, which
+// are added to it part by part.
+type normals struct {
+	deviation float64
+	src       rand.Source
+	draw      func(dst []byte) // nil: few, each drawn alone
+	words     [4 * normalsAtOnce]byte
+	values    [normalsAtOnce]float32
+}
+
+func newNormals(deviation float64, src rand.Source, n int) *normals {
+	s := &normals{deviation: deviation, src: src}
+	if n >= manyNormals {
+		s.draw = drawWords(src, n)
+	}
+	return s
+}
+
+// addFrom adds the next values to a part of the vector: of normalsAtOnce values, or several
+// times as many, but for the last.
+func addFrom[F float32 | float64](s *normals, dst []F) {
+	if s.draw == nil {
+		addFew(dst, s.deviation, s.src)
+		return
+	}
 	for len(dst) > 0 {
-		n := min(len(dst), len(values))
-		need := kernel.NormalWords32(n)
-		draw(words[:need])
-		kernel.Normals32(values[:n], float32(deviation), words[:need])
+		n := min(len(dst), len(s.values))
+		words, values := s.words[:kernel.NormalBytes32(n)], s.values[:n]
+		s.draw(words)
+		kernel.Normals32(values, float32(s.deviation), words)
 		switch to := any(dst[:n]).(type) {
 		case []float32:
-			kernel.Axpy(1, values[:n], to)
+			kernel.Axpy(1, values, to)
 		case []float64:
-			for i, v := range values[:len(to)] {
-				to[i] += float64(v)
-			}
+			kernel.AddSingle(values, to)
 		}
 		dst = dst[n:]
 	}
 }
 
+// normalsAtOnce is how many normal values are drawn at a time: words and values stay in
+// the first-level cache.
+const normalsAtOnce = 1024
+
 // manyWords is from where on a cipher of its own beats the source.
 const manyWords = 1 << 14
 
-// drawWords fills slices of even length, of at most 1024 words, with random words.
-// For many of them the source keys AES in counter mode, which is faster.
-func drawWords(src rand.Source, n int) func(dst []uint32) {
+// drawWords fills slices, of whole words of eight bytes and at most normalsAtOnce words of
+// four, with random bytes. For many of them the source keys AES in counter mode, which is
+// faster.
+func drawWords(src rand.Source, n int) func(dst []byte) {
 	if n < manyWords {
-		return func(dst []uint32) {
-			for i := 0; i < len(dst); i += 2 {
-				w := src.Uint64()
-				dst[i], dst[i+1] = uint32(w), uint32(w>>32)
+		return func(dst []byte) {
+			for i := 0; i < len(dst); i += 8 {
+				binary.LittleEndian.PutUint64(dst[i:], src.Uint64())
 			}
 		}
 	}
@@ -132,13 +164,8 @@ func drawWords(src rand.Source, n int) func(dst []uint32) {
 		panic("mech: AES refuses a key of 32 bytes: " + err.Error())
 	}
 	stream := cipher.NewCTR(block, make([]byte, aes.BlockSize))
-	zero, out := make([]byte, 4096), make([]byte, 4096)
-	return func(dst []uint32) {
-		b := out[:4*len(dst)]
-		stream.XORKeyStream(b, zero[:len(b)])
-		for ; len(dst) >= 2 && len(b) >= 8; dst, b = dst[2:], b[8:] {
-			w := binary.LittleEndian.Uint64(b)
-			dst[0], dst[1] = uint32(w), uint32(w>>32)
-		}
-	}
+	return func(dst []byte) { stream.XORKeyStream(dst, keyStreamOf[:len(dst)]) }
 }
+
+// keyStreamOf are zeros: what a cipher's stream is read by.
+var keyStreamOf [4 * normalsAtOnce]byte

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // Randomness is where noise comes from: exact noise on the lattice from entropy, or,
@@ -193,21 +194,15 @@ func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error
 		s.rule.Clipping.fall(&s.state)
 		return err
 	}
-	if err := sum.Unprotected(dst); err != nil {
+	if err := sum.parts(dst); err != nil {
 		return fmt.Errorf("gaussian: %w", err)
 	}
 	s.watch(sum.counts)
 	rule := &s.rule.Clipping
-	if rule.Signal == SignalDirections {
-		clip, step, compared := 0.0, 0.0, false
-		if s.trace != nil {
-			clip, step, compared = compare(&s.signs.bare, dst, sum.pointed)
-			note(&s.signs.bare, dst, sum.pointed)
-		}
-		addNormals(dst, s.noise.Multiplier*sum.bound, s.from.Keyed)
-		addNormals(sum.pointed, s.second.Multiplier, s.from.Keyed)
-		turnBy(s, dst, sum.pointed, clip, step, compared)
-	} else {
+	switch rule.Signal {
+	case SignalDirections:
+		simulateDirections(s, dst, sum)
+	default:
 		addNormals(dst, s.noise.Multiplier*sum.bound, s.from.Keyed)
 	}
 	if rule.Signal == SignalCount {
@@ -217,6 +212,32 @@ func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error
 	}
 	rule.fall(&s.state)
 	return nil
+}
+
+// simulateDirections adds both sums' noise, to dst and in the sum's own memory, and moves
+// the clip by them. All that happens to a block of coordinates happens while it is in the
+// cache.
+func simulateDirections[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) {
+	n, block := len(dst), blockLength
+	if n < manyWords { // the two noises come from one stream, one after the other
+		block = n
+	}
+	noise, second := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, n), newNormals(s.second.Multiplier, s.from.Keyed, n)
+	released, bare := s.signs.release(n), replacement{}
+	if s.trace != nil {
+		bare = s.signs.bare.by(&s.signs.bare, n)
+	}
+	for from := 0; from < n; from += block {
+		gradient, direction := dst[from:min(from+block, n)], sum.pointed[from:min(from+block, n)]
+		kernel.Axpy(F(sum.bound), direction, gradient)
+		if s.trace != nil {
+			replaceBy(&bare, from, gradient, direction)
+		}
+		addFrom(noise, gradient)
+		addFrom(second, direction)
+		replaceBy(&released, from, gradient, direction)
+	}
+	s.turnBy(&released, &bare)
 }
 
 // watch counts what a step's sum has seen, if somebody wants to know.

@@ -60,53 +60,67 @@ func (s *signs) save(to *ClipState) {
 	to.Gradient, to.Direction, s.lent = s.released.gradient, s.released.direction, true
 }
 
-// compare is the sign of the gradient's product with the last step's direction, and with
-// its gradient. False: there were none.
-func compare[F float32 | float64](l *last, gradient, direction []F) (clip, step float64, ok bool) {
-	if ok = len(l.gradient) == len(gradient) && len(l.direction) == len(gradient); ok {
-		a, b := products(gradient, l.direction, l.gradient)
-		clip, step = sign(a), sign(b)
-	}
-	return clip, step, ok
+// blockLength is how many values are compared and noted at a time: they stay in the cache
+// from one to the other.
+const blockLength = 1 << 12
+
+// replacement has a step take the place of the last one, block by block, and adds up the
+// products of its gradient with the last one's direction and gradient.
+type replacement struct {
+	last, to   last // which may share their memory
+	clip, step float64
+	ok         bool // there was a last one
+	room       [blockLength]float32
 }
 
-// note has a step take the place of the last one.
-func note[F float32 | float64](l *last, gradient, direction []F) {
-	l.gradient, l.direction = replace(l.gradient, gradient), replace(l.direction, direction)
+// by is the replacement of the last step by one of n values, in the memory of to.
+func (l last) by(to *last, n int) replacement {
+	to.gradient, to.direction = slices.Grow(to.gradient[:0], n)[:n], slices.Grow(to.direction[:0], n)[:n]
+	return replacement{last: l, to: *to, ok: len(l.gradient) == n && len(l.direction) == n}
 }
 
-// replace is src in single precision, in the memory of dst.
-func replace[F float32 | float64](dst []float32, src []F) []float32 {
-	if single, is := any(src).([]float32); is {
-		return append(dst[:0], single...)
+// replaceBy goes on with the values that begin at from.
+func replaceBy[F float32 | float64](r *replacement, from int, gradient, direction []F) {
+	for len(gradient) > 0 {
+		n := min(blockLength, len(gradient))
+		end := from + n
+		block := inSingle(r.room[:n], gradient[:n])
+		if r.ok {
+			r.clip += kernel.Dot(block, r.last.direction[from:end])
+			r.step += kernel.Dot(block, r.last.gradient[from:end])
+		}
+		copy(r.to.gradient[from:end], block)
+		copy(r.to.direction[from:end], inSingle(r.to.direction[from:end], direction[:n]))
+		from, gradient, direction = end, gradient[n:], direction[n:]
 	}
-	dst = slices.Grow(dst[:0], len(src))[:len(src)]
-	for i, v := range src {
-		dst[i] = float32(v)
-	}
-	return dst
 }
 
-// products are those of a vector with two others, in one pass: an addition waits for the
-// one before it, and two sums wait at the same time.
-func products[F float32 | float64](v []F, a, b []float32) (withA, withB float64) {
-	if single, is := any(v).([]float32); is {
-		return kernel.Dot(single, a), kernel.Dot(single, b)
+// signs are those of the products; false: there are none.
+func (r *replacement) signs() (clip, step float64, ok bool) {
+	return sign(r.clip), sign(r.step), r.ok
+}
+
+// release is the replacement of the last release by one of n values.
+func (s *signs) release(n int) replacement {
+	was := s.released
+	s.own()
+	return was.by(&s.released, n)
+}
+
+// inSingle are values in single precision: as they are, or else in room.
+func inSingle[F float32 | float64](room []float32, values []F) []float32 {
+	if single, is := any(values).([]float32); is {
+		return single
 	}
-	a, b = a[:len(v)], b[:len(v)]
-	for i, x := range v {
-		withA += float64(x) * float64(a[i])
-		withB += float64(x) * float64(b[i])
-	}
-	return withA, withB
+	kernel.Narrow(room, any(values).([]float64))
+	return room
 }
 
 // turnBy moves clip and step size by the signs of a released step (algorithm 3 of paper
-// 001, lines 15 and 16), and notes whether they are those without noise.
-func turnBy[F float32 | float64](s *Steps, gradient, direction []F, bareClip, bareStep float64, compared bool) {
-	clip, step, ok := compare(&s.signs.released, gradient, direction)
-	s.signs.own()
-	note(&s.signs.released, gradient, direction)
+// 001, lines 15 and 16), and notes whether they are those without noise, where somebody
+// watches.
+func (s *Steps) turnBy(released, bare *replacement) {
+	clip, step, ok := released.signs()
 	if !ok { // nothing was released before: nothing moves
 		return
 	}
@@ -125,6 +139,7 @@ func turnBy[F float32 | float64](s *Steps, gradient, direction []F, bareClip, ba
 	}
 	up(clip, &s.trace.ClipUp, &s.trace.ClipSigns)
 	up(step, &s.trace.StepUp, &s.trace.StepSigns)
+	bareClip, bareStep, compared := bare.signs()
 	if !compared {
 		return
 	}

@@ -12,12 +12,20 @@ func TestComparePairsSumsWithTheirOwn(t *testing.T) {
 	comparePairs[float64](t)
 }
 
+// replaced has a step take the place of the last one, in the memory of to.
+func replaced[F float32 | float64](l last, to *last, gradient, direction []F) (clip, step float64, ok bool) {
+	r := l.by(to, len(gradient))
+	half := len(gradient) / 2
+	replaceBy(&r, 0, gradient[:half], direction[:half])
+	replaceBy(&r, half, gradient[half:], direction[half:])
+	return r.signs()
+}
+
 func comparePairs[F float32 | float64](t *testing.T) {
 	t.Helper()
 	var l last
 	next := func(gradient, direction []F) (clip, step float64, ok bool) {
-		defer note(&l, gradient, direction)
-		return compare(&l, gradient, direction)
+		return replaced(l, &l, gradient, direction)
 	}
 	if _, _, ok := next([]F{1, 2, 3}, []F{-1, -2, -3}); ok {
 		t.Error("compared with nothing")
@@ -30,13 +38,31 @@ func comparePairs[F float32 | float64](t *testing.T) {
 	}
 }
 
+// TestCompareReadsAllBlocks: every value counts, wherever it is, and is noted.
+func TestCompareReadsAllBlocks(t *testing.T) {
+	for _, n := range []int{blockLength - 1, blockLength, 2*blockLength + 7} {
+		for _, at := range []int{0, n / 2, n - 1} {
+			one, none := make([]float64, n), make([]float64, n)
+			one[at] = 1
+			var l, other last
+			replaced(l, &l, one, none)
+			if _, step, ok := replaced(l, &other, one, one); !ok || step != 1 {
+				t.Errorf("value %d of %d: step %v, compared %v; want 1, true", at, n, step, ok)
+			}
+			if clip, step, _ := replaced(other, &other, one, none); clip != 1 || step != 1 {
+				t.Errorf("value %d of %d, noted elsewhere: clip %v, step %v; want 1, 1", at, n, clip, step)
+			}
+		}
+	}
+}
+
 // TestClipStateStays: steps that go on from a state leave its vectors as they are, those
 // that they save too, and what was saved over until they are opened again.
 func TestClipStateStays(t *testing.T) {
 	var s signs
 	step := func(v float32) {
-		s.own()
-		note(&s.released, []float32{v}, []float32{-v})
+		r := s.release(1)
+		replaceBy(&r, 0, []float32{v}, []float32{-v})
 	}
 	state := ClipState{Gradient: []float32{1}, Direction: []float32{-1}}
 	for round := float32(1); round < 4; round++ {

@@ -112,7 +112,9 @@ func (s *Steps) Release(dst []int64, sum *StepSum) error {
 		rule.follow(&s.state, sum.direction[0], s.rule.Batch)
 	case SignalDirections:
 		lattice.Float(sum.values, dst)
-		turnBy(s, sum.values, sum.direction, 0, 0, false)
+		released := s.signs.release(len(sum.values))
+		replaceBy(&released, 0, sum.values, sum.direction)
+		s.turnBy(&released, &replacement{})
 	}
 	rule.fall(&s.state)
 	return nil

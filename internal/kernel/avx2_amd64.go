@@ -687,4 +687,29 @@ func sigmoidF64(n uintptr, dst *float64, x *float64)
 // normalsF32 writes blocks of 16 normal values.
 //
 //go:noescape
-func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)
+func normalsF32(blocks uintptr, sigma float32, dst *float32, words *byte)
+
+// narrowF64 writes x in single precision.
+//
+//go:noescape
+func narrowF64(blocks uintptr, dst *float32, x *float64)
+
+// addSingleF64 adds x to y.
+//
+//go:noescape
+func addSingleF64(blocks uintptr, x *float32, y *float64)
+
+// pack24 copies 24 bytes at every column.
+//
+//go:noescape
+func pack24(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)
+
+// pack48 copies 48 bytes at every column.
+//
+//go:noescape
+func pack48(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)
+
+// pack96 copies 96 bytes at every column.
+//
+//go:noescape
+func pack96(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)

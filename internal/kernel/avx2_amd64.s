@@ -16707,7 +16707,7 @@ done152:
 	VZEROUPPER
 	RET
 
-// func normalsF32(blocks uintptr, sigma float32, dst *float32, words *uint32)
+// func normalsF32(blocks uintptr, sigma float32, dst *float32, words *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·normalsF32(SB), NOSPLIT, $0-32
 	MOVQ         blocks+0(FP), AX
@@ -16965,3 +16965,130 @@ DATA cF32_bf000000<>+20(SB)/4, $0xbf000000
 DATA cF32_bf000000<>+24(SB)/4, $0xbf000000
 DATA cF32_bf000000<>+28(SB)/4, $0xbf000000
 GLOBL cF32_bf000000<>(SB), RODATA|NOPTR, $32
+
+// func narrowF64(blocks uintptr, dst *float32, x *float64)
+// Requires: AVX
+TEXT ·narrowF64(SB), NOSPLIT, $0-24
+	MOVQ blocks+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ x+16(FP), DX
+
+loop:
+	VCVTPD2PSY (DX), X0
+	VMOVUPS    X0, (CX)
+	VCVTPD2PSY 32(DX), X0
+	VMOVUPS    X0, 16(CX)
+	VCVTPD2PSY 64(DX), X0
+	VMOVUPS    X0, 32(CX)
+	VCVTPD2PSY 96(DX), X0
+	VMOVUPS    X0, 48(CX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x00000080, DX
+	DECQ       AX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func addSingleF64(blocks uintptr, x *float32, y *float64)
+// Requires: AVX
+TEXT ·addSingleF64(SB), NOSPLIT, $0-24
+	MOVQ blocks+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+loop:
+	VCVTPS2PD (CX), Y0
+	VADDPD    (DX), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	VCVTPS2PD 16(CX), Y0
+	VADDPD    32(DX), Y0, Y0
+	VMOVUPD   Y0, 32(DX)
+	VCVTPS2PD 32(CX), Y0
+	VADDPD    64(DX), Y0, Y0
+	VMOVUPD   Y0, 64(DX)
+	VCVTPS2PD 48(CX), Y0
+	VADDPD    96(DX), Y0, Y0
+	VMOVUPD   Y0, 96(DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x00000080, DX
+	DECQ      AX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func pack24(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)
+// Requires: AVX, MMX+
+TEXT ·pack24(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stride+24(FP), BX
+	MOVQ columns+32(FP), SI
+
+loop:
+	MOVQ       (SI), DI
+	IMULQ      BX, DI
+	ADDQ       DX, DI
+	PREFETCHT0 40(DI)
+	VMOVUPS    (DI), X0
+	VMOVUPS    X0, (CX)
+	MOVQ       16(DI), DI
+	MOVQ       DI, 16(CX)
+	ADDQ       $0x18, CX
+	ADDQ       $0x08, SI
+	DECQ       AX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func pack48(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)
+// Requires: AVX, MMX+
+TEXT ·pack48(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stride+24(FP), BX
+	MOVQ columns+32(FP), SI
+
+loop:
+	MOVQ       (SI), DI
+	IMULQ      BX, DI
+	ADDQ       DX, DI
+	PREFETCHT0 80(DI)
+	VMOVUPS    (DI), Y0
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    32(DI), X0
+	VMOVUPS    X0, 32(CX)
+	ADDQ       $0x30, CX
+	ADDQ       $0x08, SI
+	DECQ       AX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func pack96(n uintptr, dst *byte, src *byte, stride uintptr, columns *int)
+// Requires: AVX, MMX+
+TEXT ·pack96(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stride+24(FP), BX
+	MOVQ columns+32(FP), SI
+
+loop:
+	MOVQ       (SI), DI
+	IMULQ      BX, DI
+	ADDQ       DX, DI
+	PREFETCHT0 160(DI)
+	VMOVUPS    (DI), Y0
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    32(DI), Y0
+	VMOVUPS    Y0, 32(CX)
+	VMOVUPS    64(DI), Y0
+	VMOVUPS    Y0, 64(CX)
+	ADDQ       $0x60, CX
+	ADDQ       $0x08, SI
+	DECQ       AX
+	JNZ        loop
+	VZEROUPPER
+	RET

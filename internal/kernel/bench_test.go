@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
-	"unsafe"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
@@ -252,8 +251,7 @@ func BenchmarkNormals(b *testing.B) {
 		})
 	}
 	const part = 1 << 13 // words stay in the cache
-	words32 := make([]uint32, part)
-	bytes32 := unsafe.Slice((*byte)(unsafe.Pointer(&words32[0])), 4*part)
+	words32 := make([]byte, 4*part)
 	single := make([]float32, n)
 	fill32 := func(words func()) func() {
 		return func() {
@@ -263,7 +261,7 @@ func BenchmarkNormals(b *testing.B) {
 			}
 		}
 	}
-	stream.XORKeyStream(bytes32, bytes32)
+	stream.XORKeyStream(words32, words32)
 	run("float32", fill32(func() {}))
-	run("float32-aes", fill32(func() { stream.XORKeyStream(bytes32, bytes32) }))
+	run("float32-aes", fill32(func() { stream.XORKeyStream(words32, words32) }))
 }

@@ -43,3 +43,26 @@ func transpose[F Float](dst []F, dstRow int, src []F, srcRow, rows, cols int) {
 		transposeTwin(dst[whole:], dstRow, src[whole*srcRow:], srcRow, rows-whole, cols)
 	}
 }
+
+// pack copies rows values of every column, one column after another, if they are as many
+// as a tile has.
+func pack[F Float](dst []F, rows int, src []F, stride int, columns []int) bool {
+	if !vectorised {
+		return packTwin(dst, rows, src, stride, columns)
+	}
+	size := 32 / lanes[F]()
+	n, to, from, at := uintptr(len(columns)), bytesOf(dst), bytesOf(src), &columns[0]
+	switch step := uintptr(stride * size); rows * size {
+	case 96:
+		pack96(n, to, from, step, at)
+	case 48:
+		pack48(n, to, from, step, at)
+	case 24:
+		pack24(n, to, from, step, at)
+	default:
+		return false
+	}
+	return true
+}
+
+func bytesOf[F Float](x []F) *byte { return (*byte)(unsafe.Pointer(unsafe.SliceData(x))) }

@@ -53,9 +53,17 @@ func sumProducts[F Float](dst, x, y []F) { sumProductsTwin(dst, x, y) }
 
 func affineRows[F Float](dst, x, factor, bias []F) { affineRowsTwin(dst, x, factor, bias) }
 
-func normals32(dst []float32, sigma float32, words []uint32) { normals32Twin(dst, sigma, words) }
+func normals32(dst []float32, sigma float32, words []byte) { normals32Twin(dst, sigma, words) }
+
+func narrow(dst []float32, x []float64) { narrowTwin(dst, x) }
+
+func addSingle(x []float32, y []float64) { addSingleTwin(x, y) }
 
 func tile[F Float](w *tileWork[F]) { tileTwin(w) }
+
+func pack[F Float](dst []F, rows int, src []F, stride int, columns []int) bool {
+	return packTwin(dst, rows, src, stride, columns)
+}
 
 func transpose[F Float](dst []F, dstRow int, src []F, srcRow, rows, cols int) {
 	transposeTwin(dst, dstRow, src, srcRow, rows, cols)

@@ -136,10 +136,28 @@ func affineRows[F Float](dst, x, factor, bias []F) {
 	}
 }
 
-func normals32(dst []float32, sigma float32, words []uint32) {
+func normals32(dst []float32, sigma float32, words []byte) {
 	if !vectorised || len(dst) == 0 {
 		normals32Twin(dst, sigma, words)
 		return
 	}
 	normalsF32(uintptr(len(dst)/normalBlock32), sigma, &dst[0], &words[0])
+}
+
+func narrow(dst []float32, x []float64) {
+	whole := 0
+	if blocks := len(x) / conversionBlock; vectorised && blocks > 0 {
+		whole = blocks * conversionBlock
+		narrowF64(uintptr(blocks), &dst[0], &x[0])
+	}
+	narrowTwin(dst[whole:], x[whole:])
+}
+
+func addSingle(x []float32, y []float64) {
+	whole := 0
+	if blocks := len(x) / conversionBlock; vectorised && blocks > 0 {
+		whole = blocks * conversionBlock
+		addSingleF64(uintptr(blocks), &x[0], &y[0])
+	}
+	addSingleTwin(x[whole:], y[whole:])
 }

@@ -63,7 +63,7 @@ func Gemm[F Float](alpha F, a, b Matrix[F], beta F, c Matrix[F], ws *Workspace[F
 	}
 	if c.ColStride != 1 {
 		dense := Dense(take(&ws.result, m*n), m, n)
-		gemmBlocked(alpha, &a, &b, &dense, false, ws)
+		gemmBlocked(alpha, &a, &b, nil, &dense, false, ws)
 		scaleMatrix(beta, &c)
 		addMatrix(&dense, &c, beta == 0)
 		return
@@ -71,7 +71,25 @@ func Gemm[F Float](alpha F, a, b Matrix[F], beta F, c Matrix[F], ws *Workspace[F
 	if beta != 0 && beta != 1 {
 		scaleMatrix(beta, &c)
 	}
-	gemmBlocked(alpha, &a, &b, &c, beta != 0, ws)
+	gemmBlocked(alpha, &a, &b, nil, &c, beta != 0, ws)
+}
+
+// GemmOf adds A*B to C, of which the inner sums run over some columns of A and the
+// rows of B with the same numbers alone, in their order: as Gemm does for matrices
+// of these alone. C's rows are contiguous.
+func GemmOf[F Float](a, b Matrix[F], inner []int, c Matrix[F], ws *Workspace[F]) {
+	if a.Rows != c.Rows || b.Cols != c.Cols || a.Cols != b.Rows || !a.valid() || !b.valid() || !c.valid() || c.ColStride != 1 {
+		panicGemm(&a, &b, &c)
+	}
+	for _, p := range inner {
+		if p < 0 || p >= a.Cols {
+			panic(fmt.Sprintf("kernel: GemmOf: column %d of %d", p, a.Cols))
+		}
+	}
+	if c.Rows == 0 || c.Cols == 0 || len(inner) == 0 {
+		return
+	}
+	gemmBlocked(1, &a, &b, inner, &c, true, ws)
 }
 
 func panicGemm[F Float](a, b, c *Matrix[F]) {
@@ -164,29 +182,35 @@ func gemmDots[F Float](alpha F, a, b *Matrix[F], beta F, c *Matrix[F], ws *Works
 // The inner dimension is cut into blocks that are added in order. B is packed
 // into panels as wide as a tile when its rows are not contiguous or when many
 // rows of A use it; A is packed when its rows are not contiguous and many tiles
-// use it.
-func gemmBlocked[F Float](alpha F, a, b, c *Matrix[F], add bool, ws *Workspace[F]) {
+// use it. Both are where only some inner numbers count; nil: all do.
+func gemmBlocked[F Float](alpha F, a, b *Matrix[F], inner []int, c *Matrix[F], add bool, ws *Workspace[F]) {
 	m, n, k := c.Rows, c.Cols, a.Cols
+	if inner != nil {
+		k = len(inner)
+	}
 	tiles := tilesFor[F](n)
 	cols := tiles.cols
-	packB := b.ColStride != 1 || (m > 36 && n > 8*lanes[F]())
-	packA := a.ColStride != 1 && n > 16*lanes[F]() && m > tiles.rows
+	packB := inner != nil || b.ColStride != 1 || (m > 36 && n > 8*lanes[F]())
+	packA := inner != nil || a.ColStride != 1 && n > 16*lanes[F]() && m > tiles.rows
 	for jc := 0; jc < n; jc += blockN {
 		nc := min(blockN, n-jc)
 		for pc := 0; pc < k; pc += blockK {
 			kc := min(blockK, k-pc)
 			add := add || pc > 0
+			if packA || packB {
+				ws.number(inner, pc, kc)
+			}
 			var panel []F
 			if packB {
 				panel = take(&ws.b, kc*((nc+cols-1)/cols*cols))
-				packPanels(panel, cols, b, pc, jc, kc, nc)
+				packPanels(panel, cols, b, ws.inner[:kc], jc, nc)
 			}
 			for ic := 0; ic < m; ic += blockM {
 				mc := min(blockM, m-ic)
 				var block []F
 				if packA {
 					block = take(&ws.a, kc*mc)
-					packRows(block, tiles, a, ic, pc, mc, kc)
+					packRows(block, tiles, a, ws.inner[:kc], ic, mc)
 				}
 				for jr := 0; jr < nc; jr += cols {
 					w := tileWork[F]{wide: tiles.wide, cols: min(cols, nc-jr), segments: 1, k: kc, cRow: c.RowStride, alpha: alpha, add: add}

@@ -96,6 +96,51 @@ func testGemm[F Float](t *testing.T) {
 	})
 }
 
+// TestGemmOf: the product of some columns, in any order, has the bits of the product of a
+// matrix that is made of them.
+func TestGemmOf(t *testing.T) {
+	t.Run("float32", testGemmOf[float32])
+	t.Run("float64", testGemmOf[float64])
+}
+
+func testGemmOf[F Float](t *testing.T) {
+	var ar arena[F]
+	var ws Workspace[F]
+	size := rapid.OneOf(rapid.IntRange(2, 40), rapid.SampledFrom([]int{169, blockK + 1}))
+	check(t, func(t *rapid.T) {
+		defer ar.reset()
+		m, n, all, k := size.Draw(t, "m"), size.Draw(t, "n"), size.Draw(t, "columns"), size.Draw(t, "k")
+		if m*n*k > 1<<19 {
+			m = 9
+		}
+		r := source(t)
+		a, b := drawMatrix(t, &ar, r, m, all, "a"), drawMatrix(t, &ar, r, all, n, "b")
+		c, want := Dense(ar.normal(r, m*n), m, n), Dense(ar.make(m*n), m, n)
+		copy(want.Data, c.Data)
+		inner, ofA, ofB := make([]int, k), Dense(make([]F, m*k), m, k), Dense(make([]F, k*n), k, n)
+		for p := range inner {
+			inner[p] = r.IntN(all)
+			for i := range m {
+				ofA.Data[i*k+p] = a.Data[i*a.RowStride+inner[p]*a.ColStride]
+			}
+			for j := range n {
+				ofB.Data[p*n+j] = b.Data[inner[p]*b.RowStride+j*b.ColStride]
+			}
+		}
+		Gemm(1, ofA, ofB, 1, want, nil)
+		GemmOf(a, b, inner, c, &ws)
+		for i, v := range c.Data {
+			if m*n*k > tinyProduct && v != want.Data[i] {
+				t.Fatalf("element %d of %d x %d x %d: %v, want %v", i, m, k, n, v, want.Data[i])
+			}
+		}
+		ar.done(t)
+	})
+	a, b, c := Dense(make([]F, 6), 2, 3), Dense(make([]F, 6), 3, 2), Dense(make([]F, 4), 2, 2)
+	mustPanic(t, "a number that is not there", func() { GemmOf(a, b, []int{0, 3}, c, &ws) })
+	mustPanic(t, "shapes", func() { GemmOf(a, a, []int{0}, c, &ws) })
+}
+
 // TestGemmSpecials: NaN and infinities reach the rows and columns that they
 // belong to and no others.
 func TestGemmSpecials(t *testing.T) {

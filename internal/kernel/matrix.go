@@ -29,7 +29,21 @@ func (m *Matrix[F]) valid() bool {
 // Workspace keeps the buffers of products and convolutions between calls, so
 // that they allocate nothing once it has grown. The zero value is ready. One
 // goroutine at a time may use it.
-type Workspace[F Float] struct{ a, b, result, padded []F }
+type Workspace[F Float] struct {
+	a, b, result, padded []F
+	inner                [blockK]int // numbers of a block of the inner dimension
+}
+
+// number sets inner to the numbers from pc on, of some or, without them, of all.
+func (ws *Workspace[F]) number(some []int, pc, kc int) {
+	if some != nil {
+		copy(ws.inner[:kc], some[pc:])
+		return
+	}
+	for p := range kc {
+		ws.inner[p] = pc + p
+	}
+}
 
 // take is a buffer's first n values, grown if need be; they are not cleared.
 func take[F Float](buffer *[]F, n int) []F {

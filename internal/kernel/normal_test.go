@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,15 @@ const (
 	kolmogorovLimit = 2.69   // 2*exp(-2*x^2) = 1e-6
 	normalLimit     = 4.8916 // two-sided quantile of the normal distribution
 )
+
+// randomBytes are words, the low byte first.
+func randomBytes(r *rand.Rand, n int) []byte {
+	words := make([]byte, 0, n)
+	for len(words) < n {
+		words = binary.LittleEndian.AppendUint32(words, r.Uint32())
+	}
+	return words
+}
 
 func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
@@ -69,10 +79,7 @@ func TestNormals(t *testing.T) {
 		n = 20_000_003
 	}
 	r := rand.New(rand.NewPCG(8, 9))
-	words32 := make([]uint32, NormalWords32(n))
-	for i := range words32 {
-		words32[i] = r.Uint32()
-	}
+	words32 := randomBytes(r, NormalBytes32(n))
 	single := make([]float32, n)
 	widen := func(x []float32) []float64 {
 		out := make([]float64, len(x))
@@ -139,12 +146,13 @@ func TestNormalsOfExtremeWords(t *testing.T) {
 		set(func() {
 			for _, a := range []uint64{0, 1, 2, 3, math.MaxUint64, math.MaxUint64 - 1, 1 << 63, 1<<63 - 1} {
 				for _, b := range []uint64{0, 1, 2, 3, math.MaxUint64, math.MaxUint64 - 1, 1 << 63, 1<<63 - 1} {
-					words32 := make([]uint32, 16)
-					for i := range words32 {
-						words32[i] = uint32(a>>32) | uint32(a)
+					var words32 []byte
+					for i := range 16 {
+						word := uint32(a>>32) | uint32(a)
 						if i >= 8 {
-							words32[i] = uint32(b>>32) | uint32(b)
+							word = uint32(b>>32) | uint32(b)
 						}
+						words32 = binary.LittleEndian.AppendUint32(words32, word)
 					}
 					single := make([]float32, 16)
 					Normals32(single, 1, words32)
@@ -164,16 +172,13 @@ func TestNormalsOfExtremeWords(t *testing.T) {
 func TestNormalsAnyLength(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 11))
 	const most = 2*functionChunk + 40
-	words32 := make([]uint32, NormalWords32(most))
-	for i := range words32 {
-		words32[i] = r.Uint32()
-	}
+	words32 := randomBytes(r, NormalBytes32(most))
 	all32 := make([]float32, most)
 	Normals32(all32, 1, words32)
 	var a32 arena[float32]
 	for _, n := range []int{0, 1, 7, 8, 9, 15, 16, 17, 100, functionChunk - 1, functionChunk + 1, most} {
 		single := a32.make(n)
-		Normals32(single, 2, words32[:NormalWords32(n)])
+		Normals32(single, 2, words32[:NormalBytes32(n)])
 		for i := range n {
 			if math.Abs(float64(single[i]-2*all32[i])) > 1e-6*math.Abs(float64(all32[i])) {
 				t.Fatalf("value %d of %d: %v, want twice %v", i, n, single[i], all32[i])

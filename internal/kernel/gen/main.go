@@ -43,6 +43,10 @@ func run(dir string) error {
 			g.functions(p)
 		}
 		g.normals(single)
+		g.conversions()
+		for _, length := range []int{24, 48, 96} { // 6 or 12 values
+			g.pack(length)
+		}
 	})
 	if err != nil {
 		return err

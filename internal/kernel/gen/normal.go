@@ -12,7 +12,7 @@ import (
 // the second the angle: its high bits an angle within pi/4 of the x axis, bit 0
 // whether sine and cosine are exchanged, bit 1 the sign of both.
 func (g *generator) normals(p precision) {
-	g.function("normals"+p.suffix, fmt.Sprintf("func(blocks uintptr, sigma %[1]s, dst *%[1]s, words *uint32)", p.goType),
+	g.function("normals"+p.suffix, fmt.Sprintf("func(blocks uintptr, sigma %[1]s, dst *%[1]s, words *byte)", p.goType),
 		fmt.Sprintf("writes blocks of %d normal values.", 2*p.lanes))
 	blocks := g.parameter("blocks")
 	sigma := g.broadcastParameter(p, "sigma")
