@@ -23,6 +23,7 @@ const (
 	DescriptionFile = "model.json"
 	ModelFile       = "model.safetensors"
 	PersonalFile    = "personal.safetensors"
+	MergesFile      = "merges.bpe" // of words: the pairs that they are made of
 )
 
 // Format is the first line of every description.
@@ -57,8 +58,12 @@ type Description struct {
 	ModelSHA256 string      `json:"model_sha256"`
 	// PersonalSHA256 is of the participant's own model, where there is one.
 	PersonalSHA256 string `json:"personal_sha256,omitempty"`
-	Kernel         string `json:"kernel"`
-	Version        string `json:"version"`
+	// MergesSHA256 is of the pairs that words are made of, where there are words.
+	MergesSHA256 string `json:"merges_sha256,omitempty"`
+	Kernel       string `json:"kernel"`
+	Version      string `json:"version"`
+
+	merges []byte // to be written
 }
 
 // Role is what a model is for.

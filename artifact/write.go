@@ -30,6 +30,11 @@ func Write(dir string, d Description, models, personal []model.Tensor[float64]) 
 			return d, err
 		}
 	}
+	if d.merges != nil {
+		if err := durable.WriteFile(filepath.Join(dir, MergesFile), d.merges, 0o644); err != nil {
+			return d, err
+		}
+	}
 	text, err := json.MarshalIndent(d, "", " ")
 	if err != nil {
 		return d, fmt.Errorf("describe the models: %w", err)

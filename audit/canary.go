@@ -55,6 +55,8 @@ type Canary struct {
 	Exceeds    bool     `json:"exceeds"`
 	Verdict    string   `json:"verdict"`
 	Assumes    []string `json:"assumes"`
+
+	in, out []float64 // scores with the canary and without
 }
 
 // DefaultCanaryRun is what is audited without a run file: settings at which 2,000
@@ -171,7 +173,7 @@ func (p *canaryPlan) judge(scores canaryScores) (Canary, error) {
 	c := Canary{
 		Runs: o.Runs, Rounds: g.run.Algorithm.Rounds, Steps: g.attack[0].steps, Rate: g.attack[0].rate, Multiplier: g.attack[0].noise,
 		Noise: g.run.Privacy.Noise, Confidence: o.Confidence, Privacy: privacy.Statement, Tight: event.Number(p.tight),
-		FalseAlarm: p.falseAlarm, Power: p.power, HalfPower: p.halfPower, Assumes: canaryAssumes,
+		FalseAlarm: p.falseAlarm, Power: p.power, HalfPower: p.halfPower, Assumes: canaryAssumes, in: scores[1], out: scores[0],
 	}
 	c.Guesses, c.Right = o.guesses(), scores.guess(o)
 	c.Advantage = advantageAtLeast(c.Right, o)

@@ -26,7 +26,12 @@ type GradientAudit struct {
 	StepNoiseAtMost event.Number `json:"step_noise_at_most"`
 	Step            int          `json:"step"`
 	StepAtLeast     event.Number `json:"step_epsilon_at_least"` // of that step alone
+
+	steps []stepNoise
 }
+
+// stepNoise is a step's noise as a share of what was charged, with an interval.
+type stepNoise struct{ share, low, high float64 }
 
 // PlayGradients audits a run's mechanism by its own curve: o.Runs canaries are in and as
 // many out, in one play of the run's steps without data. The confidence is of all three
@@ -102,7 +107,8 @@ func (g *gradientCanaries) judge(plan *gradientPlan) (GradientAudit, error) {
 	}
 	out := GradientAudit{Canary: c, AllSteps: len(g.still)}
 	out.Rounds, out.Steps, out.Confidence, out.Assumes = len(g.charged), g.round.steps, plan.confidence, gradientAssumes
-	out.StepNoiseAtMost, out.Step = g.quietest(plan.level())
+	out.steps = g.noises(plan.level())
+	out.StepNoiseAtMost, out.Step = quietest(out.steps)
 	if out.StepAtLeast, err = g.stepEpsilon(plan, out.Step, out.StepNoiseAtMost); err != nil {
 		return GradientAudit{}, err
 	}
@@ -128,20 +134,31 @@ func (g *gradientCanaries) together() event.Release {
 	return all
 }
 
-// quietest is the step with the least noise, from 1, and a share of what was charged that
-// it does not exceed, all steps together at a level: where no canary is, the squares add
-// up to a chi-square of what the step drew.
-func (g *gradientCanaries) quietest(level float64) (share event.Number, step int) {
+// noises are every step's shares of what was charged. Where no canary is, the squares add up
+// to a chi-square of what the step drew, so that no step exceeds its upper end, all steps
+// together at a level; nor does any fall below its lower end, at the same level.
+func (g *gradientCanaries) noises(level float64) []stepNoise {
 	free := 0
 	for _, in := range g.in {
 		if !in {
 			free++
 		}
 	}
-	least := 2 * mathext.GammaIncRegInv(float64(free)/2, level/float64(len(g.still)))
-	share = event.Number(math.Inf(1))
+	half, each := float64(free)/2, level/float64(len(g.still))
+	least, most := 2*mathext.GammaIncRegInv(half, each), 2*mathext.GammaIncRegCompInv(half, each)
+	out := make([]stepNoise, len(g.still))
 	for i, squares := range g.still {
-		if s := event.Number(math.Sqrt(squares / least)); s < share {
+		out[i] = stepNoise{math.Sqrt(squares / float64(free)), math.Sqrt(squares / most), math.Sqrt(squares / least)}
+	}
+	return out
+}
+
+// quietest is the step with the least noise, from 1, and a share of what was charged that
+// it does not exceed.
+func quietest(steps []stepNoise) (share event.Number, step int) {
+	share = event.Number(math.Inf(1))
+	for i, n := range steps {
+		if s := event.Number(n.high); s < share {
 			share, step = s, i+1
 		}
 	}

@@ -128,7 +128,7 @@ func TestGradientAudit(t *testing.T) {
 	}
 	// found is what makes judge say that the claim is exceeded, without its searches.
 	found := func(g *gradientCanaries) bool {
-		share, _ := g.quietest(plan.level())
+		share, _ := quietest(g.noises(plan.level()))
 		return g.sides().guess(plan.o) >= plan.overAt || share < 0.1
 	}
 	if a := judged("as shipped", honest); a.Exceeds || a.Suspicious() || a.AtLeast < 0.6*a.Tight || a.AllSteps != 24 || a.Rounds != 2 || a.Steps != 12 || a.FalseAlarm > 1e-3 {

@@ -55,6 +55,8 @@ type OneRun struct {
 	Exceeds bool         `json:"exceeds"`
 	Verdict string       `json:"verdict"`
 	Assumes []string     `json:"assumes"`
+
+	in, out []float64 // scores of canaries that are in and out
 }
 
 // Check says what cannot be played.
@@ -164,11 +166,8 @@ func (p *oneRun) judge() (OneRun, error) {
 		}
 		out.Steps += round.steps
 	}
-	for _, in := range g.in {
-		if in {
-			out.In++
-		}
-	}
+	sides := g.sides()
+	out.out, out.in, out.In = sides[0], sides[1], len(sides[1])
 	bound, err := OneRunBound(o.Canaries, o.Guesses, out.Right, o.Delta, o.Confidence)
 	if err != nil {
 		return OneRun{}, err

@@ -1,5 +1,7 @@
 package data
 
+import "github.com/coterie-fl/coterie/data/bytepair"
+
 // Federation is a whole population.
 type Federation struct {
 	Features   int
@@ -14,6 +16,8 @@ type Federation struct {
 	// Vocabulary is how many words there are, where rows are words in their order: each is
 	// the target of those before it; Classes is then 0. 0: rows are no words.
 	Vocabulary int
+	// Words is how text was cut into these; nil: rows are no words.
+	Words *bytepair.Encoding
 	// Unit is the lowest and the highest target in its own unit, where targets are scaled
 	// to 0…1; zero: targets are as they are.
 	Unit [2]float64

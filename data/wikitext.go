@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data/bytepair"
 	"github.com/coterie-fl/coterie/internal/rng"
 )
 
@@ -64,7 +65,7 @@ func loadWiki(f *Folder, d config.Data, seed uint64) (*Federation, error) {
 	rows := WordRows(e, all.text, d.Context)
 	report := LoadReport{Source: "wikitext", Rows: len(rows.Y)}
 	rows = someRows(rows, d.Samples, seed)
-	return TextFederation(d, seed, report, false, Client{Name: everybody, Rows: rows})
+	return TextFederation(d, seed, e, report, Client{Name: everybody, Rows: rows})
 }
 
 // someRows are so many, drawn by the seed, in an order that it draws.
@@ -82,15 +83,14 @@ func someRows(rows Rows, most int, seed uint64) Rows {
 	return out
 }
 
-// TextFederation holds a share of every client's rows of words out. A client alone stays
-// even if it has nothing to train on: its absence would tell of its last row.
-func TextFederation(d config.Data, seed uint64, report LoadReport, alone bool, clients ...Client) (*Federation, error) {
+// TextFederation holds a share of every client's rows of words out.
+func TextFederation(d config.Data, seed uint64, words *bytepair.Encoding, report LoadReport, clients ...Client) (*Federation, error) {
 	silos := Silos{All: clients, Features: d.Context, Report: report, NotCovered: d.TakenFromData()}
-	f, err := silos.Federation(SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Unscaled, KeepEmpty: alone})
+	f, err := silos.Federation(SiloOptions{Seed: seed, TestShare: d.TestShare, TrainLimit: d.TrainLimit, Standardise: Unscaled})
 	if err != nil {
 		return nil, err
 	}
-	f.Vocabulary = d.Vocabulary
+	f.Vocabulary, f.Words = d.Vocabulary, words
 	f.Report.Kept = 0
 	for i := range f.Train {
 		f.Report.Kept += f.Train[i].Len() + f.Train[i].Held.Len()

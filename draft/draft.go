@@ -18,13 +18,13 @@ var ErrRequest = errors.New("the files cannot be drafted")
 type Request struct {
 	Path   string // a file, a folder, or a pattern
 	Client string // column that names the client; empty: one file or folder a client
-	Target string // column that is to be predicted; of pictures there is none
+	Target string // column that is to be predicted; of pictures and text there is none
 	Out    string // folder that the files are to stand in: their paths are seen from it
 }
 
 // Draft is what was found, and the files.
 type Draft struct {
-	Kind      string   `json:"kind"` // table or pictures
+	Kind      string   `json:"kind"` // table, pictures or text
 	Rows      int      `json:"rows"`
 	Clients   []Client `json:"clients"`
 	Target    Column   `json:"target"`
@@ -54,6 +54,13 @@ func New(ctx context.Context, r Request) (*Draft, error) {
 	}
 	if pictures {
 		return newPictures(ctx, r)
+	}
+	text, err := holdsText(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	if text {
+		return newText(ctx, r)
 	}
 	return newTable(ctx, r)
 }

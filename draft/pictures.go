@@ -163,6 +163,6 @@ func (d *Draft) writePictures(r Request, first string) error {
 	rest.line("    # Pictures in a step, about: %s of public_size.", shareText(s))
 	rest.taken("algorithm.local.batch", "    batch: %d", s.batch)
 	rest.writePrivacy(s, "picture")
-	d.finish(top, rest)
+	d.finish(top, rest, judgeOwn)
 	return d.writeFederation(r, s, []string{filepath.Join(r.Path, d.Clients[0].Name)})
 }

@@ -48,13 +48,16 @@ func (d *Draft) writeTable(r Request, files []string) error {
 	d.writeSensitive(top)
 	top.line("  test_share: %v            # of every client's rows, to judge its model on; they do not train", heldOut)
 	d.writeSettings(rest, s)
-	d.finish(top, rest)
+	d.finish(top, rest, judgeOwn)
 	return d.writeFederation(r, s, files)
 }
 
+// judgeOwn is how most runs are judged.
+const judgeOwn = "judge: {by: own}             # every client's model on what it holds out"
+
 // finish puts the parts of the run file together, with the list of what is marked.
-func (d *Draft) finish(top, rest *writer) {
-	rest.line("judge: {by: own}             # every client's model on what it holds out")
+func (d *Draft) finish(top, rest *writer, judge string) {
+	rest.line("%s", judge)
 	top.line("  not_public:                # taken from the data; delete a line once its value is replaced or paid for")
 	for _, path := range d.NotPublic {
 		top.line("    - %s", quoted(path))

@@ -109,6 +109,9 @@ func (s *Simulation) describe(p fl.Privacy) (artifact.Description, error) {
 	if err != nil {
 		return d, err
 	}
+	if err := d.Cut(s.federation.Words); err != nil {
+		return d, err
+	}
 	models := s.rounds.Algorithm.Outline().Models
 	d.Server(models)
 	if !s.rounds.Algorithm.OwnModels() {

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -160,6 +161,8 @@ var probes = []probe{
 	{path: "data.noise.high", value: "2"},
 	{path: "data.noise.mean", value: "2", with: "data.noise.kind=normal"},
 	{path: "data.noise.sd", value: "2", with: "data.noise.kind=normal"},
+	{path: "model.start", value: "start", with: network},
+	{path: "model.start", value: "start", with: network + " algorithm.hypotheses=1"},
 }
 
 // learned lets a clip move that is short enough to matter.
@@ -354,7 +357,7 @@ func elsewhere(path, choice string) bool {
 		return true
 	}
 	// A projection has a model of its own, and asks for no targets.
-	answers := []string{"data.groups", "data.noise", "data.parameters", "data.shares", "data.shift", "model.init_sd", "model.intercept"}
+	answers := []string{"data.groups", "data.noise", "data.parameters", "data.shares", "data.shift", "model.init_sd", "model.intercept", "model.start"}
 	return strings.HasPrefix(choice, "pca") && slices.ContainsFunc(answers, func(key string) bool { return strings.HasPrefix(path, key) })
 }
 
@@ -383,9 +386,33 @@ func (d probing) checkCondition(t *testing.T, keys map[string]config.Key, p prob
 	}
 }
 
-// write makes a table and pictures to probe on.
+// train leaves a model in a folder that others can start from.
+func (d probing) train(t *testing.T, folder string) {
+	t.Helper()
+	chosen := map[string]string{"algorithm.kind": "fedavg", "privacy.protects": "nothing", "algorithm.mode": "paper"}
+	run, err := config.ResolveIn(d.folder, []byte(fileOf("", chosen)), append(settingsOf(chosen), strings.Fields(network)...), sim.Checks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sim.New(run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	made, err := sim.CreateDirectory(filepath.Join(d.folder, folder), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	if _, err := s.Execute(context.Background(), made, func(sim.Moment) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write makes a table and pictures to probe on, and a model to start from.
 func (d probing) write(t *testing.T) {
 	t.Helper()
+	d.train(t, "start")
 	rows := "ward,age,weight,ill\n"
 	for i := range 60 {
 		age, weight := i*37%100, i*53%100

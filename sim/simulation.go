@@ -108,7 +108,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		return nil, err
 	}
 	if start := run.Model.Start; start != "" {
-		theta, err := readStart(start, run.Model, federation.Shape())
+		theta, err := readStart(start, run.Model, federation)
 		if err != nil {
 			return nil, fmt.Errorf("model.start: %s: %w", start, err)
 		}

@@ -4,13 +4,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 )
 
-// readStart reads what training starts from: a file, or a folder's usual one.
-func readStart(path string, block config.Model, s data.Shape) ([]float64, error) {
+// readStart reads what training starts from: a file, or a folder's usual one. A run's model
+// of words must be of the same words.
+func readStart(path string, block config.Model, f *data.Federation) ([]float64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -18,5 +20,9 @@ func readStart(path string, block config.Model, s data.Shape) ([]float64, error)
 	if info.IsDir() {
 		path = filepath.Join(path, model.StartFile)
 	}
-	return model.ReadStart(os.DirFS(filepath.Dir(path)), filepath.Base(path), block, s)
+	theta, err := model.ReadStart(os.DirFS(filepath.Dir(path)), filepath.Base(path), block, f.Shape())
+	if err == nil && f.Words != nil {
+		err = artifact.SameWords(filepath.Dir(path), f.Words)
+	}
+	return theta, err
 }

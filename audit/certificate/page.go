@@ -80,7 +80,7 @@ func HTML(w io.Writer, c Certificate, key ledger.Key) error {
 		}
 	}
 	if m := c.Membership; m != nil {
-		shown := membership.Page(*m, c.Identity.Name, c.Claim, c.Identity.Version)
+		shown := membership.Page(*m, c.Identity.Name, "", c.Claim, c.Identity.Version)
 		p.Membership, p.MembershipWords = membershipTable(*m), shown.Intro[0]
 		var err error
 		if p.Panels, err = study.Panels(shown.Charts); err != nil {

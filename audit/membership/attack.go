@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
@@ -79,10 +80,13 @@ type Attack struct {
 	Scores Scores `json:"-"`
 }
 
-// Target is a trained run.
+// Target is a trained run, or a folder of models: OfFolder.
 type Target struct {
 	Run    config.Run // as resolved
 	Models *artifact.Model
+	// Members and Others are examples that are known to have been trained on, and not, by
+	// client, as artifact reads them. Nil: what the run's own data say.
+	Members, Others []data.Client
 }
 
 // Found is what attacks on a target found.
@@ -113,11 +117,11 @@ func Measure(ctx context.Context, t Target, folder *data.Folder, o Options) (Fou
 	if err := o.Check(); err != nil {
 		return Found{}, err
 	}
-	f, err := folder.Load(t.Run.Data, t.Run.Seed)
+	f, err := t.federation(folder, o)
 	if err != nil {
 		return Found{}, err
 	}
-	p, err := newPopulation(t.Run, f, o.Unit, o.Client)
+	p, err := newPopulation(t.Run, f, t.Members == nil && t.Others != nil, o.Unit, o.Client)
 	if err != nil {
 		return Found{}, err
 	}
@@ -144,7 +148,8 @@ func Measure(ctx context.Context, t Target, folder *data.Folder, o Options) (Fou
 	if err != nil {
 		return Found{}, err
 	}
-	return summed(p, o, attacks), nil
+	newcomers := len(t.Models.Clients()) > 0 && slices.ContainsFunc(a.sights, func(s sight) bool { return s.role != artifact.RoleClient })
+	return summed(p, newcomers, o, attacks), nil
 }
 
 // halves says of every one whether it is of the first half, of members and of others.

@@ -25,7 +25,9 @@ var soak = flag.Bool("soak", false, "run the long tests too")
 
 // pupils makes schools whose pupils have scores of their own that no feature tells: what a
 // model knows of them it knows by heart.
-func pupils(t *testing.T, schools, each int) *data.Folder {
+func pupils(t *testing.T, schools, each int) *data.Folder { return pupilsSeeded(t, 4, schools, each) }
+
+func pupilsSeeded(t *testing.T, seed uint64, schools, each int) *data.Folder {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "school"), 0o755); err != nil {
@@ -43,7 +45,7 @@ func pupils(t *testing.T, schools, each int) *data.Folder {
 		fmt.Fprintf(&text, ",f%02d", j)
 	}
 	text.WriteString(",score\n")
-	family := rng.NewFamily(4, "made-up schools")
+	family := rng.NewFamily(seed, "made-up schools")
 	for school := range schools {
 		s := family.Stream(0, school)
 		for range each {
@@ -91,7 +93,7 @@ func trained(t *testing.T, text string, folder *data.Folder) Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Target{run, m}
+	return Target{Run: run, Models: m}
 }
 
 // byHeart is a central run that learns its pupils by heart.
@@ -153,7 +155,7 @@ func TestCentralRun(t *testing.T) {
 	if _, err := Measure(context.Background(), target, folder, o); !errors.Is(err, ErrOtherModel) {
 		t.Errorf("models of another seed: %v", err)
 	}
-	page := Page(f, "by heart", event.Statement{Claim: event.ClaimNone}, "test")
+	page := Page(f, "by heart", "coterie audit membership runs/target", event.Statement{Claim: event.ClaimNone}, "test")
 	if len(page.Charts) != 1 || len(page.Charts[0].Series) != len(f.Attacks)+1 || len(page.Rows) != 5*len(f.Attacks) {
 		t.Errorf("a page of %d charts and %d rows", len(page.Charts), len(page.Rows))
 	}
@@ -168,7 +170,7 @@ func TestReferencesAreDrawnAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPopulation(target.Run, f, UnitExample, "")
+	p, err := newPopulation(target.Run, f, false, UnitExample, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/coterie-fl/coterie/report/study"
 )
 
-// Page shows what attacks found on the run of a name, beside what it claims.
-func Page(f Found, name string, claimed event.Statement, version string) study.Study {
+// Page shows what attacks found on the run of a name by a command, beside what it claims.
+func Page(f Found, name, command string, claimed event.Statement, version string) study.Study {
 	s := study.Study{
 		ID: "membership", Title: fmt.Sprintf("Which %ss was %s trained on?", f.Unit, name), Scale: "one model", Seeds: 1,
 		Intro: []string{
@@ -19,7 +19,7 @@ func Page(f Found, name string, claimed event.Statement, version string) study.S
 			"The run's own claim: " + Claim(claimed) + ".",
 			"The curve shows, for every share of non-members that are taken for members, the share of members that is found. Its left end counts: there few are named, and those rightly.",
 		},
-		Version: version, Kernel: model.Kernel(), Command: "coterie audit membership",
+		Version: version, Kernel: model.Kernel(), Command: command,
 	}
 	for _, line := range append(append([]string{}, f.Says...), f.NotCovered...) {
 		s.Caveats = append(s.Caveats, line+".")
@@ -72,9 +72,12 @@ func EpsilonHead(e Epsilon, unit string) string {
 	return fmt.Sprintf("Empirical epsilon at delta %.3g, at least (claim none: descriptive; one %s, add-remove; confidence %.4g)", float64(e.Delta), unit, float64(e.Confidence))
 }
 
-// Claim is a run's statement in a line.
+// Claim is a run's statement in a line; the zero statement is one that nobody made.
 func Claim(s event.Statement) string {
-	if s.Claim == event.ClaimNone {
+	switch s.Claim {
+	case "":
+		return "not known to whoever wrote the folder"
+	case event.ClaimNone:
 		return "none, nothing is protected"
 	}
 	return fmt.Sprintf("epsilon %s (%s)", prose.Cost(float64(s.Epsilon)), layout.Claimed(s))

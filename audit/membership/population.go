@@ -10,7 +10,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fl"
-	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/report/prose"
 )
 
 // ErrNotThere means that a run's data do not have what an attack compares.
@@ -25,11 +25,12 @@ const (
 // subject is a client as the attack sees it: everything that it has, what was trained on
 // first.
 type subject struct {
-	name     string
-	pool     data.Client
-	members  int // of the pool
-	trains   bool
-	attacked bool // its examples are scored
+	name    string
+	pool    data.Client
+	members int // of the pool
+	trains  bool
+	scored  []int        // places in the pool of those that are attacked
+	held    *data.Client // what it holds out, if that is not in the pool; nil: nobody asked
 }
 
 // population is whoever the attack tells apart, and what other models are trained on.
@@ -40,23 +41,23 @@ type population struct {
 	unit       string
 	// held says that clients hold examples out, so that these are the ones to compare with;
 	// otherwise they are those of clients that did not train.
-	held bool
-	own  bool // a client is attacked by the model that it uses itself
+	held      bool
+	strangers bool   // non-members are examples of clients that did not train
+	own       bool   // a client is attacked by the model that it uses itself
+	by        string // otherwise: by the model of this client; empty: by a newcomer's
 
 	member []bool // by attacked example
 	of     []int  // subject, by attacked example
 }
 
-// newPopulation is that of a run on its data.
-func newPopulation(run config.Run, f *data.Federation, unit, client string) (*population, error) {
-	if fl.IsCentral(run.Algorithm.Kind) {
-		f = f.Pooled()
-	}
-	p := &population{run: run, federation: f, unit: unit}
+// newPopulation is that of a run on its data. Others says that examples of clients that did
+// not train are compared with, whatever is held out.
+func newPopulation(run config.Run, f *data.Federation, others bool, unit, client string) (*population, error) {
+	p := &population{run: run, federation: f, unit: unit, by: client}
+	asked := false
 	for i := range f.Train {
-		if h := f.Train[i].Held; h != nil && h.Len() > 0 {
-			p.held = true
-		}
+		asked = asked || f.Train[i].Held != nil
+		p.held = p.held || f.Train[i].Held != nil && f.Train[i].Held.Len() > 0
 	}
 	switch {
 	case unit != UnitExample && unit != UnitClient:
@@ -66,42 +67,113 @@ func newPopulation(run config.Run, f *data.Federation, unit, client string) (*po
 	case unit == UnitClient && client != "":
 		return nil, fmt.Errorf("%w: --client %s attacks that client's examples; --unit client asks who took part, of all clients", ErrNotThere, client)
 	case unit == UnitClient && len(f.Validation) == 0:
-		return nil, fmt.Errorf("%w: all %d clients of the data took part, and there is none to compare them with; attack their examples instead: --unit example", ErrNotThere, len(f.Train))
+		return nil, fmt.Errorf("%w: %s took part, and there is none to compare with; name examples of clients that did not by --non-members, or attack examples instead: --unit example",
+			ErrNotThere, prose.Counted(len(f.Train), "client of the data", "clients of the data, all of them,"))
 	case unit == UnitExample && !p.held && len(f.Validation) == 0:
-		return nil, fmt.Errorf("%w: nobody holds examples out, and there are none to compare the trained ones with; set data.test_share and train again", ErrNotThere)
+		return nil, fmt.Errorf("%w: nobody holds examples out, and there are none to compare the trained ones with; name some by --non-members, or set data.test_share and train again", ErrNotThere)
 	}
-	p.held = p.held && unit == UnitExample
-	p.own = p.held
-	for i := range f.Train {
-		s := subject{name: cmp.Or(f.Train[i].Name, strconv.Itoa(i)), pool: f.Train[i], members: f.Train[i].Len(), trains: true}
-		if p.held {
-			s.pool = joined(&f.Train[i])
+	p.held = p.held && unit == UnitExample && !others
+	p.own, p.strangers = p.held, !p.held && unit == UnitExample
+	if fl.IsCentral(run.Algorithm.Kind) && unit == UnitExample {
+		if err := p.pool(client); err != nil {
+			return nil, err
 		}
-		p.add(s, client)
+	} else {
+		for i := range f.Train {
+			p.add(subject{name: nameOf(&f.Train[i], i), pool: f.Train[i], members: f.Train[i].Len(), trains: true}, client)
+		}
 	}
 	for i := range f.Validation {
-		if !p.held {
-			p.add(subject{name: f.Validation[i].Name, pool: f.Validation[i]}, client)
+		if s := (subject{name: f.Validation[i].Name, pool: f.Validation[i]}); !p.held {
+			if asked {
+				none := f.Validation[i].Pick(nil)
+				s.pool.Held = &none
+			}
+			p.add(s, client)
 		}
 	}
-	if client != "" && !slices.ContainsFunc(p.subjects, func(s subject) bool { return s.attacked && s.trains }) {
-		return nil, fmt.Errorf("%w: no client %q trained; there are %s", ErrNotThere, client, few(p.subjects))
+	if client != "" && !slices.ContainsFunc(p.subjects, func(s subject) bool { return s.trains && len(s.scored) > 0 }) {
+		return nil, p.noClient(client)
 	}
 	for k := range p.subjects {
-		s := &p.subjects[k]
-		for i := range s.pool.Len() {
-			if s.attacked {
-				p.member, p.of = append(p.member, i < s.members), append(p.of, k)
-			}
+		for _, i := range p.subjects[k].scored {
+			p.member, p.of = append(p.member, i < p.subjects[k].members), append(p.of, k)
 		}
 	}
 	return p, nil
 }
 
-// add adds a subject without what it holds out.
+func (p *population) noClient(client string) error {
+	var names []string
+	for i := range p.federation.Train {
+		names = append(names, nameOf(&p.federation.Train[i], i))
+	}
+	return fmt.Errorf("%w: no client %q trained; there are %s", ErrNotThere, client, few(names))
+}
+
+func nameOf(c *data.Client, i int) string { return cmp.Or(c.Name, strconv.Itoa(i)) }
+
+// pool adds everybody's examples as one subject. Of a client that is named its own are
+// attacked. Where nobody holds examples out, those of clients that did not train stand in
+// their place.
+func (p *population) pool(client string) error {
+	f := p.federation
+	whole := *f.Pooled()
+	one := whole.Train[0]
+	if p.strangers {
+		var others []*data.Client
+		for i := range f.Validation {
+			others = append(others, &f.Validation[i])
+		}
+		rest := data.Joined(others...)
+		one.Held = &rest
+	}
+	p.held, p.own = true, true
+	p.add(subject{name: nameOf(&one, 0), pool: one, members: one.Len(), trains: true}, "")
+	s := &p.subjects[0]
+	if client == "" || client == s.name {
+		p.federation = &whole
+		return nil
+	}
+	s.scored = nil
+	trained, held := 0, s.members
+	those := func(from, n int) {
+		for i := range n {
+			s.scored = append(s.scored, from+i)
+		}
+	}
+	for i := range f.Train {
+		c, kept := &f.Train[i], 0
+		if c.Held != nil && !p.strangers {
+			kept = c.Held.Len()
+		}
+		if c.Name == client {
+			those(trained, c.Len())
+			those(held, kept)
+		}
+		trained, held = trained+c.Len(), held+kept
+	}
+	if len(s.scored) == 0 {
+		return p.noClient(client)
+	}
+	if p.strangers {
+		those(s.members, s.pool.Len()-s.members)
+	}
+	slices.Sort(s.scored)
+	p.federation = &whole
+	return nil
+}
+
+// add adds a subject; what it holds out is in its pool if that is compared with.
 func (p *population) add(s subject, client string) {
+	s.held = s.pool.Held
+	if p.held && s.trains {
+		s.pool, s.held = joined(&s.pool), nil
+	}
 	s.pool.Held, s.pool.Sensitive = nil, nil
-	s.attacked = client == "" || s.name == client || !s.trains
+	if client == "" || s.name == client || !s.trains {
+		s.scored = identity(s.pool.Len())
+	}
 	p.subjects = append(p.subjects, s)
 }
 
@@ -115,107 +187,19 @@ func joined(c *data.Client) data.Client {
 	return all
 }
 
-// few are some of the subjects' names.
-func few(subjects []subject) string {
-	var names string
-	for i, s := range subjects {
+// few are some of the names.
+func few(names []string) string {
+	var out string
+	for i, name := range names {
 		switch {
 		case i == 5:
-			return names + ", …"
+			return out + ", …"
 		case i > 0:
-			names += ", "
+			out += ", "
 		}
-		names += s.name
+		out += name
 	}
-	return names
-}
-
-// resplit is the population's data with other members, and which of the attacked examples
-// are among them. Of clients that hold examples out every one has as many members as
-// before; otherwise as many clients train.
-func (p *population) resplit(choose func(part, members, all int) []int) (*data.Federation, []bool) {
-	f := *p.federation
-	f.Sensitive, f.Train, f.Validation = nil, nil, nil
-	var in []bool
-	note := func(s *subject, chosen func(i int) bool) {
-		for i := range s.pool.Len() {
-			if s.attacked {
-				in = append(in, chosen(i))
-			}
-		}
-	}
-	if p.held {
-		f.Validation = p.federation.Validation
-		for k := range p.subjects {
-			s := &p.subjects[k]
-			train := slices.Sorted(slices.Values(choose(k, s.members, s.pool.Len())))
-			trains, rest := flags(train, s.pool.Len())
-			client, held := s.pool.Pick(train), s.pool.Pick(rest)
-			client.Held = &held
-			f.Train = append(f.Train, client)
-			note(s, func(i int) bool { return trains[i] })
-		}
-		return &f, in
-	}
-	train := choose(0, len(p.federation.Train), len(p.subjects))
-	trains, _ := flags(train, len(p.subjects))
-	for k := range p.subjects {
-		s := &p.subjects[k]
-		if trains[k] {
-			f.Train = append(f.Train, s.pool)
-		} else {
-			f.Validation = append(f.Validation, s.pool)
-		}
-		note(s, func(int) bool { return trains[k] })
-	}
-	return &f, in
-}
-
-// flags say which of n are chosen, and which are the rest.
-func flags(chosen []int, n int) (is []bool, rest []int) {
-	is = make([]bool, n)
-	for _, i := range chosen {
-		is[i] = true
-	}
-	for i, yes := range is {
-		if !yes {
-			rest = append(rest, i)
-		}
-	}
-	return is, rest
-}
-
-// reference is the data of a reference model: other members, as many, of all examples.
-func (p *population) reference(seed uint64, at int) (*data.Federation, []bool) {
-	family := rng.NewFamily(seed, "members of reference models")
-	return p.resplit(func(part, members, all int) []int {
-		order := identity(all)
-		family.Stream(at, part).Shuffle(order)
-		return order[:members]
-	})
-}
-
-// shadow is the data of one of several shadow models: of the target's own members a part
-// of that nobody else has.
-func (p *population) shadow(seed uint64, at, of int) (*data.Federation, []bool, error) {
-	var fault error
-	family := rng.NewFamily(seed, "members of shadow models")
-	f, in := p.resplit(func(part, members, _ int) []int {
-		order := identity(members)
-		family.Stream(0, part).Shuffle(order)
-		if members < of {
-			fault = fmt.Errorf("%w: %s has %d members, which are not %d disjoint parts; use --shadows %d or fewer", ErrNotThere, p.whose(part), members, of, members)
-		}
-		return order[at*members/of : (at+1)*members/of]
-	})
-	return f, in, fault
-}
-
-func (p *population) whose(part int) string {
-	if p.held {
-		return p.subjects[part].name
-	}
-	return "the run"
+	return out
 }
 
 // identity is 0..n-1.

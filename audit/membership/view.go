@@ -43,6 +43,7 @@ func (e *eye) close() { e.pool.Close() }
 type sight struct {
 	theta    []float64
 	examples data.Client
+	role     artifact.Role // of the model
 }
 
 // sights are the attacked subjects' under one folder of models.
@@ -50,27 +51,36 @@ func (e *eye) sights(m *artifact.Model) ([]sight, error) {
 	var out []sight
 	for k := range e.subjects {
 		s := &e.subjects[k]
-		if !s.attacked {
+		if len(s.scored) == 0 {
 			continue
 		}
 		c, err := e.choose(m, s)
 		if err != nil {
 			return nil, e.stopped(err)
 		}
-		one := sight{c.Parameters(), s.pool}
-		if centre, scale := c.Scaled(); scale != nil {
-			one.examples.Rows = s.pool.Standardised(centre, scale)
+		shown := s.pool
+		if len(s.scored) < s.pool.Len() {
+			shown = s.pool.Pick(s.scored)
 		}
-		out = append(out, one)
+		out = append(out, sight{c.Parameters(), scaled(shown, &c), c.Role})
 	}
 	return out, nil
 }
 
+// scaled are examples as a model reads them.
+func scaled(examples data.Client, c *artifact.Choice) data.Client {
+	if centre, scale := c.Scaled(); scale != nil {
+		examples.Rows = examples.Standardised(centre, scale)
+	}
+	return examples
+}
+
 // choose is the model that a subject's examples are attacked by: its own, where it holds
-// examples out to compare with; otherwise what the server can give a newcomer. Of clusters
-// it is the one that fits all its examples best.
+// examples out to compare with; otherwise that of the client whose examples are attacked,
+// or what the server can give a newcomer. Of clusters it is the one that fits all the
+// subject's examples best.
 func (e *eye) choose(m *artifact.Model, s *subject) (artifact.Choice, error) {
-	name := ""
+	name := e.by
 	if e.own {
 		name = s.name
 	}
@@ -85,7 +95,8 @@ func (e *eye) choose(m *artifact.Model, s *subject) (artifact.Choice, error) {
 		if err != nil {
 			return c, err
 		}
-		loss, _, err := e.learner.Judge(c.Parameters(), &s.pool)
+		all := scaled(s.pool, &c)
+		loss, _, err := e.learner.Judge(c.Parameters(), &all)
 		if err != nil {
 			return c, err
 		}

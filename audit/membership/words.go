@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/report/prose"
 )
 
@@ -12,11 +13,18 @@ const Uncovered = "membership inference: every figure is computed from who was a
 // Descriptive is what bounds over the examples of one model are.
 const Descriptive = "Trials over the examples of one model depend on each other: intervals and the epsilon are descriptive, no proof against a claim"
 
-// says are what a reader should know, by what was done.
-func says(p *population, o Options, attacks []Attack) []string {
+// says are what a reader should know, by what was done. Newcomers says that clients have
+// models of their own, and that others' were attacked by what a newcomer gets.
+func says(p *population, newcomers bool, o Options, attacks []Attack) []string {
 	out := []string{"An attack that fails proves nothing: another may succeed", Descriptive}
-	if !p.held && o.Unit == UnitExample {
-		out = append(out, "Nobody holds examples out: non-members are the examples of clients that did not train, so that who a client is helps the attack")
+	if p.strangers {
+		out = append(out, "Non-members are examples of clients that did not train: where these are of another kind, the attack tells kinds as well")
+	}
+	if n, all := p.run.Algorithm.ClientsPerRound, len(p.federation.Train); o.Unit == UnitClient && n > 0 && n < all && !fl.IsCentral(p.run.Algorithm.Kind) {
+		out = append(out, fmt.Sprintf("A round asks %d of %d clients: one that was never asked counts as having taken part", n, all))
+	}
+	if newcomers {
+		out = append(out, "Attacked is the model that a newcomer gets; --client attacks one client's examples by its own")
 	}
 	for _, a := range attacks {
 		switch a.Attack {
@@ -25,9 +33,9 @@ func says(p *population, o Options, attacks []Attack) []string {
 				out = append(out, fmt.Sprintf("%s: sigma %v was chosen by the AUC on one half, and all its figures are of the other", a.Attack, float64(*a.Sigma)))
 			}
 		case Shadows:
-			out = append(out, fmt.Sprintf("%s: the %d models share the target's own members, so that each was seen by one of them and non-members by none: an auditor's reference, no attacker's", a.Attack, a.Models))
+			out = append(out, fmt.Sprintf("%s: %s, which share the target's own members, so that each was seen by one of them and non-members by none: an auditor's reference, no attacker's", a.Attack, a.How()))
 		case References:
-			out = append(out, fmt.Sprintf("%s: the %d models were trained like the target, each on as many of all examples, drawn anew", a.Attack, a.Models))
+			out = append(out, fmt.Sprintf("%s: %s, trained like the target, each on as many of all %s, drawn anew", a.Attack, a.How(), drawn(p)))
 		}
 		for _, r := range a.Rates {
 			if r.FalsePositives == 0 && a.Attack == Loss {
@@ -38,9 +46,17 @@ func says(p *population, o Options, attacks []Attack) []string {
 	return out
 }
 
+// drawn is what a reference's members are drawn from.
+func drawn(p *population) string {
+	if p.held {
+		return "examples"
+	}
+	return "clients"
+}
+
 // summed is what was found, with a verdict.
-func summed(p *population, o Options, attacks []Attack) Found {
-	f := Found{Unit: o.Unit, Client: o.Client, Members: attacks[0].Members, NonMembers: attacks[0].NonMembers, Attacks: attacks, NotCovered: []string{Uncovered}, Says: says(p, o, attacks)}
+func summed(p *population, newcomers bool, o Options, attacks []Attack) Found {
+	f := Found{Unit: o.Unit, Client: o.Client, Members: attacks[0].Members, NonMembers: attacks[0].NonMembers, Attacks: attacks, NotCovered: []string{Uncovered}, Says: says(p, newcomers, o, attacks)}
 	best := -1
 	for i, a := range attacks {
 		if a.AUC != nil && (best < 0 || a.AUC.Value > attacks[best].AUC.Value) {

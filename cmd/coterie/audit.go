@@ -61,7 +61,7 @@ func (a *app) newAuditInversionCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.run.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &f.run.data)
 	flags.Uint64Var(&f.run.seed, "seed", 1, "seed, instead of the run file's")
 	flags.IntVar(&f.inspect.Evaluations, "evaluations", 300, "steps of each search")
 	flags.IntVar(&f.inspect.Restarts, "restarts", 3, "times that DLG starts afresh at most")

@@ -86,7 +86,7 @@ func (a *app) certify(cmd *cobra.Command, f certifyFlags, dir string) error {
 	a.remark("")
 	bar := a.progress("audit", 1)
 	c, err := unlessStopped(cmd.Context(), func() (certificate.Certificate, error) {
-		o := membership.Options{Folder: filepath.Join(dir, "membership"), Continue: "coterie " + strings.Join(quoted(cmd), " ")}
+		o := membership.Options{Folder: filepath.Join(dir, "membership"), Continue: quoted(cmd)}
 		return certificate.Make(cmd.Context(), subject, data.NewFolder(dataFolder(f.data)), plan, o, time.Now(), func(audit string, share float64) { bar.Show(share, audit) })
 	})
 	bar.Done()

@@ -59,7 +59,7 @@ func (a *app) newAuditFairnessCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&folder, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &folder)
 	flags.StringVar(&o.Attribute, "attribute", "", "one sensitive attribute, such as sex or race (default: all)")
 	flags.StringSliceVar(&o.Groups, "groups", nil, "with --attribute: compare these of its values alone, separated by commas")
 	flags.Uint64Var(&o.Bootstrap.Seed, "seed", 1, "seed of the bootstrap")

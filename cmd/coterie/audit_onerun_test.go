@@ -94,6 +94,42 @@ func TestAuditMechanism(t *testing.T) {
 	}
 }
 
+// TestAuditPages: every audit that bounds epsilon leaves a page with its figures, their
+// terms, the ceiling or the steps, what is assumed and what was not tried, and the command
+// that makes it again.
+func TestAuditPages(t *testing.T) {
+	file := writeRun(t, canaryFile)
+	for command, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"onerun":    {[]string{file, "--steps-only"}, []string{"ceiling", "right guesses of 100", "replace-one, which needs pairs", "fair coin"}},
+		"mechanism": {[]string{file, "--canaries", "200"}, []string{"share of the noise that was charged", "of step ", "through the mechanism&#39;s curve", "independent of one another"}},
+		"canary":    {[]string{file, "--runs", "200"}, []string{"curve-free", "another row than this canary"}},
+	} {
+		t.Run(command, func(t *testing.T) {
+			page := filepath.Join(t.TempDir(), "page.html")
+			args := append(append([]string{}, c.args...), "--set", "privacy.noise=simulated", "--report", page)
+			if out := documentedJSON(t, command, 0, args...); out["report"] != page {
+				t.Errorf("the report is %v", out["report"])
+			}
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range append(c.says, "claim proved", "for one example, add-remove", "Verdict (claim proved, unit example, relation add-remove", "Not tried: ", "Assumed: ", "Not covered by the claim: ",
+				"canaries that are in, found", "--set=&#39;privacy.noise=simulated&#39;") {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			if _, stderr, code := coterie(t, append([]string{"audit", command, "--report", filepath.Join(page, "none.html")}, c.args...)...); code == 0 || !strings.Contains(stderr, "none.html") {
+				t.Errorf("a page that cannot be written: exit %d, %s", code, stderr)
+			}
+		})
+	}
+}
+
 func TestAuditOneRunRefuses(t *testing.T) {
 	file := writeRun(t, canaryFile)
 	for _, args := range [][]string{

@@ -46,7 +46,7 @@ func (a *app) newDataCheckCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the run file, for example --set data.test_share=0.3")
-	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &f.data)
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func (a *app) newDataDealCommand() *cobra.Command {
 	cmd.Flags().IntVar(&sites, "clients", 12, "sites")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "which row goes where follows from it")
 	cmd.Flags().StringVar(&out, "out", "adult.csv", "the file")
-	cmd.Flags().StringVar(&folder, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(cmd.Flags(), &folder)
 	return cmd
 }
 

@@ -70,12 +70,14 @@ var scenarios = []scenario{
 			{line: "coterie audit canary  ", by: "go test ./cmd/coterie -run TestDocuments/README.md"},
 			{line: "coterie audit canary --runs 60000", over: "--runs 60000", as: "--runs 1000 --seed 1"},
 		},
-		says: []string{"confidence", `"noise_at_most"`},
+		says:  []string{"confidence", `"noise_at_most"`},
+		after: left("canary.html"),
 	},
 	{
 		page: "docs/audit.md", under: []string{"One training", "The mechanism"}, data: true,
 		setup: func(w *walk) { w.write("run.yaml", canaryFile) },
 		says:  []string{"ceiling", `"epsilon_ceiling"`, "of step"},
+		after: left("page.html", "steps.html"),
 	},
 	{
 		page: "docs/audit.md", data: true,
@@ -88,14 +90,15 @@ var scenarios = []scenario{
 		after: left("page.html"),
 	},
 	{
-		page: "docs/membership.md", data: true,
+		page: "docs/membership.md", data: true, setup: beforeMembership,
+		prepare: "coterie data generate clinics --clients 4 --seed 9 --out strangers.csv; sed -i 's/^clinic-/other-/' strangers.csv; coterie data vocabulary letters --size 300 --out merges.bpe",
 		lines: []treatment{
 			{line: "coterie run text.yaml", by: "go test ./audit/membership -run TestSmallText"},
 			{line: "coterie audit membership runs/text", by: "go test ./audit/membership -run TestSmallText"},
 			{line: "coterie reproduce membership", by: "go test ./repro -run TestSmoke"},
 		},
-		says:  []string{"AUC", "references", "likelihood ratio", "not covered"},
-		after: left("page.html"),
+		says:  []string{"AUC", "references", "likelihood ratio", "not covered", "one client, add-remove", "a newcomer gets"},
+		after: left("page.html", "runs/table/membership/reference-4/model.json"),
 	},
 	{
 		page: "docs/audit-certificate.md",

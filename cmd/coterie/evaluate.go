@@ -2,15 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/artifact"
-	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/metrics"
 )
@@ -38,7 +35,7 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 			var found artifact.Evaluation
 			switch {
 			case m.Shape.Vocabulary > 0:
-				found, err = m.EvaluateTexts(cmd.Context(), f.texts(m, merges))
+				found, err = m.EvaluateTexts(cmd.Context(), f.texts(merges))
 			case m.Shape.Pictures():
 				p, wrong := f.pictures()
 				if wrong != nil {
@@ -64,22 +61,15 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&merges, "merges", "", "of text: the file of pairs that the models were trained with (default: what the run.yaml beside them names, or GPT-2's in the folder COTERIE_DATA)")
+	cmd.Flags().StringVar(&merges, "merges", "", "of text: the file of pairs that the models were trained with (default: the one that the folder carries)")
 	return cmd
 }
 
 // texts is what the flags mean for models of words.
-func (f *rowFlags) texts(m *artifact.Model, merges string) artifact.Texts {
+func (f *rowFlags) texts(merges string) artifact.Texts {
 	t := artifact.Texts{Path: f.source.Path, Client: f.client, Merges: merges, Folder: data.NewFolder(dataFolder(""))}
 	if f.cluster >= 0 {
 		t.Cluster = &f.cluster
-	}
-	if merges == "" {
-		if text, err := os.ReadFile(filepath.Join(m.Path, "run.yaml")); err == nil {
-			if file, err := config.Load(text); err == nil {
-				t.Merges = file.Run.Data.Merges
-			}
-		}
 	}
 	return t
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/draft"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -26,16 +27,18 @@ func (a *app) newInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init FILE|FOLDER",
 		Short: "Look at your own data and write the files of a first run on them",
-		Long: "Look at a table (CSV or Parquet: a file with a column that names the client, or a folder or pattern of one file a client) or\n" +
-			"at pictures (FOLDER/CLIENT/CLASS/FILE) where they lie, and write commented files: run.yaml to train in simulation, and\n" +
-			"serve.yaml, join.yaml and policy.yaml for a federation. Columns are taken for numbers, categories, yes/no; identifiers, free\n" +
+		Long: "Look at a table (CSV or Parquet: a file with a column that names the client, or a folder or pattern of one file a client), at\n" +
+			"pictures (FOLDER/CLIENT/CLASS/FILE) or at text (a .txt or .txt.gz file, or a folder of one a client) where they lie, and write\n" +
+			"commented files: run.yaml to train in simulation, and serve.yaml, join.yaml and policy.yaml for a federation; of text run.yaml\n" +
+			"and a vocabulary. Columns are taken for numbers, categories, yes/no; identifiers, free\n" +
 			"text, dates and constants are left out, and the file says so; lists and groups in Parquet are not looked at.\n\n" +
 			"Ranges, lists and sizes in them are read off the data. Each is marked \"not public: replace or pay\" and listed under\n" +
 			"data.not_public; until that list is empty a run says heuristic instead of proved. The files contain statements about your\n" +
 			"data: they are for you.",
 		Example: "  coterie init patients.csv --client hospital --target readmitted --out study\n" +
 			"  coterie init wards/ --target length_of_stay --out study\n" +
-			"  coterie init scans/ --out study",
+			"  coterie init scans/ --out study\n" +
+			"  coterie init letters/ --out study",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Path = args[0]
@@ -44,7 +47,7 @@ func (a *app) newInitCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.Client, "client", "", "column that names the client; without it every file is a client")
-	flags.StringVar(&r.Target, "target", "", "column that is to be predicted; pictures have none")
+	flags.StringVar(&r.Target, "target", "", "column that is to be predicted; pictures and text have none")
 	flags.StringVar(&r.Out, "out", "", "folder for the files (required)")
 	flags.BoolVar(&force, "force", false, "replace files of these names that are there already")
 	return cmd
@@ -133,7 +136,7 @@ func (a *app) printDrafted(d *draft.Draft, dir string) error {
 	if a.quiet {
 		return nil
 	}
-	a.remark("%d rows of %d clients; %s is predicted (%s)\n", d.Rows, len(d.Clients), d.Target.Name, d.Task)
+	a.remark("%d rows of %s; %s is predicted (%s)\n", d.Rows, prose.Counted(len(d.Clients), "client", "clients"), d.Target.Name, d.Task)
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, c := range d.Columns {
 		kind := c.Type
@@ -165,8 +168,11 @@ func (a *app) printDrafted(d *draft.Draft, dir string) error {
 	for _, f := range d.Files {
 		a.remark("  %s", f.Name)
 	}
-	run := filepath.Join(dir, "run.yaml")
+	run, use := filepath.Join(dir, "run.yaml"), "coterie predict result --data NEW.csv --out predictions.csv"
+	if d.Kind == "text" {
+		use = "coterie evaluate result --data NEW.txt"
+	}
 	a.remark("\nCareful: %s.\n%d values were taken from the data; until they are replaced or paid for, the run's privacy claim is heuristic: see the comments in %s.\n\n"+
-		"Next:\n  coterie data check %s\n  coterie run %s --out result\n  coterie predict result --data NEW.csv --out predictions.csv", draft.ForYou, len(d.NotPublic), run, run, run)
+		"Next:\n  coterie data check %s\n  coterie run %s --out result\n  %s", draft.ForYou, len(d.NotPublic), run, run, run, use)
 	return nil
 }

@@ -53,7 +53,7 @@ func (a *app) newJoinCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.invite, "invite", "", "file with the invitation that coterie ca invite made; - reads it from standard input")
 	flags.StringVar(&f.identity, "identity", "identity", "folder for the key and the certificate, with --invite")
-	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &f.data)
 	flags.BoolVar(&f.seeded, unsafeSeeded, false, "allow plans with privacy.noise exact-seeded, which protects nobody: to compare with a simulation")
 	addLogFlag(flags, &f.log)
 	return cmd

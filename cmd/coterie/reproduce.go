@@ -60,7 +60,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.IntVar(&o.Seeds, "seeds", 0, "number of seeds, instead of the scale's")
 	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
 	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")
-	flags.StringVar(&o.Data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &o.Data)
 	flags.DurationVar(&o.For, "for", 0, "begin no cell of a long table (clipping) after this time, such as 20m; the same command goes on with the others")
 	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping) again")
 	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time (default: one a core)")

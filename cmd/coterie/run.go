@@ -50,7 +50,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, instead of the run file's")
 	flags.IntVar(&f.workers, "workers", 0, "goroutines that train, instead of the run file's; the result is the same")
 	flags.StringVar(&f.out, "out", "", "run directory (default ./coterie-runs/RUN_ID)")
-	flags.StringVar(&f.data, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &f.data)
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.StringSliceVar(&f.compare, "compare", nil, "methods to train the same file with as well and show beside it, for example local,fedavg; instead of the run file's")
 	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")

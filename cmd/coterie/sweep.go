@@ -67,7 +67,7 @@ func (a *app) newSweepCommand() *cobra.Command {
 	flags.StringArrayVar(&set, "set", nil, "set a value in every run, for example --set privacy.epsilon=3")
 	flags.IntVar(&seeds, "seeds", 0, "number of seeds, instead of the file's")
 	flags.StringVar(&o.Out, "out", "", "folder for finished runs and the result (default ./coterie-runs/sweep-FILE)")
-	flags.StringVar(&folder, "data", "", "folder of real data (default: the environment variable COTERIE_DATA)")
+	addDataFolder(flags, &folder)
 	flags.IntVar(&o.Workers, "workers", 0, "runs at the same time (default: one a core)")
 	return cmd
 }

@@ -99,3 +99,94 @@ func TestText(t *testing.T) {
 		t.Error("a refused prediction left a file")
 	}
 }
+
+// TestInitOnText: a folder of text, a file a client, or one file: the drafted run trains,
+// with the vocabulary marked as taken from the data; what is too short is refused.
+func TestInitOnText(t *testing.T) {
+	dir := t.TempDir()
+	writeLetters(t, dir)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		path, method string
+		clients      int
+	}{{"texts", "fedavg", 3}, {"public.txt", "central", 1}} {
+		study, out := at("study-"+c.method), at("out-"+c.method)
+		found := runJSON(t, "init", at(c.path), "--out", study)
+		if found["kind"] != "text" || len(found["clients"].([]any)) != c.clients || !strings.Contains(fmt.Sprint(found["not_public"]), "data.merges") {
+			t.Errorf("%v", found)
+		}
+		result := runJSON(t, "run", filepath.Join(study, "run.yaml"), "--set", "algorithm.rounds=1", "--set", "privacy.noise=exact-seeded", "--out", out)
+		if claim := result["privacy"].(map[string]any)["claim"]; claim != "heuristic" || result["algorithm"] != c.method {
+			t.Errorf("the claim of %v is %v", result["algorithm"], claim)
+		}
+		if judged := runJSON(t, "evaluate", out, "--data", at(c.path)); len(judged["clients"].([]any)) != c.clients {
+			t.Errorf("judged: %v", judged["clients"])
+		}
+	}
+	if err := os.WriteFile(at("texts/short.txt"), []byte("Too short."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"init " + at("texts") + " --out " + at("none"), "short.txt has "},
+		{"init " + at("public.txt") + " --target word --out " + at("none"), "neither --client nor --target"},
+	} {
+		if _, stderr, code := coterie(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s", c.args, code, stderr)
+		}
+	}
+	if _, err := os.Stat(at("none")); err == nil {
+		t.Error("a refused draft left files")
+	}
+}
+
+// TestFolderCarriesItsWords: models of words are judged wherever their folder goes, and
+// refused where its pairs are missing or others.
+func TestFolderCarriesItsWords(t *testing.T) {
+	dir := t.TempDir()
+	writeLetters(t, dir)
+	t.Chdir(dir)
+	runJSON(t, "data", "vocabulary", "public.txt", "--size", "300", "--out", "merges.bpe")
+	runJSON(t, "data", "vocabulary", "texts/west.txt", "--size", "300", "--out", "other.bpe")
+	runJSON(t, "run", "run.yaml", "--out", "result", "--set", "algorithm.rounds=1", "--set", "model.width=8")
+	want := runJSON(t, "evaluate", "result", "--data", "texts")
+	if err := os.Mkdir("alone", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bring := func(from, to string) {
+		t.Helper()
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"model.json", "model.safetensors", "merges.bpe"} {
+		bring(filepath.Join("result", name), filepath.Join("alone", name))
+	}
+	for _, name := range []string{"run.yaml", "merges.bpe"} {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := runJSON(t, "evaluate", "alone", "--data", "texts"); fmt.Sprint(got["metrics"]) != fmt.Sprint(want["metrics"]) {
+		t.Errorf("judged alone %v, in its run directory %v", got["metrics"], want["metrics"])
+	}
+	bring("result/run.yaml", "again.yaml")
+	refused := func(say string, args ...string) {
+		t.Helper()
+		if out, stderr, code := coterie(t, args...); code == 0 || out != "" || !strings.Contains(stderr, say) {
+			t.Errorf("%v: exit %d, %q; want %q", args, code, stderr, say)
+		}
+	}
+	refused("leave --merges out", "evaluate", "alone", "--data", "texts", "--merges", "other.bpe")
+	refused("set data.merges", "run", "again.yaml", "--set", "model.start=alone", "--set", "data.merges=other.bpe", "--out", "none")
+	bring("other.bpe", "alone/merges.bpe")
+	refused("from one folder", "evaluate", "alone", "--data", "texts")
+	if err := os.Remove("alone/merges.bpe"); err != nil {
+		t.Fatal(err)
+	}
+	refused("alone/merges.bpe is missing", "evaluate", "alone", "--data", "texts")
+	runJSON(t, "evaluate", "alone", "--data", "texts", "--merges", "result/merges.bpe")
+}

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/data/bytepair"
 )
 
 func init() {
@@ -37,7 +37,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return data.TextFederation(d, seed, read.report, false, read.clients...)
+			return data.TextFederation(d, seed, read.words, read.report, read.clients...)
 		},
 		Words: func(d config.Data) string {
 			return fmt.Sprintf("Text of one's own, UTF-8 files of a client each, in rows of %d words out of %d", d.Context, d.Vocabulary)
@@ -99,6 +99,7 @@ func textClient(file string) (name string, ok bool) {
 // textRows is all clients' text, cut into rows of words.
 type textRows struct {
 	clients []data.Client
+	words   *bytepair.Encoding
 	report  data.LoadReport
 }
 
@@ -111,10 +112,14 @@ func readTexts(f *data.Folder, d config.Data) (*textRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &textRows{report: data.LoadReport{Source: "text"}}
+	e, err := f.Encoding(d)
+	if err != nil {
+		return nil, err
+	}
+	out := &textRows{words: e, report: data.LoadReport{Source: "text"}}
 	var wrong []error
 	for _, file := range files {
-		rows, err := TextRows(f, d, file.Path)
+		rows, err := TextRows(e, d.Context, file.Path)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -126,12 +131,8 @@ func readTexts(f *data.Folder, d config.Data) (*textRows, error) {
 	return out, errors.Join(wrong...)
 }
 
-// TextRows is a file of text, cut into rows of words as a data block says.
-func TextRows(f *data.Folder, d config.Data, path string) (data.Rows, error) {
-	e, err := f.Encoding(d)
-	if err != nil {
-		return data.Rows{}, err
-	}
+// TextRows is a file of text, cut into rows of so many words.
+func TextRows(e *bytepair.Encoding, context int, path string) (data.Rows, error) {
 	text, err := data.ReadText(path)
 	if err != nil {
 		return data.Rows{}, err
@@ -143,9 +144,9 @@ func TextRows(f *data.Folder, d config.Data, path string) (data.Rows, error) {
 		}
 		at, left = at+n, left[n:]
 	}
-	rows := data.WordRows(e, text, d.Context)
+	rows := data.WordRows(e, text, context)
 	if len(rows.Y) == 0 {
-		return data.Rows{}, fmt.Errorf("%s has %d words, which is less than one row of data.context %d; set a shorter context, or leave it out", path, len(e.Encode(nil, text)), cmp.Or(d.Context, 1))
+		return data.Rows{}, fmt.Errorf("%s has %d words, which is less than one row of data.context %d; set a shorter context, or leave it out", path, len(e.Encode(nil, text)), context)
 	}
 	return rows, nil
 }

@@ -11,8 +11,16 @@ func ShellWord(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
 	}
-	if path != "" && strings.Trim(path, plain) == "" {
-		return path
+	return quoted(path)
+}
+
+// ShellFlag is an option with its value as a shell reads it back.
+func ShellFlag(name, value string) string { return "--" + name + "=" + quoted(value) }
+
+// quoted is a word in quotes where it needs them.
+func quoted(word string) string {
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -34,3 +34,17 @@ func TestShellsReadWordsBack(t *testing.T) {
 		}
 	}
 }
+
+// TestShellsReadFlagsBack: a value may begin with a dash, and the option stays one.
+func TestShellsReadFlagsBack(t *testing.T) {
+	for value, want := range map[string]string{"3": "--set=3", "-1": "--set=-1", "a=b c": "--set='a=b c'", "": "--set=''"} {
+		got := ShellFlag("set", value)
+		if got != want {
+			t.Errorf("%q is written %s, want %s", value, got, want)
+		}
+		out, err := exec.Command("bash", "-c", "printf %s "+got).Output()
+		if err != nil || string(out) != "--set="+value {
+			t.Errorf("%s is read as %q (%v)", got, out, err)
+		}
+	}
+}

@@ -68,12 +68,13 @@ func newPage(s Study) (page, error) {
 		Caveats: s.Caveats, CaveatIcon: layout.Icon(layout.IconWarning),
 		Summary: summarySentence(s), Tallies: talliesOf(s),
 		Sections: sectionsOf(seeded(s), s.Paper == ""), Command: s.Command,
-		Facts: []layout.Fact{
-			{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)},
-			{Name: "Took", Value: duration(s.Seconds)}, {Name: "Experiment", Value: s.ID, Code: true},
-		},
+		Facts: []layout.Fact{{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)}},
 		Again: []layout.Fact{{Name: "Version", Value: s.Version, Code: true}, {Name: "Kernel", Value: s.Kernel, Code: true}},
 	}
+	if s.Seconds > 0 { // otherwise nobody looked at the clock
+		p.Facts = append(p.Facts, layout.Fact{Name: "Took", Value: duration(s.Seconds)})
+	}
+	p.Facts = append(p.Facts, layout.Fact{Name: "Experiment", Value: s.ID, Code: true})
 	var err error
 	if p.Charts, err = Panels(s.Charts); err != nil {
 		return page{}, err

@@ -11,7 +11,7 @@ type Study struct {
 	Paper   string  `json:"paper"` // paper and figure or table; empty: there is none to compare with
 	Scale   string  `json:"scale"`
 	Seeds   int     `json:"seeds"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds"` // 0: not measured
 	// Intro says in a few sentences what is tried and what the papers claim.
 	Intro []string `json:"intro"`
 	// Caveats are printed before the figures: what they do not show.
