@@ -18,7 +18,7 @@ import (
 
 // notCommands are code spans that begin like a command and are something else.
 var notCommands = []string{
-	"coterie model 1", "coterie encoding 1", "coterie rows 1", "coterie receipt 1", "coterie backup 1", // names of formats, with their version
+	"coterie model 1", "coterie encoding 1", "coterie rows 1", "coterie receipt 1", "coterie backup 1", "coterie certificate 1", // names of formats, with their version
 	"coterie privacy ledger, version 1",
 	"go mod tidy",               // a decision speaks of it
 	"curl --cert identity.pem",  // a part of a command
