@@ -3,6 +3,7 @@ package all
 
 import (
 	_ "github.com/coterie-fl/coterie/data"
+	_ "github.com/coterie-fl/coterie/data/contacts"
 	_ "github.com/coterie-fl/coterie/data/source"
 	_ "github.com/coterie-fl/coterie/fl/method"
 	_ "github.com/coterie-fl/coterie/fl/protect"

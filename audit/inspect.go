@@ -91,6 +91,9 @@ func Inspect(ctx context.Context, run config.Run, folder *data.Folder, o Inspect
 		return Inspection{}, fmt.Errorf("audit: client %d; allowed: 0 to %d", o.Client, len(f.Train)-1)
 	}
 	mine := f.Train[o.Client]
+	if mine.People != nil {
+		return Inspection{}, fmt.Errorf("audit: the examples are people, built of each other's contacts, and neither attack knows them; allowed: data of rows or pictures")
+	}
 	first := 0
 	if o.OneExample {
 		first = o.Example

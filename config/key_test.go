@@ -27,7 +27,7 @@ func TestSchemaSaysWhatKeysAreReadWith(t *testing.T) {
 	for at, want := range map[[2]string]string{
 		{"Algorithm", "lambda"}:        " (read with kind ditto, mocha, mr-mtl)",
 		{"Privacy", "radius"}:          " (read with algorithm.mode sound; protects update)",
-		{"Privacy", "delta"}:           " (read with protects client, example; or judge.evaluate)",
+		{"Privacy", "delta"}:           " (read with protects client, example, node; or judge.evaluate)",
 		{"Data", "year"}:               " (read with kind hospital)",
 		{"Distribution", "low"}:        " (read with kind uniform)",
 		{"Column", "range"}:            " (read with type number)",

@@ -37,7 +37,7 @@ type Data struct {
 	Rotated           float64      `yaml:"rotated" jsonschema:"minimum=0,maximum=1" jsonschema_description:"probability that a writer's pictures are rotated by 90 degrees"`
 	TrainShare        float64      `yaml:"train_share" jsonschema:"exclusiveMinimum=0,maximum=1" jsonschema_description:"share of the clients that train; the others are held out, to judge by"`
 	Ink               string       `yaml:"ink,omitempty" jsonschema:"enum=dark,enum=light" jsonschema_description:"dark ink on white, as LEAF has it, or light on black, as MNIST has it, which trains faster; empty: dark"`
-	Partition         string       `yaml:"partition,omitempty" jsonschema:"enum=random,enum=sex,enum=race" jsonschema_description:"whether rows are dealt out to clients at random, or so that all rows of a client have the same sex or race; empty: random"`
+	Partition         string       `yaml:"partition,omitempty" jsonschema:"enum=random,enum=sex,enum=race,enum=central,enum=region" jsonschema_description:"whether rows are dealt out to clients at random, or so that all rows of a client have the same sex or race; of a population, whether one client holds all persons (central), or every region's authority its own (region); empty: random, or central"`
 	SensitiveFeatures bool         `yaml:"sensitive_features,omitempty" jsonschema_description:"whether sex and race are features, too"`
 	TestShare         float64      `yaml:"test_share,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"share of every training client's own examples that is held out, each by a hash of itself that the seed keys; 0: none (silos must hold some out)"`
 	TrainLimit        int          `yaml:"train_limit,omitempty" jsonschema:"minimum=0,maximum=1000000000" jsonschema_description:"most examples that a silo trains on, drawn by the seed; 0: all; must be 0 under sound accounting with the relation add-remove"`
@@ -65,6 +65,8 @@ type Data struct {
 	Vocabulary        int          `yaml:"vocabulary,omitempty" jsonschema:"minimum=256,maximum=1048576" jsonschema_description:"words that text is cut into: the 256 bytes, and what the first pairs of data.merges make"`
 	Context           int          `yaml:"context,omitempty" jsonschema:"minimum=2,maximum=65536" jsonschema_description:"words of one example: text is cut every so many words"`
 	Merges            string       `yaml:"merges,omitempty" jsonschema_description:"file of pairs that words are made of, in the format of GPT-2's vocab.bpe, seen from this file's folder; it must be public, or stand in data.not_public; empty: GPT-2's, gpt2-bpe/vocab.bpe.gz in the folder of real data"`
+	Persons           int          `yaml:"persons,omitempty" jsonschema:"minimum=0,maximum=100000000" jsonschema_description:"persons of a population that is generated in memory, instead of being read from data.source.path; the last household is whole; 0: it is read"`
+	PopulationSeed    uint64       `yaml:"population_seed,omitempty" jsonschema_description:"what a generated population follows from; the run's own seed changes nothing in it"`
 }
 
 // Distribution is of a real value.
@@ -86,7 +88,7 @@ type Model struct {
 	Heads     int     `yaml:"heads,omitempty" json:"heads,omitempty" jsonschema:"minimum=0,maximum=65536" only:"model.kind=transformer" jsonschema_description:"heads of a transformer's attention; they divide the width"`
 	Start     string  `yaml:"start,omitempty" json:"-" only:"model.kind=network|transformer" jsonschema_description:"file or folder that training starts from, seen from this file's folder: safetensors in GPT-2's names and layouts (transformer), or the folder of a run with one model of the same layers; what it was trained on is not covered; empty: a drawn start"`
 	Intercept bool    `yaml:"intercept" json:"intercept" only:"model.kind=linear" jsonschema_description:"whether there is a constant term"`
-	Bias      float64 `yaml:"bias,omitempty" json:"bias,omitempty" only:"model.kind=linear;privacy.protects=node|nothing" jsonschema_description:"for people: what the weight of the constant starts with, the logarithm of how rare illness is taken to be; a public number"`
+	Bias      float64 `yaml:"bias,omitempty" json:"bias,omitempty" only:"model.kind=linear;data.kind=pandemic" jsonschema_description:"what the weight of the constant starts with, the logarithm of how rare illness is taken to be; a public number"`
 	InitSD    float64 `yaml:"init_sd" json:"init_sd,omitempty" jsonschema:"minimum=0" only:"model.kind=linear" jsonschema_description:"standard deviation of the values that models start with; networks start as PyTorch's do"`
 }
 
@@ -234,11 +236,9 @@ type Sector struct {
 
 // Nodes says which contacts of a population enter whose example (docs/pandemic.md).
 type Nodes struct {
-	Contacts string  `yaml:"contacts,omitempty" jsonschema:"enum=nominated,enum=home,enum=thinned,enum=pruned,enum=drawn" jsonschema_description:"nominated, every person offers itself to some of its own longest contacts: protects a person's own record; home, those who live together: protects a person with all its contacts; thinned, a share of all, kept by a secret hash: the same; pruned, a cap, and drawn, the authors' own draw: nothing is proved; empty: nominated"`
-	Examples int     `yaml:"examples,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"S, the examples that one person is in at most, its own included; home: the largest household that contributes; drawn: neighbours of an example; 0: 6 (home: 8, drawn: 20)"`
-	Take     int     `yaml:"take,omitempty" jsonschema:"minimum=0,maximum=1000" only:"privacy.nodes.contacts=nominated" jsonschema_description:"offers that an example takes at most; 0: 20"`
-	Keep     float64 `yaml:"keep,omitempty" jsonschema:"minimum=0,maximum=1" only:"privacy.nodes.contacts=thinned" jsonschema_description:"share of all contacts that is kept"`
-	Degree   int     `yaml:"degree,omitempty" jsonschema:"minimum=0,maximum=100000" only:"privacy.nodes.contacts=thinned" jsonschema_description:"contacts that nobody has more of: a promise that the claim rests on"`
+	Contacts string `yaml:"contacts,omitempty" jsonschema:"enum=nominated,enum=home,enum=pruned,enum=drawn" jsonschema_description:"nominated, every person offers itself to some of its own longest contacts: protects a person's own record; home, those who live together: protects a person with all its contacts; pruned, a cap, and drawn, the authors' own draw: nothing is proved; empty: nominated"`
+	Examples int    `yaml:"examples,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"S, the examples that one person is in at most, its own included; home: the largest household that contributes; drawn: neighbours of an example; 0: 6 (home: 8, drawn: 20)"`
+	Take     int    `yaml:"take,omitempty" jsonschema:"minimum=0,maximum=1000" only:"algorithm.mode=sound;privacy.nodes.contacts=nominated" jsonschema_description:"offers that an example takes at most; 0: 20"`
 }
 
 // Execution says how fast and how safe from interruption; it changes no result.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,6 +74,9 @@ func (c *Client) Pick(places []int) Client {
 
 // Values sets dst to example i: a row's features, or a picture's pixels from 0 to 1.
 func (c *Client) Values(dst []float64, i int) error {
+	if c.People != nil {
+		return errors.New("a person has no row of values: they are built from its contacts")
+	}
 	if c.Images == nil {
 		if len(dst) != c.Features {
 			return fmt.Errorf("rows have %d features, not %d", c.Features, len(dst))
@@ -91,8 +95,11 @@ func (c *Client) Values(dst []float64, i int) error {
 }
 
 // appendBytes adds what example i is, for a draw that depends on it alone: a row's values,
-// or a picture's pixels.
+// a picture's pixels, or a person's number.
 func (c *Client) appendBytes(i int, buffer []byte) []byte {
+	if c.People != nil {
+		return binary.LittleEndian.AppendUint64(buffer, uint64(c.People.ID(i)))
+	}
 	if c.Images != nil {
 		return append(buffer, c.Images.picture(c.Index[i])...)
 	}

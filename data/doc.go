@@ -15,6 +15,8 @@
 //   - Silos: school.go, vehicle.go, gleam.go, adni.go, rotatedmnist.go, cifar.go, by
 //     silos*.go.
 //   - The user's own: package source, below this one.
+//   - Populations with their contacts: package contacts, below this one; here is only what a
+//     [Client] holds of one, [People].
 //   - Formats: table.go and table_*.go (CSV), silos_mat.go (MATLAB), images_idx.go
 //     (MNIST), writers_leaf*.go (LEAF's JSON).
 package data

@@ -78,3 +78,11 @@ func (f *Folder) Has(parts ...string) error {
 	}
 	return nil
 }
+
+// Find is where a part of the folder lies; empty: there is no folder, or not that part.
+func (f *Folder) Find(part string) string {
+	if f.Has(part) != nil {
+		return ""
+	}
+	return filepath.Join(f.path, part)
+}

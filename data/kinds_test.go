@@ -8,6 +8,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	_ "github.com/coterie-fl/coterie/data/contacts"
 	_ "github.com/coterie-fl/coterie/data/source"
 )
 

@@ -5,6 +5,7 @@ package data
 // is settled by a rule before anything is trained.
 type People interface {
 	Persons() int
+	ID(person int) int64 // the person's number in the files
 	// Inputs is how many values an input has, the constant included.
 	Inputs() int
 	// Windows is how many inputs a person has. All of them are one example: their gradients
@@ -37,6 +38,8 @@ type somePeople struct {
 }
 
 func (s somePeople) Persons() int { return len(s.places) }
+
+func (s somePeople) ID(person int) int64 { return s.People.ID(s.places[person]) }
 
 func (s somePeople) Input(dst []float32, person, window int) int {
 	return s.People.Input(dst, s.places[person], window)

@@ -54,7 +54,8 @@ func (f *Federation) Summary(kind string) Summary {
 
 func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 	s := ClientSummary{Name: c.Name, Trains: trains, Rows: c.Len()}
-	if c.Held != nil {
+	apart := c.Held != nil && c.People == nil // people are judged by their own later days
+	if apart {
 		s.HeldOut = c.Held.Len()
 		s.Rows += s.HeldOut
 	}
@@ -66,7 +67,7 @@ func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 		return s
 	}
 	targets := c.targets(nil)
-	if c.Held != nil {
+	if apart {
 		targets = c.Held.targets(targets)
 	}
 	if f.Classes == 0 {
@@ -91,6 +92,12 @@ func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 
 // targets adds the examples' labels or values.
 func (c *Client) targets(out []float64) []float64 {
+	if c.People != nil { // what is to be foretold, where it is known
+		if held := c.Held; held != nil && len(held.Y) == c.Len() {
+			return append(out, held.Y...)
+		}
+		return append(out, c.Y...)
+	}
 	if c.Images == nil {
 		return append(out, c.Y...)
 	}

@@ -118,6 +118,9 @@ func tableKind(name, words, get string, s schema, ownTest bool, load func(folder
 	}
 	return Kind{
 		DataKind: config.DataKind{Name: name, Keys: keys}, Get: get,
+		Check: func(c *config.Checker, d config.Data) {
+			c.Require(slices.Contains([]string{"", "random", "sex", "race"}, d.Partition), "data.partition", "is %s, which is for populations; allowed for tables: random, sex, race", d.Partition)
+		},
 		Shape: func(d config.Data) (Shape, bool) {
 			return Shape{Features: s.width(TabularOptions{SensitiveFeatures: d.SensitiveFeatures})}, true
 		},

@@ -69,7 +69,7 @@ func together(run config.Run, spends []account.Guarantee) (account.Guarantee, er
 		return account.Federation(spends...)
 	}
 	all := spends[0]
-	if run.Privacy.RecordsPerPerson <= 1 {
+	if run.Privacy.RecordsPerPerson <= 1 && all.Unit != event.UnitNode {
 		all.NotCovered = append(slices.Clip(all.NotCovered), "persons with several examples: the number is about one of them (privacy.records_per_person)")
 	}
 	return all, nil
@@ -96,6 +96,9 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 	if all.Unit == event.UnitExample && run.Algorithm.Selection.Rule == "best" && run.Algorithm.Hypotheses > 1 {
 		list = append(list, "group membership: participants choose their cluster by their examples, and nobody pays for it (algorithm.selection.rule best)")
 	}
+	if all.Unit == event.UnitNode {
+		list = append(list, "predictions: they read a person's contacts as they are, and are for that person, or for whoever holds the data")
+	}
 	if run.Privacy.Protects == "client" {
 		list = append(list, "single updates, from the server: it sees them before the noise is added")
 		if k, err := methodOf(run); err == nil {
@@ -109,7 +112,7 @@ func spendsNotCovered(run config.Run, all account.Guarantee) []string {
 
 func saysOf(run config.Run) []string {
 	a, p := run.Algorithm, run.Privacy
-	private, central := p.Protects == "example", IsCentral(a.Kind)
+	private, central := p.Protects == "example" || p.Protects == "node", IsCentral(a.Kind)
 	says := []string{"taking part costs nothing beside what a participant's own target allows"}
 	whose, bounds := "every participant's own", "every participant must bound them itself"
 	if central {
@@ -132,6 +135,9 @@ func saysOf(run config.Run) []string {
 	if private && run.Data.Context > 0 {
 		says = append(says, fmt.Sprintf("an example is a row of %d words: whoever wrote more has several, as many as privacy.records_per_person must say", run.Data.Context))
 	}
+	if p.Protects == "node" {
+		says = append(says, saysOfNodes(p.Nodes)...)
+	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: "+bounds+"; the target was converted by group privacy")
 	}
@@ -142,6 +148,17 @@ func saysOf(run config.Run) []string {
 		says = append(says, "lambda was set from what was released already: it costs nothing more")
 	}
 	return append(says, saysOfClip(p)...)
+}
+
+// saysOfNodes is what a claim about persons is about.
+func saysOfNodes(n config.Nodes) []string {
+	switch n.Contacts {
+	case "home":
+		return []string{"a person is taken out of everybody's reports; of contacts only those at home are read, in households that are declared to be small enough"}
+	case "pruned", "drawn":
+		return []string{"nothing is proved: which contacts are read changes with who is there, for others too, and no number of examples bounds that"}
+	}
+	return []string{"a person is its own record: what it is, its history, and its own report of contacts; what others report of it is theirs, and is not covered"}
 }
 
 // saysOfClip is what a reader should know of how the server clips updates.

@@ -13,6 +13,9 @@ import (
 // and the shape alone: simulations, federations, audits and sweeps all have it from
 // here, so that one run file trains one model.
 func Of(run config.Run, s data.Shape) (Model, error) {
+	if s.Windows > 0 && run.Model.Kind != "linear" {
+		return nil, fmt.Errorf("model.kind %q, but people, with inputs that are built of their contacts, have a model of their own; allowed: linear", run.Model.Kind)
+	}
 	if run.Model.Kind == "projection" {
 		return NewProjection(s, run.Algorithm.Components)
 	}

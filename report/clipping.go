@@ -31,6 +31,8 @@ func clippingWords(plan config.Run) string {
 	case "client":
 		what, clip, step, moves = "Every update", p.UpdateClip, "the server’s step at 1", "the server’s step"
 	case "example":
+	case "node":
+		what = "Every person’s gradient"
 	default:
 		return ""
 	}

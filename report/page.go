@@ -153,7 +153,7 @@ func notice(runs []run) layout.Fact {
 
 // counted says that epsilon is added up release by release, and so has a history.
 func counted(r sim.Summary) bool {
-	return r.Privacy.Protects != "example" && r.Privacy.Protects != "client"
+	return r.Privacy.Protects == "update" || r.Privacy.Protects == "nothing"
 }
 
 // summaryTable is the runs side by side: columns that no run fills are left out, and

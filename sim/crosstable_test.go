@@ -45,22 +45,23 @@ var (
 	nobody    = outcome{refused: "central has no participants that could send something"}
 	noSum     = outcome{refused: "local sends nothing: there is no sum that the server could noise"}
 	noUpdates = outcome{refused: "releases sums over single examples and no updates"}
+	notPeople = outcome{refused: "the examples are no people with contacts"}
 	byMoments = outcome{sound: event.ClaimProved, soundOnly: "has no batches that a paper could account for otherwise"}
 )
 
 // crossTable is every method under every protection, whatever the data.
 var crossTable = map[string]map[string]outcome{
-	"central":       {"nothing": bare, "update": nobody, "example": byExample, "client": nobody},
-	"ditto":         {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
-	"fedavg":        {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
-	"finetune":      {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
-	"group-private": {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed},
-	"ifca":          {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed},
-	"local":         {"nothing": bare, "update": noUpdate, "example": byExample, "client": noSum},
-	"mocha":         {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed},
-	"pca":           {"nothing": bare, "update": noUpdates, "example": byMoments, "client": noUpdates},
-	"pca-local":     {"nothing": bare, "update": noUpdates, "example": byMoments, "client": noUpdates},
-	"mr-mtl":        {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient},
+	"central":       {"nothing": bare, "update": nobody, "example": byExample, "client": nobody, "node": notPeople},
+	"ditto":         {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient, "node": notPeople},
+	"fedavg":        {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient, "node": notPeople},
+	"finetune":      {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient, "node": notPeople},
+	"group-private": {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed, "node": notPeople},
+	"ifca":          {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed, "node": notPeople},
+	"local":         {"nothing": bare, "update": noUpdate, "example": byExample, "client": noSum, "node": notPeople},
+	"mocha":         {"nothing": bare, "update": byUpdate, "example": byExample, "client": notSummed, "node": notPeople},
+	"pca":           {"nothing": bare, "update": noUpdates, "example": byMoments, "client": noUpdates, "node": notPeople},
+	"pca-local":     {"nothing": bare, "update": noUpdates, "example": byMoments, "client": noUpdates, "node": notPeople},
+	"mr-mtl":        {"nothing": bare, "update": byUpdate, "example": byExample, "client": byClient, "node": notPeople},
 }
 
 // ownModels are the methods that leave everybody a model of its own, judged on examples

@@ -21,7 +21,7 @@ func (s *Simulation) watchSteps() {
 			made, clip, step := server.ServerClip(s.rounds.State)
 			return &StepsRecord{Made: made, Clip: event.Number(clip), Step: event.Number(step)}
 		}
-	case p.Protects == "example" && (moves || fl.IsCentral(s.run.Algorithm.Kind)):
+	case (p.Protects == "example" || p.Protects == "node") && (moves || fl.IsCentral(s.run.Algorithm.Kind)):
 		s.recordSteps = s.stepsRecord
 		if p.Noise != "simulated" {
 			return

@@ -60,6 +60,8 @@ func newPopulation(run config.Run, f *data.Federation, others bool, unit, client
 		p.held = p.held || f.Train[i].Held != nil && f.Train[i].Held.Len() > 0
 	}
 	switch {
+	case f.Train[0].People != nil:
+		return nil, fmt.Errorf("%w: people are judged by their own later days, so that nobody is a non-member; there is nothing to compare them with", ErrNotThere)
 	case unit != UnitExample && unit != UnitClient:
 		return nil, fmt.Errorf("%w: the unit %q is not known; allowed: example, client", ErrNotThere, unit)
 	case f.Reconstruct && f.Train[0].Images == nil, run.Model.Kind == "projection":

@@ -19,8 +19,13 @@ func (a *app) newDataCommand() *cobra.Command {
 	}, a.newDataCheckCommand(), a.newDataListCommand(), a.newDataEncodingCommand(), a.newDataGenerateCommand(), a.newDataDealCommand(), a.newDataVocabularyCommand())
 }
 
+type checkFlags struct {
+	runFlags
+	report string
+}
+
 func (a *app) newDataCheckCommand() *cobra.Command {
-	var f runFlags
+	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Read a run file's data and print what every client has; nothing is trained or sent",
@@ -29,7 +34,7 @@ func (a *app) newDataCheckCommand() *cobra.Command {
 		Example: "  coterie data check run.yaml\n  coterie data check run.yaml --output json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := resolveRun(cmd, f, args)
+			run, err := resolveRun(cmd, f.runFlags, args)
 			if err != nil {
 				return err
 			}
@@ -37,16 +42,13 @@ func (a *app) newDataCheckCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			s := fed.Summary(run.Data.Kind)
-			if a.output == "json" {
-				return a.printJSON(s)
-			}
-			return a.printSummary(s)
+			return a.tellData(fed, run, f, args[0])
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the run file, for example --set data.test_share=0.3")
 	addDataFolder(flags, &f.data)
+	flags.StringVar(&f.report, "report", "", "write a page with a map and the epidemic curve to this file (data.kind pandemic)")
 	return cmd
 }
 

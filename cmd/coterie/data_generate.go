@@ -13,21 +13,24 @@ import (
 
 // newDataGenerateCommand writes invented data to try the program on.
 func (a *app) newDataGenerateCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "generate",
+		Short:   "Write invented data to try the program on",
+		Example: "  coterie data generate clinics --clients 12 --out patients.csv\n  coterie data generate population --persons 200000 --out people",
+	}, a.newGenerateClinicsCommand(), a.newGeneratePopulationCommand())
+}
+
+func (a *app) newGenerateClinicsCommand() *cobra.Command {
 	var c data.Clinics
 	var out string
 	cmd := &cobra.Command{
-		Use:   "generate clinics",
+		Use:   "clinics",
 		Short: "Write an invented table to try the program on",
 		Long: "Write an invented table of patients of several clinics as CSV: numbers, categories, missing cells, a column that names the\n" +
 			"clinic, and whether a patient came back, which depends on age and habits otherwise from clinic to clinic. It is nobody's data.",
 		Example: "  coterie data generate clinics --clients 12 --out patients.csv",
-		Args:    cobra.ExactArgs(1), ValidArgs: []string{"clinics"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if args[0] != "clinics" {
-				return fmt.Errorf("%w: %q cannot be generated; allowed: clinics", errUsage, args[0])
-			}
-			return a.writeTable(out, c.Write)
-		},
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.writeTable(out, c.Write) },
 	}
 	cmd.Flags().IntVar(&c.Clients, "clients", 12, "clinics")
 	cmd.Flags().IntVar(&c.Rows, "rows", 600, "rows of a clinic, give or take a half")

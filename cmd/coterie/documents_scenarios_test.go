@@ -146,6 +146,15 @@ var scenarios = []scenario{
 		shows: []shown{{begins: "zip/us_zip_latlon.csv.gz", not: "the files of the data folder"}},
 	},
 	{
+		page: "docs/pandemic.md",
+		setup: func(w *walk) {
+			w.write("people.yaml", "data:\n  kind: pandemic\n  source: {path: people}\n  partition: region\nalgorithm: {kind: fedavg}\n")
+			w.write("risk.yaml", "data: {kind: pandemic, persons: 20000, population_seed: 11}\nalgorithm: {mode: sound}\nprivacy: {epsilon: 1}\n")
+		},
+		says:  []string{"persons in", "region-9", "infected by day"},
+		after: left("people.html"),
+	},
+	{
 		page: "docs/decisions/0006-handwriting-settings.md", data: true,
 		lines: []treatment{{line: "coterie reproduce fairness-handwriting", never: "docs/fairness.md has it"}},
 	},
@@ -199,6 +208,7 @@ var scenarios = []scenario{
 	},
 	{page: "docs/performance-kernels.md"},
 	{page: "docs/proofs/ledger.md", shows: []shown{{begins: "nothing --reserve-->", not: "a picture of the states"}}},
+	{page: "docs/proofs/node-relations.md", lines: []treatment{{line: "go test ./data/contacts", by: "go test ./data/contacts -run TestOtherRulesAreCaught"}}},
 	{
 		page: "docs/python.md", python: true, setup: beforePython, after: afterPython,
 		lines: []treatment{{line: "apt-get install", never: "scripts/test installs what is missing"}},

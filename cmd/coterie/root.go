@@ -13,6 +13,7 @@ import (
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data/contacts"
 	"github.com/coterie-fl/coterie/data/source"
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
@@ -56,7 +57,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	a.printError(err)
 	switch {
-	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid), errors.Is(err, source.ErrTable):
+	case errors.Is(err, errUsage), errors.Is(err, config.ErrInvalid), errors.Is(err, source.ErrTable), errors.Is(err, contacts.ErrFiles):
 		return exitUsage
 	case errors.Is(err, fl.ErrRefused), errors.Is(err, audit.ErrCanary):
 		return exitRefused
@@ -122,6 +123,12 @@ func (a *app) printError(err error) {
 				message = "column " + f.Column + ": " + message
 			}
 			faults = append(faults, config.Fault{Path: f.File, Line: max(f.Line, f.Row), Message: message})
+		}
+	}
+	var people *contacts.Faults
+	if errors.As(err, &people) {
+		for _, f := range people.List {
+			faults = append(faults, config.Fault{Path: f.File, Line: f.Line, Message: f.What})
 		}
 	}
 	_ = json.NewEncoder(a.stderr).Encode(struct {

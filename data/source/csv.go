@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/pool"
 )
 
 // readCSV reads a file in blocks of whole records, which are parsed on all cores.
@@ -37,7 +39,7 @@ func (r *Reading) readCSV(ctx context.Context, path string, c *collector) error 
 	if err := c.take(head); err != nil || l == nil {
 		return err
 	}
-	return inOrder(ctx, func() (func() *piece, error) {
+	return pool.InOrder(ctx, runtime.GOMAXPROCS(0), func() (func() *piece, error) {
 		b, err := blocks.next()
 		if err != nil {
 			return nil, err

@@ -23,7 +23,8 @@ func init() {
 			checkOneModel(c, run)
 			a, p := run.Algorithm, run.Privacy
 			c.Require(a.ClientsPerRound == 0 || a.ClientsPerRound == 1, "algorithm.clients_per_round", "is %d, but central trains where all examples are; allowed: 0", a.ClientsPerRound)
-			c.Require(p.Protects == "example" || p.Protects == "nothing", "privacy.protects", "is %s, but central has no participants that could send something; allowed: example, nothing", p.Protects)
+			c.Require(p.Protects != "update" && p.Protects != "client", "privacy.protects", "is %s, but central has no participants that could send something; allowed: example, node, nothing", p.Protects)
+			c.Require(run.Data.Partition != "region", "data.partition", "is region, but central trains where everybody is; allowed: central")
 			c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but central has nobody to weigh; allowed: equal", a.Weights)
 			c.Require(run.Judge.By != "own", "judge.by", "is own, but central has one model and no participants; allowed: test, clients")
 		},

@@ -344,6 +344,8 @@ func (e *example) standardise(round int, p *fl.Participant, paid *mech.Paid) err
 // checkExample lists what example-level privacy cannot cover.
 func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
+	shape, _ := data.ShapeOf(run.Data)
+	c.Require(shape.Windows == 0, "privacy.protects", "is example, but people are in each other's examples, so that one example less leaves much of a person; allowed: node, nothing")
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0 || len(p.Silos) > 0, "privacy.epsilon", "is 0, so that no example is protected; allowed under privacy.protects example: more than 0 (or protects nothing)")
 	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a participant's target is its ceiling; set privacy.epsilon")
 	c.Require(p.Radius == 0, "privacy.radius", "is %v, but it is single examples that are clipped; set privacy.clip", p.Radius)

@@ -15,8 +15,8 @@ import (
 func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "node", Sums: true, Words: "persons of a graph of contacts, by clipping and noise in every step, on all of them",
-		Keys: slices.Concat(singleKeys, declaredKeys, noiseKeys, targetKeys, []string{
-			"privacy.clip", "privacy.public_size", "privacy.silos", "privacy.nodes", "model.bias",
+		Keys: slices.Concat(noiseKeys, targetKeys, []string{
+			"algorithm.clients_per_round", "algorithm.sampling", "privacy.clip", "privacy.public_size", "privacy.silos", "privacy.nodes",
 		}),
 		Settings: func(run *config.Run) {
 			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
@@ -64,7 +64,7 @@ var nodeRules = map[string]struct {
 // ruleOf is the rule of a run file.
 func ruleOf(n config.Nodes, key uint64) (r data.NodeRule, relation event.Relation) {
 	known := nodeRules[orElse(n.Contacts, "nominated")]
-	r = data.NodeRule{Relation: known.rule, Most: n.Examples, Take: n.Take, Keep: n.Keep, Degree: n.Degree, Key: key, Longest: true}
+	r = data.NodeRule{Relation: known.rule, Most: n.Examples, Take: n.Take, Key: key, Longest: true}
 	if r.Most == 0 {
 		r.Most = known.examples
 	}
@@ -94,6 +94,9 @@ func (n *node) Prepare(p *fl.Participant) error {
 	own := *p.Data
 	own.People = people
 	size := n.privacy.PublicSize
+	if n.cfg.Mode != "sound" {
+		size = max(1, people.Persons())
+	}
 	plan := fl.Plan{
 		Target: fl.TargetOf(n.privacy, p.Name), Weight: 1, Drawn: event.FullBatch, Trust: n.trust, Uncovered: n.taken || len(p.Uncovered) > 0 || !proved,
 		Examples: people.Persons(), Batch: size, Rate: 1, Nodes: examples, StepSize: n.cfg.Local.Step, Clip: n.privacy.Clip,
@@ -116,33 +119,25 @@ func (n *node) Prepare(p *fl.Participant) error {
 	return nil
 }
 
-// Describe says what a person's claim rests on.
-func (n *node) Describe(p *fl.Privacy) {
-	n.example.Describe(p)
-	rule, relation := ruleOf(n.nodes, n.key)
-	switch relation {
-	case event.OwnRecord:
-		p.Says = append(p.Says, fmt.Sprintf("a person is its own record: attributes, history and its own report of contacts, which enter at most %d examples; what others report of it is theirs, and is not covered", rule.Most))
-	default:
-		p.Says = append(p.Says, fmt.Sprintf("a person is taken out of everybody's reports; at most %d examples change", rule.Most))
-	}
-	p.NotCovered = append(p.NotCovered, "predictions: they read a person's contacts as they are, and are for that person, or for whoever holds the data")
-}
-
 // checkNode lists what protection of persons cannot cover.
 func checkNode(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
+	shape, whole := data.ShapeOf(run.Data)
+	c.Require(!whole || shape.Windows > 0, "privacy.protects", "is node, but the examples are no people with contacts, who are in each other's; allowed on such data: the others, such as example")
 	_, known := nodeRules[orElse(p.Nodes.Contacts, "nominated")]
-	c.Require(known, "privacy.nodes.contacts", "is %q; allowed: nominated, home, pruned, drawn (thinned is not built into training yet)", p.Nodes.Contacts)
+	c.Require(known, "privacy.nodes.contacts", "is %q; allowed: nominated, home, pruned, drawn", p.Nodes.Contacts)
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0 || len(p.Silos) > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects node: more than 0 (or protects nothing)")
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier",
 		"is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
 	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
 	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a participant's target is its ceiling; set privacy.epsilon")
-	c.Require(p.PublicSize > 0, "privacy.public_size", "is missing: what sums are divided by must not follow from who is there; declare how many persons there are")
+	proved := known && (orElse(p.Nodes.Contacts, "nominated") == "nominated" || p.Nodes.Contacts == "home")
+	c.Require(!known || proved == (a.Mode == "sound"), "privacy.nodes.contacts", "is %s in %s mode; allowed: nominated and home in sound mode, where something is proved, drawn and pruned in paper mode", p.Nodes.Contacts, a.Mode)
+	c.Require(p.PublicSize > 0 || a.Mode != "sound", "privacy.public_size", "is missing: what sums are divided by must not follow from who is there; declare how many persons there are")
 	c.Require(p.PublicSize < 1 || p.Delta <= 0.1/float64(p.PublicSize) || a.Mode != "sound", "privacy.delta",
 		"is %v, with which a person in ten could be given away; allowed in sound mode: at most a tenth of one over privacy.public_size, %.3g", p.Delta, 0.1/float64(max(1, p.PublicSize)))
 	c.Require(a.Local.Batch == 0, "algorithm.local.batch", "is %d, but every step is on everybody: a person is in many examples, and sampling them gains little; allowed: 0", a.Local.Batch)
+	c.Require(o.Moments == 0, "algorithm.kind", "is %s, which sums rows, and people have none: their inputs are built of their contacts; allowed: methods that train", a.Kind)
 	c.Require(o.Models == 1, "algorithm.hypotheses", "are %d models to choose from, and a choice by persons is not accounted for; allowed: 1", o.Models)
 	c.Require(p.Clipping.Rule == "" || p.Clipping.Rule == clipFixed, "privacy.clipping.rule", "is %s, which is learned from single examples; allowed: fixed", p.Clipping.Rule)
 	c.Require(p.RecordsPerPerson <= 1, "privacy.records_per_person", "is %d, but a person is one here already, with all its contacts; allowed: 1", p.RecordsPerPerson)

@@ -290,10 +290,10 @@ func TestItemsSayWhatTheyShould(t *testing.T) {
 		"**`data.target`**: the column that is predicted.\\ Text. No default. Read with `data.kind` table. -",
 		"**`algorithm.hypotheses`**: models that the server keeps, one a cluster; without clusters 1.\\ Whole number, 1 to 1000. Default `1`; " +
 			"`2` with `algorithm.kind` group-private; `3` with data of silos and `algorithm.kind` ifca; `2` with data other than silos and `algorithm.kind` ifca. " +
-			"Read with `algorithm.kind` fedavg, finetune, group-private, ifca, local or mr-mtl, with `privacy.protects` other than client. -",
-		"Default `200`; `500` with `data.kind` adni; `10` with `data.kind` agnews, cifar10, fashion-mnist or mnist; `100` with `data.kind` table; `4` with `data.kind` text or wikitext; `400` with `data.kind` vehicle; " +
+			"Read with `algorithm.kind` fedavg, finetune, group-private, ifca, local or mr-mtl, with `privacy.protects` other than client or node. -",
+		"Default `200`; `500` with `data.kind` adni; `10` with `data.kind` agnews, cifar10, fashion-mnist or mnist; `1` with `data.kind` pandemic; `100` with `data.kind` table; `4` with `data.kind` text or wikitext; `400` with `data.kind` vehicle; " +
 			"`500` with data other than silos and `algorithm.mode` paper; `85` with data other than silos and `algorithm.mode` sound. Read with `algorithm.kind` other than pca or pca-local. - **`algorithm.clients_per_round`**",
-		"Read with `privacy.protects` client or example; and by `judge.evaluate` always. -",
+		"Read with `privacy.protects` other than nothing or update; and by `judge.evaluate` always. -",
 		"**`privacy.ceiling`**: a client declines a release that would take its total above this; null: none.\\ Number, or `null`, more than 0. Default `null`. Read with `privacy.protects` update. -",
 		// Only choices that read a key count for its default; data.standardise is not read by all.
 		"**`privacy.radius`**: public radius C that every update is clipped to.\\ Number, 0 or more. Default `0.3`. Read with `algorithm.mode` sound, with `privacy.protects` update. -",

@@ -85,7 +85,7 @@ var unitWords = map[event.Unit]string{
 	event.UnitNeighbourhood: "which vector a client trained, among those within the radius",
 	event.UnitExample:       "one example in a client’s data",
 	event.UnitClient:        "all of a client’s data",
-	event.UnitNode:          "one node of the graph, with its edges",
+	event.UnitNode:          "one person of the graph, as the relation says",
 }
 
 // UnitProtected says what a statement's unit is.
@@ -118,6 +118,8 @@ var relationWords = map[event.Relation]string{
 	event.Metric:     "metric: the loss grows with the distance between two vectors",
 	event.AddRemove:  "add-remove: with the unit, or without it",
 	event.ReplaceOne: "replace-one: one unit exchanged for another",
+	event.OwnRecord:  "own-record: with the person’s own record, or with an empty one; what others report stays",
+	event.Removal:    "full-removal: with the person, or without it in anybody’s report",
 }
 
 // RelationWords explains what neighbours are.

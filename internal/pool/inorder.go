@@ -1,22 +1,20 @@
-package source
+package pool
 
 import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"sync"
 )
 
-// inOrder does jobs on all cores and hands on what they make in the order in which next
+// InOrder does jobs on some workers and hands on what they make in the order in which next
 // gives them, until it gives io.EOF. Few are under way at a time. Whatever happens,
 // nothing runs any more when it returns.
-func inOrder[T any](ctx context.Context, next func() (func() T, error), take func(T) error) error {
+func InOrder[T any](ctx context.Context, workers int, next func() (func() T, error), take func(T) error) error {
 	type job struct {
 		do   func() T
 		done chan T
 	}
-	workers := runtime.GOMAXPROCS(0)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
