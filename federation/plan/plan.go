@@ -159,6 +159,9 @@ func Suitable(run config.Run) error {
 	if fl.IsCentral(run.Algorithm.Kind) {
 		wrong = append(wrong, fmt.Errorf("algorithm.kind is %s, which trains where all examples are: a federation has them in many places; set fedavg, or another method", run.Algorithm.Kind))
 	}
+	if p.Protects == "node" {
+		wrong = append(wrong, errors.New("privacy.protects is node: participants cannot bring graphs of contacts to a federation yet; set example, or simulate it"))
+	}
 	if run.Data.Projection != "" {
 		wrong = append(wrong, fmt.Errorf("data.projection is %s, a folder of whoever wrote the run file: plans do not carry projections to participants yet; leave it out", run.Data.Projection))
 	}

@@ -167,6 +167,11 @@ func TestSimulationOnlySettings(t *testing.T) {
 	projected := resolve(open)
 	projected.Data.Projection = "components"
 	projected.Model.Start = "weights"
+	people := resolve(open)
+	people.Privacy.Protects = "node"
+	if err := plan.Suitable(people); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "privacy.protects is node") {
+		t.Errorf("graphs of contacts: %v", err)
+	}
 	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") || !strings.Contains(err.Error(), "model.start is weights") {
 		t.Errorf("a projection or a start that participants do not have is taken: %v", err)
 	}

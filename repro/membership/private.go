@@ -75,8 +75,8 @@ func launchPrivate(l *lab.Lab) (study.Study, error) {
 		return study.Study{}, err
 	}
 	chart := study.Chart{
-		Title: "What an attacker finds, by epsilon", XTitle: "epsilon (example, add-remove, delta 1e-5, proved); clipped alone is drawn at 100", YTitle: "AUC", LogX: true,
-		Note: "one half is guessing; mean over targets, one standard deviation to both sides",
+		Title: "What an attacker finds, by epsilon", XTitle: "epsilon (example, add-remove)", YTitle: "AUC", LogX: true,
+		Note: "Claim proved, delta 1e-5; models that were clipped alone are drawn at 100. One half is guessing; mean over targets, one standard deviation to both sides.",
 	}
 	for _, attack := range []string{membership.Loss, membership.Noisy, membership.References} {
 		series := study.Series{Name: attack}
