@@ -40,6 +40,8 @@ func Check(run config.Run) config.Faults {
 func checkEvaluate(c *config.Checker, run config.Run) {
 	e, stop := run.Judge.Evaluate, run.Algorithm.Stop
 	c.Require(e.Epsilon == 0 || stop.Return == "last" && stop.Patience == 0, "judge.evaluate", "is of the models after the last round, but algorithm.stop chooses others by held-out losses, which nobody pays for; allowed: stop.return last, stop.patience 0")
+	shape, _ := data.ShapeOf(run.Data)
+	c.Require(e.Epsilon == 0 || shape.Windows == 0, "judge.evaluate", "counts rows that are held out, but people are judged by their own later days, and by contacts that others' records hold; what that costs is not accounted for; allowed: none")
 	c.Require(e.Epsilon > 0 || e == (config.Evaluate{}), "judge.evaluate.epsilon", "is 0, so that there is no evaluation round; allowed beside bins or bound: more than 0")
 	c.Require(e.Bins%2 == 0, "judge.evaluate.bins", "is %d; allowed: even numbers up to 1000 (the answer changes at probability 0.5, which must lie between two bins)", e.Bins)
 }

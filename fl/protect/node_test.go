@@ -75,6 +75,7 @@ func TestNodesArePaidFor(t *testing.T) {
 func TestNodesAreChecked(t *testing.T) {
 	for set, want := range map[string]string{
 		"privacy.delta=0.001":                "at most a tenth of one over privacy.public_size, 5e-05",
+		"judge.evaluate.epsilon=1":           "people are judged by their own later days",
 		"privacy.public_size=0":              "privacy.public_size: is missing",
 		"algorithm.local.batch=10":           "every step is on everybody",
 		"privacy.protects=example":           "people are in each other's examples",
