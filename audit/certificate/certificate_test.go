@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +229,9 @@ func TestRealAudits(t *testing.T) {
 // TestTheoremsAreThere: every note that a certificate names can be read.
 func TestTheoremsAreThere(t *testing.T) {
 	var run config.Run
+	if all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode}); !slices.ContainsFunc(all, func(th Theorem) bool { return th.Note == proofs+"node-relations.md" }) {
+		t.Errorf("a claim about persons rests on %v", all)
+	}
 	for _, claim := range []event.Claim{event.ClaimProved, event.ClaimMetric, event.ClaimHeuristic, event.ClaimNone} {
 		for _, noise := range []string{"simulated", "exact"} {
 			run.Privacy.Noise, run.Privacy.Clipping.Rule, run.Privacy.Sector, run.Algorithm.Kind = noise, "online", config.Sector{Angle: 1}, "pca"

@@ -38,6 +38,9 @@ func theorems(run config.Run, s event.Statement) []Theorem {
 	if s.Sampling == string(event.Poisson) {
 		add("a batch that draws every unit by a coin of its own loses less", "subsampling.md")
 	}
+	if s.Unit == event.UnitNode {
+		add("a person that goes changes so many examples at most, by which contacts enter them", "node-relations.md")
+	}
 	add("Rényi divergences add up over steps and turn into epsilon at delta", "rdp.md")
 	switch p.Clipping.Rule {
 	case "", "fixed":

@@ -84,6 +84,9 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	if rule.Nodes > 0 && (rule.Sampling != event.FullBatch || rule.Clipping.Signal != SignalNone) {
 		return fmt.Errorf("steps: for nodes, on %s batches with a clip that is learned or not; known is every example in every step, with a clip that is not learned", rule.Sampling)
 	}
+	if rule.Nodes > 0 && paid.terms.Relation == event.AddRemove {
+		return fmt.Errorf("steps: for nodes, under %s, which does not say whose reports go with a node; allowed: %s, %s, %s", event.AddRemove, event.OwnRecord, event.Removal, event.ReplaceOne)
+	}
 	terms, what := paid.terms, event.Event(charged.Event())
 	if rule.Nodes > 0 {
 		what = step

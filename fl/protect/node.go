@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,7 +64,7 @@ var nodeRules = map[string]struct {
 
 // ruleOf is the rule of a run file.
 func ruleOf(n config.Nodes, key uint64) (r data.NodeRule, relation event.Relation) {
-	known := nodeRules[orElse(n.Contacts, "nominated")]
+	known := nodeRules[cmp.Or(n.Contacts, "nominated")]
 	r = data.NodeRule{Relation: known.rule, Most: n.Examples, Take: n.Take, Key: key, Longest: true}
 	if r.Most == 0 {
 		r.Most = known.examples
@@ -72,13 +73,6 @@ func ruleOf(n config.Nodes, key uint64) (r data.NodeRule, relation event.Relatio
 		r.Take = 20
 	}
 	return r, known.relation
-}
-
-func orElse(value, usual string) string {
-	if value == "" {
-		return usual
-	}
-	return value
 }
 
 // Prepare settles which contacts enter whose example, and the noise.
@@ -124,14 +118,14 @@ func checkNode(c *config.Checker, run config.Run, o fl.Outline) {
 	a, p := run.Algorithm, run.Privacy
 	shape, whole := data.ShapeOf(run.Data)
 	c.Require(!whole || shape.Windows > 0, "privacy.protects", "is node, but the examples are no people with contacts, who are in each other's; allowed on such data: the others, such as example")
-	_, known := nodeRules[orElse(p.Nodes.Contacts, "nominated")]
+	_, known := nodeRules[cmp.Or(p.Nodes.Contacts, "nominated")]
 	c.Require(known, "privacy.nodes.contacts", "is %q; allowed: nominated, home, pruned, drawn", p.Nodes.Contacts)
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0 || len(p.Silos) > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects node: more than 0 (or protects nothing)")
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier",
 		"is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
 	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
 	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a participant's target is its ceiling; set privacy.epsilon")
-	proved := known && (orElse(p.Nodes.Contacts, "nominated") == "nominated" || p.Nodes.Contacts == "home")
+	proved := known && (cmp.Or(p.Nodes.Contacts, "nominated") == "nominated" || p.Nodes.Contacts == "home")
 	c.Require(!known || proved == (a.Mode == "sound"), "privacy.nodes.contacts", "is %s in %s mode; allowed: nominated and home in sound mode, where something is proved, drawn and pruned in paper mode", p.Nodes.Contacts, a.Mode)
 	c.Require(p.PublicSize > 0 || a.Mode != "sound", "privacy.public_size", "is missing: what sums are divided by must not follow from who is there; declare how many persons there are")
 	c.Require(p.PublicSize < 1 || p.Delta <= 0.1/float64(p.PublicSize) || a.Mode != "sound", "privacy.delta",
