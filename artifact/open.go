@@ -249,7 +249,7 @@ func few(names []string) string {
 func (m *Model) reads(t *Table) error {
 	switch {
 	case m.Shape.Vocabulary > 0:
-		return fmt.Errorf("%s: its models are of words, and take no tables; coterie evaluate judges text by them, and coterie export writes them for other programs", m.Path)
+		return fmt.Errorf("%s: its models are of words, and take no tables", m.Path)
 	case m.Shape.Pictures():
 		return fmt.Errorf("%s: its models are of pictures of %dx%d, and take no tables", m.Path, m.Shape.Height, m.Shape.Width)
 	case m.Encoding == nil:

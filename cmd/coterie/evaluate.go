@@ -61,8 +61,13 @@ func (a *app) newEvaluateCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&merges, "merges", "", "of text: the file of pairs that the models were trained with (default: the one that the folder carries)")
+	addMerges(cmd, &merges)
 	return cmd
+}
+
+// addMerges adds the flag that says how text is cut.
+func addMerges(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "merges", "", "of text: the file of pairs that the models were trained with (default: the one that the folder carries)")
 }
 
 // texts is what the flags mean for models of words.

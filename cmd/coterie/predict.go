@@ -93,11 +93,11 @@ func oneModel(_ *cobra.Command, args []string) error {
 
 func (a *app) newPredictCommand() *cobra.Command {
 	var f rowFlags
-	var out string
+	var out, merges string
 	cmd := &cobra.Command{
 		Use:   "predict MODEL",
-		Short: "Answer new rows or pictures with trained models",
-		Long: "Answer new rows or pictures with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number.\n" +
+		Short: "Answer new rows, pictures or text with trained models",
+		Long: "Answer new rows or pictures with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number. Of text: how every row of it is foreseen, and the word that would come next.\n" +
 			"A client gets its own model; one that was not there in training what its method can give. docs/models.md tells which.",
 		Example: "  coterie predict runs/wards --data new.csv --client north --keep patient --out predictions.csv\n" +
 			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv\n" +
@@ -120,7 +120,16 @@ func (a *app) newPredictCommand() *cobra.Command {
 				made, err = m.PredictTable(cmd.Context(), w, t)
 				return err
 			}
-			if m.Shape.Pictures() {
+			switch {
+			case m.Shape.Vocabulary > 0:
+				if len(f.keep) > 0 || f.source.Client != "" || f.source.Database != "" {
+					return fmt.Errorf("%w: the models are of words, which have no columns: leave out --keep, --client-column and --database; a file is a client's, and --client says whose all are", errUsage)
+				}
+				predict = func(w io.Writer) (err error) {
+					made, err = m.PredictTexts(cmd.Context(), w, f.texts(merges))
+					return err
+				}
+			case m.Shape.Pictures():
 				p, err := f.pictures()
 				if err != nil {
 					return err
@@ -158,6 +167,7 @@ func (a *app) newPredictCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&f.keep, "keep", nil, "column that the predictions repeat, such as an identifier; more than one by repeating it (default: the row's number)")
+	addMerges(cmd, &merges)
 	cmd.Flags().StringVar(&out, "out", "", "file of the predictions, for its owner alone (default: standard output)")
 	return cmd
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/csv"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -73,13 +77,15 @@ func TestText(t *testing.T) {
 	if clients := judged["clients"].([]any); len(clients) != 3 || lossOf(judged) > lossOf(first) {
 		t.Errorf("%d clients are judged, log loss %v", len(clients), lossOf(judged))
 	}
+	checkForeseen(t, at("further"), at("texts"), at("foreseen.csv"), judged)
 	private := run("private", "--set", "model.start=result")
 	text := fmt.Sprint(private["privacy"])
 	if !strings.Contains(text, "model.start") || !strings.Contains(text, "a row of 16 words") || !strings.Contains(text, "proved") {
 		t.Errorf("a private run from a start says: %s", text)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"predict further --data run.yaml --out p.csv", "its models are of words"},
+		{"predict further --data run.yaml --out p.csv --keep id", "the models are of words"},
+		{"predict further --data none --out p.csv", "no such file"},
 		{"evaluate further --data none", "no such file"},
 		{"evaluate further --data texts --merges run.yaml", "is no word that earlier lines make"},
 		{"data vocabulary public.txt --size 255", "--size 255; allowed: 256 to"},
@@ -97,6 +103,78 @@ func TestText(t *testing.T) {
 	}
 	if _, err := os.Stat(at("p.csv")); err == nil {
 		t.Error("a refused prediction left a file")
+	}
+}
+
+// checkForeseen: the lines of predict have the log loss that evaluate has, row by row, and
+// the likeliest word of 300 has more than a 300th.
+func checkForeseen(t *testing.T, models, texts, out string, judged map[string]any) {
+	t.Helper()
+	made := runJSON(t, "predict", models, "--data", texts, "--out", out)
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil || len(lines) < 2 || strings.Join(lines[0], ",") != "client,row,log loss,perplexity,next,probability" || float64(len(lines)-1) != made["rows"] {
+		t.Fatalf("%d lines, %v, of %v rows, %v", len(lines), lines[:1], made["rows"], err)
+	}
+	number := func(cell string) float64 {
+		v, err := strconv.ParseFloat(cell, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	type sums struct {
+		rows int
+		loss float64
+	}
+	of := map[string]sums{}
+	for _, line := range lines[1:] {
+		s, loss, p := of[line[0]], number(line[2]), number(line[5])
+		s.rows++
+		s.loss += loss
+		of[line[0]] = s
+		if row := int(number(line[1])); row != s.rows || math.Abs(number(line[3])/math.Exp(loss)-1) > 1e-6 || !(p > 1.0/300 && p <= 1) || line[4] == "" {
+			t.Errorf("row %d of %s: %v", s.rows, line[0], line)
+		}
+	}
+	for _, c := range judged["clients"].([]any) {
+		c := c.(map[string]any)
+		s := of[c["client"].(string)]
+		want := c["metrics"].(map[string]any)["log_loss"].(map[string]any)["value"].(float64)
+		if got := s.loss / float64(s.rows); float64(s.rows) != c["rows"] || math.Abs(got-want) > 1e-6 {
+			t.Errorf("%v: mean log loss %v over %d rows; evaluate has %v over %v", c["client"], got, s.rows, want, c["rows"])
+		}
+	}
+}
+
+// TestNextWord: of text that goes round, the word behind every row is known.
+func TestNextWord(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"merges.bpe": "",
+		"round.txt":  strings.Repeat("abcde", 400),
+		"run.yaml": "data: {kind: text, source: {path: round.txt}, merges: merges.bpe, vocabulary: 256, context: 6, test_share: 0.2}\n" +
+			"model: {kind: transformer, blocks: 1, width: 16, heads: 2}\n" +
+			"algorithm: {kind: central, rounds: 10, local: {batch: 16, step: 0.02}}\nprivacy: {protects: nothing}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runJSON(t, "run", "run.yaml", "--out", "model")
+	out, errs, code := coterie(t, "predict", "model", "--data", "round.txt")
+	lines, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if code != 0 || err != nil || len(lines) != 1+2000/6 {
+		t.Fatalf("exit %d, %s, %v, %d lines", code, errs, err, len(lines))
+	}
+	for i, line := range lines[1:] {
+		if want := string("abcde"[(i+1)*6%5]); line[4] != want {
+			t.Fatalf("behind row %d comes %q, foreseen is %q with %s", i+1, want, line[4], line[5])
+		}
 	}
 }
 
