@@ -91,7 +91,8 @@ for p, c in zip(m.predict(x, client="north"), m.classify(x, client="north")):
 }
 
 // TestPicturesOfAFederation: a participant's out folder answers its own pictures with its
-// own model, named or not, and the server's folder has the mean of all for anybody.
+// own model, named or not, and the server's folder has the mean of all for anybody. Both can
+// be attacked.
 func TestPicturesOfAFederation(t *testing.T) {
 	text, err := os.ReadFile(documentedPictures(t))
 	if err != nil {
@@ -125,6 +126,13 @@ func TestPicturesOfAFederation(t *testing.T) {
 		judged := runJSON(t, append([]string{"evaluate"}, args...)...)["clients"].([]any)[0].(map[string]any)
 		if rows := predicted(t, args...); len(rows) != 21 || judged["model"] != c.model || judged["rows"] != 20.0 {
 			t.Errorf("%+v: %d lines, judged %v", c, len(rows), judged)
+		}
+	}
+	for _, folder := range []string{f.path("north", "out"), f.path("server")} {
+		found := runJSON(t, "audit", "membership", folder, "--members", f.path("clinics", "north"), "--non-members", filepath.Join(later, "north"), "--client", "north")
+		attacks := found["attacks"].([]any)
+		if found["members"] != 180.0 || found["non_members"] != 20.0 || len(attacks) < 1 {
+			t.Errorf("%s: %v members, %v others, attacks %v", folder, found["members"], found["non_members"], attacks)
 		}
 	}
 }
