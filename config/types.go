@@ -133,6 +133,8 @@ type Algorithm struct {
 	WarmStart      float64   `yaml:"warm_start,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"share of the rounds in which silos first find clusters, as ifca does; 0: none"`
 	Weights        string    `yaml:"weights,omitempty" jsonschema:"enum=counts,enum=equal" jsonschema_description:"what participants weigh in a mean: their number of examples, which is then public, or all the same"`
 	Selection      Selection `yaml:"selection,omitempty" jsonschema_description:"how a participant chooses its cluster, where there are several"`
+	Robust         string    `yaml:"robust,omitempty" jsonschema:"enum=median,enum=trimmed-mean,enum=krum,enum=geometric-median" jsonschema_description:"what takes the place of the mean of releases, some of which may be forged: median and trimmed-mean, coordinate by coordinate; krum, the one release with the nearest neighbours; geometric-median, the point with the least sum of distances; empty: the mean"`
+	RobustShare    float64   `yaml:"robust_share,omitempty" jsonschema:"minimum=0,exclusiveMaximum=0.5" only:"algorithm.robust=trimmed-mean|krum" jsonschema_description:"share of releases that may be forged: trimmed-mean leaves out as many at either end, krum counts on them; 0: 0.2"`
 }
 
 // Local is the client's own training.
@@ -173,7 +175,15 @@ type Stop struct {
 type Judge struct {
 	By       string   `yaml:"by" jsonschema:"enum=clients,enum=own,enum=test" jsonschema_description:"whose examples judge: clients, those of clients that take no part in training, each with the model that fits it best; own, every participant's own held-out ones with its own model; test, all held-out ones together with the server's model"`
 	Compare  []string `yaml:"compare,omitempty" jsonschema_description:"other methods that the same file is trained with as well, each with a budget of its own, to be shown beside the run, such as local and fedavg; empty: none"`
+	Hostile  Hostile  `yaml:"hostile,omitempty" jsonschema_description:"what if some clients lie? Simulated: they take part in training and forge what they send; empty: nobody does"`
 	Evaluate Evaluate `yaml:"evaluate,omitempty" jsonschema_description:"one more round after the last one, in which every participant that allows it releases noised counts of what its held-out examples say of the model it would use; empty: none"`
+}
+
+// Hostile are clients of a simulation that lie.
+type Hostile struct {
+	Attack string  `yaml:"attack,omitempty" jsonschema:"enum=sign-flip,enum=scale,enum=label-flip" jsonschema_description:"how they lie: sign-flip, their update turned round; scale, their update times factor; label-flip, honest training on turned labels"`
+	Share  float64 `yaml:"share,omitempty" jsonschema:"minimum=0,exclusiveMaximum=1" jsonschema_description:"share of the clients that lie, drawn by the seed"`
+	Factor float64 `yaml:"factor,omitempty" jsonschema:"minimum=0" only:"judge.hostile.attack=sign-flip|scale" jsonschema_description:"what the forged update is multiplied by; 0: 1 (scale: 10)"`
 }
 
 // Evaluate is a round of evaluation: a release, and paid for like one.

@@ -18,11 +18,12 @@ import (
 	"github.com/coterie-fl/coterie/repro/membership"
 	"github.com/coterie-fl/coterie/repro/pandemic"
 	"github.com/coterie-fl/coterie/repro/pca"
+	"github.com/coterie-fl/coterie/repro/robust"
 	"github.com/coterie-fl/coterie/repro/silos"
 )
 
 // experiments in the order in which they are listed.
-var experiments = slices.Concat(groupprivacy.Experiments, pca.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments, clipping.Experiments, membership.Experiments, boundeddp.Experiments, pandemic.Experiments)
+var experiments = slices.Concat(groupprivacy.Experiments, pca.Experiments, fairness.Experiments, inversion.Experiments, meanestimation.Experiments, silos.Experiments, crossing.Experiments, clipping.Experiments, membership.Experiments, boundeddp.Experiments, pandemic.Experiments, robust.Experiments)
 
 // List is every experiment.
 func List() []lab.Experiment { return slices.Clone(experiments) }

@@ -40,6 +40,7 @@ type Rounds struct {
 	errs    []error // by participant, looked at if one failed
 	failed  atomic.Bool
 	after   func(p *fl.Participant) // what follows a release, on its worker; nil: nothing
+	liars   *liars                  // nil: everybody is honest
 	respond func(worker, i int)     // made once: a closure a round would be garbage a round
 }
 
@@ -272,6 +273,9 @@ func (r *Rounds) respondTo(worker, i int, slot []float64) {
 	case released:
 		if r.after != nil {
 			r.after(p)
+		}
+		if r.liars != nil {
+			r.liars.forge(&r.Broadcast, p, slot)
 		}
 		err = r.settle(i, true)
 	default:

@@ -72,7 +72,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,
@@ -144,6 +144,13 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	for i := range participants {
 		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
+	hostile, err := newLiars(run, algorithm, m.Parameters(), k)
+	if err != nil {
+		return nil, err
+	}
+	if hostile != nil {
+		hostile.turn(participants, federation.Classes)
+	}
 	s.run, s.asked, s.given, s.federation, s.parameters = run, asked, given, federation, m.Parameters()
 	s.sampler = fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
@@ -152,6 +159,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	if s.rounds, err = NewRounds(algorithm, participants, workers, stop); err != nil {
 		return nil, err
 	}
+	s.rounds.liars = hostile
 	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
 		s.spent = make([]spending, k)
 		s.rounds.after = s.noteSpent

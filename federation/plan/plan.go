@@ -156,6 +156,9 @@ func Suitable(run config.Run) error {
 	if len(run.Judge.Compare) > 0 {
 		wrong = append(wrong, fmt.Errorf("judge.compare is %v: among real participants every compared method is a run of its own, which they must agree to and pay for; leave it out", run.Judge.Compare))
 	}
+	if run.Judge.Hostile.Attack != "" {
+		wrong = append(wrong, errors.New("judge.hostile asks some clients to lie, which is for simulations; leave it out (algorithm.robust guards against those that do)"))
+	}
 	if fl.IsCentral(run.Algorithm.Kind) {
 		wrong = append(wrong, fmt.Errorf("algorithm.kind is %s, which trains where all examples are: a federation has them in many places; set fedavg, or another method", run.Algorithm.Kind))
 	}

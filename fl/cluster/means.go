@@ -11,6 +11,7 @@ type Means struct {
 	Models   int // of the server
 	N        int // parameters of each
 	Declares bool
+	Robust   *Robust   // what takes the mean's place; nil: nothing does
 	Assigned []int     // cluster of every release; -1: it declares what cannot be
 	Weights  []float64 // of every cluster's releases
 	Sizes    []int
@@ -57,10 +58,21 @@ func (m *Means) Move(st *fl.State, r fl.Releases) {
 	}
 }
 
-// Set moves one model to the weighted mean of the releases that of gives its cluster.
+// Set moves one model to the weighted mean of the releases that of gives its cluster, or
+// to what stands in the mean's place.
 func (m *Means) Set(st *fl.State, r fl.Releases, of []int, cluster int) {
 	length, total := m.Length(), 0.0
 	mean := st.Hypotheses[cluster*m.N : (cluster+1)*m.N]
+	if m.Robust != nil {
+		var vectors [][]float64
+		for i, j := range of {
+			if j == cluster {
+				vectors = append(vectors, r.Vectors[i*length:i*length+m.N])
+			}
+		}
+		m.Robust.Centre(mean, vectors)
+		return
+	}
 	clear(mean)
 	for i, j := range of {
 		if j != cluster {

@@ -2,6 +2,7 @@
 package method
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -28,6 +29,9 @@ type centres struct {
 	before     []float64
 }
 
+// usualForged is the share of forged releases that robust rules count on.
+const usualForged = 0.2
+
 // newCentres makes the server's half of a method, from the rounds in which participants
 // choose a cluster (0: there is one model for all) and those that start from the server's
 // model. Declares asks for declarations beyond what clusters and weights need.
@@ -35,6 +39,9 @@ func newCentres(s fl.Setup, chooses, federated int, declares bool) centres {
 	a := s.Run.Algorithm
 	c := centres{Setup: s, n: s.Parameters, chooses: chooses, federated: federated}
 	c.means = cluster.Means{Models: 1, N: c.n, Declares: declares || a.Weights == "counts"}
+	if a.Robust != "" {
+		c.means.Robust = &cluster.Robust{Rule: a.Robust, Share: cmp.Or(a.RobustShare, usualForged)}
+	}
 	if chooses > 0 {
 		c.means.Models = a.Hypotheses
 	}
@@ -70,7 +77,7 @@ func roundsOf(share float64, rounds int) int {
 func (c *centres) Outline() fl.Outline {
 	return fl.Outline{
 		Models: c.means.Models, Passes: 1, Chooses: c.chooses, Sends: c.Run.Algorithm.Rounds, Declares: c.means.Declares,
-		Single: c.means.Models > 1,
+		Single: c.means.Models > 1 || c.means.Robust != nil,
 	}
 }
 

@@ -22,6 +22,8 @@ var (
 	lambdaKeys = []string{"algorithm.lambda", "algorithm.prox"}
 	askedKeys  = []string{"algorithm.clients_per_round", "algorithm.sampling"}
 	weightKeys = []string{"algorithm.weights"}
+	// meanKeys are of methods whose server finds means.
+	meanKeys = []string{"algorithm.weights", "algorithm.robust", "algorithm.robust_share"}
 	// stepKeys are of methods that train, by steps and round after round.
 	stepKeys = []string{"algorithm.local", "algorithm.rounds", "algorithm.stop.every", "privacy.public_size", "privacy.clipping"}
 )
@@ -42,6 +44,17 @@ func checkWarmStart(c *config.Checker, run config.Run) {
 	}
 	c.Require(a.Hypotheses > 1, "algorithm.hypotheses", "is %d: one cluster is no choice; allowed: 2 or more", a.Hypotheses)
 	checkClustering(c, run)
+}
+
+// checkRobust is for methods whose server may find something else than means.
+func checkRobust(c *config.Checker, run config.Run) {
+	a := run.Algorithm
+	if a.Robust == "" {
+		return
+	}
+	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but a weight that a participant declares can be forged like the rest of its release; allowed with algorithm.robust: equal", a.Weights)
+	c.Require(a.Hypotheses == 1 || a.Clustering != "k-means", "algorithm.robust", "is %s, but k-means finds clusters by their means; allowed with algorithm.clustering k-means: no robust rule", a.Robust)
+	c.Require(a.Lambda != config.LambdaAuto, "algorithm.lambda", "is auto, which goes by what participants declare, and that can be forged; allowed with algorithm.robust: a number")
 }
 
 // checkClusters is for methods whose participants choose a cluster.

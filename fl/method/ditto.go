@@ -11,10 +11,11 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "ditto", Words: "a common model, and beside it everybody's own, drawn to the common one", Common: fl.CommonGlobal,
-		Keys: slices.Concat(stepKeys, lambdaKeys, askedKeys, weightKeys), Settings: personal,
+		Keys: slices.Concat(stepKeys, lambdaKeys, askedKeys, meanKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkOneModel(c, run)
 			checkPersonal(c, run)
+			checkRobust(c, run)
 			checkLambda(c, run)
 		},
 		New: func(s fl.Setup) (fl.Method, error) {

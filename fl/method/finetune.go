@@ -11,10 +11,11 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "finetune", Words: "fedavg for a share of the rounds, then everybody alone from there", Common: fl.CommonGlobal,
-		Keys: slices.Concat(stepKeys, warmKeys, askedKeys, weightKeys, []string{"algorithm.federated_share"}), Settings: personal,
+		Keys: slices.Concat(stepKeys, warmKeys, askedKeys, meanKeys, []string{"algorithm.federated_share"}), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)
+			checkRobust(c, run)
 		},
 		New: func(s fl.Setup) (fl.Method, error) {
 			warm, a := warmRounds(s.Run), s.Run.Algorithm

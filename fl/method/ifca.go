@@ -10,15 +10,18 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "ifca", Words: "one model for every cluster; participants choose theirs", Common: fl.CommonGlobal,
-		Keys: slices.Concat(stepKeys, clusterKeys, judgedKeys, askedKeys, weightKeys, []string{"algorithm.clustering", "algorithm.selection.share"}),
+		Keys: slices.Concat(stepKeys, clusterKeys, judgedKeys, askedKeys, meanKeys, []string{"algorithm.clustering", "algorithm.selection.share"}),
 		Settings: func(run *config.Run) {
 			run.Algorithm.Hypotheses = 2
 			if run.Algorithm.Clustering == "declared" {
 				run.Algorithm.Hypotheses = 3
 			}
 		},
-		Check: func(c *config.Checker, run config.Run) { checkClusters(c, run) },
-		New:   func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
+		Check: func(c *config.Checker, run config.Run) {
+			checkClusters(c, run)
+			checkRobust(c, run)
+		},
+		New: func(s fl.Setup) (fl.Method, error) { return newClustered(s), nil },
 	})
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "group-private", Words: "Algorithm 1 of papers 000 and 004: releases name no cluster, the server finds them", Common: fl.CommonGlobal,

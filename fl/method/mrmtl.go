@@ -11,10 +11,11 @@ import (
 func init() {
 	fl.RegisterMethod(fl.MethodKind{
 		Name: "mr-mtl", Words: "everybody's own model, drawn to the mean of all; after a warm start to that of its cluster", Common: fl.CommonMean,
-		Keys: slices.Concat(stepKeys, warmKeys, lambdaKeys, askedKeys, weightKeys), Settings: personal,
+		Keys: slices.Concat(stepKeys, warmKeys, lambdaKeys, askedKeys, meanKeys), Settings: personal,
 		Check: func(c *config.Checker, run config.Run) {
 			checkWarmStart(c, run)
 			checkPersonal(c, run)
+			checkRobust(c, run)
 			checkLambda(c, run)
 		},
 		New: func(s fl.Setup) (fl.Method, error) {

@@ -13,7 +13,7 @@ func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier", "is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
 	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
 	c.Require(o.Sends > 0, "privacy.protects", "is client, but %s sends nothing: there is no sum that the server could noise; allowed: example, nothing", a.Kind)
-	c.Require(!o.Single, "privacy.protects", "is client, whose noise is on one sum over all participants, but here the server needs their releases one by one (clusters, relations, lambda auto); allowed: update, example, nothing")
+	c.Require(!o.Single, "privacy.protects", "is client, whose noise is on one sum over all participants, but here the server needs their releases one by one (clusters, relations, lambda auto, robust rules, for which the sensitivity of a mean does not hold); allowed: update, example, nothing")
 	c.Require(p.Ceiling == nil && p.Radius == 0, "privacy.radius", "and ceiling are of metric privacy; under privacy.protects client set update_clip and epsilon")
 	c.Require(p.Relation == "add-remove" || a.Mode == "sound", "privacy.relation", "is %q, which is of sound mode; allowed under privacy.protects client: add-remove (somebody takes part or not), and with algorithm.mode sound replace-one (somebody else takes part)", p.Relation)
 	c.Require(a.Weights == "equal", "algorithm.weights", "is %q, but one participant may weigh no more than another; allowed under privacy.protects client: equal", a.Weights)

@@ -8,7 +8,7 @@ var (
 	singleKeys = []string{
 		"algorithm.clients_per_round", "algorithm.sampling",
 		"algorithm.hypotheses", "algorithm.warm_start", "algorithm.empty", "algorithm.idle_rounds",
-		"algorithm.selection.rule", "algorithm.selection.share", "algorithm.selection.score",
+		"algorithm.selection.rule", "algorithm.selection.share", "algorithm.selection.score", "algorithm.robust", "algorithm.robust_share",
 	}
 	// declaredKeys are of those under which participants may say more than a model.
 	declaredKeys = []string{"algorithm.clustering", "algorithm.weights"}

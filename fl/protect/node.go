@@ -17,7 +17,7 @@ func init() {
 	fl.RegisterProtection(fl.ProtectionKind{
 		Name: "node", Sums: true, Words: "persons of a graph of contacts, by clipping and noise in every step, on all of them",
 		Keys: slices.Concat(noiseKeys, targetKeys, []string{
-			"algorithm.clients_per_round", "algorithm.sampling", "privacy.clip", "privacy.public_size", "privacy.silos", "privacy.nodes",
+			"algorithm.clients_per_round", "algorithm.sampling", "algorithm.robust", "algorithm.robust_share", "privacy.clip", "privacy.public_size", "privacy.silos", "privacy.nodes",
 		}),
 		Settings: func(run *config.Run) {
 			run.Algorithm.Stop = config.Stop{Return: "last", Every: run.Algorithm.Stop.Every}
