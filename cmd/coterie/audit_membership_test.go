@@ -88,18 +88,7 @@ func TestAuditMembership(t *testing.T) {
 // beforeMembership leaves what docs/membership.md is about: its run files, pictures of
 // clinics, those of others, and letters of both.
 func beforeMembership(w *walk) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "membership.md"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, name := range []string{"pictures.yaml", "letters.yaml"} {
-		_, rest, ok := strings.Cut(string(page), "```yaml\n# "+name+"\n")
-		block, _, closed := strings.Cut(rest, "```")
-		if !ok || !closed {
-			w.Fatalf("docs/membership.md has no %s", name)
-		}
-		w.write(name, block)
-	}
+	w.writeBlocks("docs/membership.md", "pictures.yaml", "letters.yaml")
 	strangers(w.T, w.dir)
 }
 

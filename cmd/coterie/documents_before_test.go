@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coterie-fl/coterie/internal/tier"
 )
@@ -23,6 +24,23 @@ func left(names ...string) func(*walk) {
 func (w *walk) write(name, text string) {
 	w.Helper()
 	writeFiles(w.T, w.dir, map[string]string{name: text})
+}
+
+// writeBlocks leaves the run files of a page whose first line names them.
+func (w *walk) writeBlocks(page string, names ...string) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(tier.Root(), filepath.FromSlash(page)))
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, name := range names {
+		_, rest, ok := strings.Cut(string(text), "```yaml\n# "+name+"\n")
+		block, _, closed := strings.Cut(rest, "```")
+		if !ok || !closed {
+			w.Fatalf("%s has no %s", page, name)
+		}
+		w.write(name, block)
+	}
 }
 
 // beforeLedger leaves a ledger that has seen several runs, and releases of before spreads

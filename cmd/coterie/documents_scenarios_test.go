@@ -247,6 +247,7 @@ var scenarios = []scenario{
 			{line: "coterie run examples/wikitext-private.yaml", soak: "minutes"},
 		},
 	},
+	{page: "docs/robust.md", setup: func(w *walk) { w.writeBlocks("docs/robust.md", "lies.yaml") }, after: left("withstood/report.html", "carried-away/report.html"), says: []string{"fedavg"}},
 	{page: "docs/text.md", setup: beforeText, after: left("merges.bpe", "letters.onnx", "further/report.html"), says: []string{"perplexity", "proved", "not covered: the text that the vocabulary comes from", "held out"}},
 	{page: "docs/tuning.md", after: left("coterie-runs/reproduce-tuning-cost-quick/report.html")},
 	{page: "docs/your-own-data.md", under: []string{"6. What privacy costs"}, data: true, after: afterAdult},
