@@ -14,16 +14,16 @@ const module = "github.com/coterie-fl/coterie"
 // levels is the map: a package imports only packages of lower levels.
 var levels = map[string]int{
 	"internal/rng": 0, "internal/tier": 0, "internal/pool": 0, "internal/durable": 0, "internal/kernel": 0, "federation/wire": 0, "dp/event": 0, "data/bytepair": 0, "config": 0,
-	"report/prose": 0, "report/progress": 0,
+	"internal/tier/browser": 1, "report/prose": 0, "report/progress": 0,
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
-	"data/contacts": 2, "data/source": 2, "model": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
+	"data/contacts": 2, "data/source": 2, "model": 2, "dp/whatif": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"draft": 3, "report/population": 3, "fl": 3, "metrics": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
 	"artifact": 4, "artifact/onnx": 4, "federation/plan": 4, "federation/transfer": 4, "federation/backup": 5,
 	"fl/cluster": 4, "fl/fltest": 4, "fl/evaluate": 4, "fl/protect": 5, "fl/method": 5,
 	"sim": 6, "all": 6, "federation/server": 6, "federation/participant": 6, "federation/identity/identitytest": 6,
 	"audit": 7, "sweep": 7, "federation": 7, "federation/operator": 7, "report/federated": 7, "repro/lab": 7,
 	"audit/membership": 8, "audit/certificate": 9, "report": 8, "report/tuning": 8, "internal/manual": 8, "repro/lab/labtest": 8, "repro/groupprivacy": 8,
-	"repro/boundeddp": 9, "repro/clipping": 9, "repro/crossing": 9, "repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/membership": 9, "repro/pandemic": 9, "repro/pca": 9, "repro/robust": 9, "repro/silos": 9, "web": 9,
+	"repro/boundeddp": 9, "repro/clipping": 9, "repro/crossing": 9, "repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/membership": 9, "repro/pandemic": 9, "repro/pca": 9, "repro/robust": 9, "repro/silos": 9, "web/calculator": 9, "web/calculator/panel": 8,
 	"repro": 10, "federation/federationtest": 10,
 	"cmd/coterie": 11,
 }

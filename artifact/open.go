@@ -215,10 +215,13 @@ func (m *Model) Outputs() int {
 	return max(1, m.Shape.Classes)
 }
 
-// Examples is what the models take, in a word: rows or pictures.
+// Examples is what the models take, in a word: rows, pictures or persons.
 func (m *Model) Examples() string {
-	if m.Shape.Pictures() {
+	switch {
+	case m.Shape.Pictures():
 		return "pictures"
+	case m.ForPeople():
+		return "persons"
 	}
 	return "rows"
 }
@@ -252,6 +255,8 @@ func (m *Model) reads(t *Table) error {
 		return fmt.Errorf("%s: its models are of words, and take no tables", m.Path)
 	case m.Shape.Pictures():
 		return fmt.Errorf("%s: its models are of pictures of %dx%d, and take no tables", m.Path, m.Shape.Height, m.Shape.Width)
+	case m.ForPeople():
+		return fmt.Errorf("%s: its models are of people with contacts, and take no tables; coterie predict writes people's risks, and a run's own report judges them", m.Path)
 	case m.Encoding == nil:
 		return fmt.Errorf("%s: its models were not trained on a table (data.kind: table), so that no encoding says how columns become their %d inputs; only encoded rows can be predicted, by the Go or the Python package", m.Path, m.Shape.Features)
 	case t.Cluster != nil:

@@ -184,11 +184,19 @@ const (
 	canaryValue = 1000
 )
 
+// noCanary finds people, of whom no canary is made: nothing else of their run file matters.
+func noCanary(c *config.Checker, shape data.Shape, kind string) {
+	c.Require(shape.Windows == 0, "data.kind", "is %s, whose people are in each other's examples: a canary is one example, and no audit here plants a person with its contacts; allowed: data of rows or pictures (coterie audit certify tries of such a run what can be tried)", kind)
+}
+
 // CheckCanary lists what a run file must say so that its pipeline can be audited.
 func CheckCanary(run config.Run) config.Faults {
 	var c config.Checker
 	d, a, p := run.Data, run.Algorithm, run.Privacy
 	shape, _ := data.ShapeOf(d)
+	if noCanary(&c, shape, d.Kind); len(c.Faults()) > 0 {
+		return c.Faults()
+	}
 	c.Require(!shape.Pictures(), "data.kind", "is %q; a canary is a row: allowed: data of rows", d.Kind)
 	c.Require(p.Protects == "example", "privacy.protects", "is %q; a canary is one example: allowed: example", p.Protects)
 	c.Require(a.Kind == "fedavg" && a.WarmStart == 0, "algorithm.kind", "is %q with warm_start %v; the canary audit plays fedavg without a warm start", a.Kind, a.WarmStart)

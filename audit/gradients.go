@@ -228,6 +228,10 @@ func stepsOnly(run config.Run) config.Run {
 func CheckGradients(run config.Run) config.Faults {
 	var c config.Checker
 	a, p := run.Algorithm, run.Privacy
+	shape, _ := data.ShapeOf(run.Data)
+	if noCanary(&c, shape, run.Data.Kind); len(c.Faults()) > 0 {
+		return c.Faults()
+	}
 	c.Require(p.Protects == "example", "privacy.protects", "is %q; a canary is one example: allowed: example", p.Protects)
 	c.Require(a.Mode == "sound", "algorithm.mode", "is %q; allowed: sound, where claims are proved", a.Mode)
 	c.Require(p.Relation == string(event.AddRemove), "privacy.relation", "is %q; a canary is there or not, which is add-remove (replace-one would need pairs of canaries, one of each in): allowed: add-remove, with privacy.public_size", p.Relation)

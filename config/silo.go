@@ -32,10 +32,11 @@ type Selection struct {
 	Bound        float64 `yaml:"bound,omitempty" jsonschema:"exclusiveMinimum=0" only:"algorithm.selection.rule=private;algorithm.selection.score=loss" jsonschema_description:"what every example's loss is clipped to"`
 }
 
-// SiloTarget is one silo's own privacy target.
+// SiloTarget is one silo's own privacy target, and how large it is declared to be.
 type SiloTarget struct {
 	Name             string  `yaml:"name" jsonschema_description:"which participant"`
 	Epsilon          float64 `yaml:"epsilon,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"its epsilon, instead of privacy.epsilon; left out: that one"`
 	Delta            float64 `yaml:"delta,omitempty" jsonschema:"exclusiveMinimum=0,exclusiveMaximum=1" jsonschema_description:"its delta, instead of privacy.delta; left out: that one"`
 	RecordsPerPerson int     `yaml:"records_per_person,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"its records of one person, instead of privacy.records_per_person; left out: those"`
+	PublicSize       int     `yaml:"public_size,omitempty" jsonschema:"minimum=1,maximum=1000000000" jsonschema_description:"its declared number of examples (node: of persons), instead of privacy.public_size; left out: that one"`
 }

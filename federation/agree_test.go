@@ -90,7 +90,7 @@ func TestEveryMethodOverTheNetwork(t *testing.T) {
 				continue
 			}
 			for _, protects := range fl.Protections() {
-				if protects == "node" { // plan.Suitable refuses it, too
+				if protects == "node" { // of people, who have a test of their own
 					continue
 				}
 				name, text := method+", "+protects+", "+mode, cellRun(method, protects, mode)

@@ -39,6 +39,17 @@ func TargetOf(p config.Privacy, name string) Target {
 	return t
 }
 
+// PublicSizeOf is how many examples, or persons, the participant is declared to have, or the
+// run's number.
+func PublicSizeOf(p config.Privacy, name string) int {
+	for _, own := range p.Silos {
+		if own.Name == name && name != "" && own.PublicSize > 0 {
+			return own.PublicSize
+		}
+	}
+	return p.PublicSize
+}
+
 // PerRecord is what single records must keep so that a person keeps the target.
 // m steps of (e, d) are (m*e, d*(1 + exp(e) + … + exp((m-1)*e))) (Dwork and Roth
 // 2014, lemma 2.2 applied step by step).
@@ -89,6 +100,7 @@ type Plan struct {
 	Trust    event.Trust
 	Lattice  *account.Lattice // of exact noise; nil: the noise is simulated
 	Nodes    int              // examples that change at most when a person goes; 0: examples are protected
+	Keep     float64          // share of contacts that every step keeps, anew; 0: they are not thinned
 	Epochs   int              // in a round
 	Pass     int              // steps of one pass
 	// Uncovered: something was done to the examples, or a cluster was chosen by them,
@@ -98,7 +110,7 @@ type Plan struct {
 
 // Rule is how the participant's steps are drawn and priced.
 func (p *Plan) Rule() mech.StepRule {
-	return mech.StepRule{Clip: p.Clip, Clipping: p.Clipping, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples, Nodes: p.Nodes}
+	return mech.StepRule{Clip: p.Clip, Clipping: p.Clipping, Noise: p.Noise, Sampling: p.Drawn, Rate: p.Rate, Batch: p.Batch, Examples: p.Examples, Nodes: p.Nodes, Keep: p.Keep}
 }
 
 // Variance is that of the noise in a coordinate of one round's update.
@@ -115,12 +127,14 @@ func (p *Plan) Private() bool { return p.Noise > 0 }
 func (p *Plan) Training(rounds, choices int, moments bool) account.Training {
 	t := account.Training{
 		Terms: p.Terms, Trust: p.Trust, Sampling: p.Drawn, Noise: p.Noise, Steps: int64(rounds) * int64(p.Steps),
-		Lattice: p.Lattice, Nodes: int64(p.Nodes),
+		Lattice: p.Lattice, Nodes: int64(p.Nodes), Keep: p.Keep,
 	}
 	switch {
 	case p.Terms.Unit == event.UnitClient:
 		t.Sampling = event.FullBatch
 	case p.Drawn == event.FullBatch:
+	case p.Nodes > 0:
+		t.Batch, t.Examples = int64(p.Batch), int64(p.Examples)
 	case p.Drawn == event.Poisson || p.Drawn == event.Shuffle:
 		// The papers account for shuffled batches as if they were Poisson samples.
 		t.Sampling, t.Rate = event.Poisson, p.Rate
@@ -254,6 +268,9 @@ func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 	g, err := spent.Guarantee(account.MethodRDP, delta)
 	if p.Drawn == event.Shuffle {
 		g.Sampling = ShuffledAsPoisson
+		if p.Nodes > 0 {
+			g.Sampling = ShuffledAsDrawn
+		}
 	}
 	if err != nil || proved == nil {
 		return g, nil, err
@@ -264,6 +281,10 @@ func (p *Plan) Spend(paid Paid) (account.Guarantee, *account.Guarantee, error) {
 
 // ShuffledAsPoisson is said of shuffled batches that are accounted for as the papers do.
 const ShuffledAsPoisson = "shuffle, accounted as poisson"
+
+// ShuffledAsDrawn is said of shuffled batches of persons, which the thesis accounts for as if
+// each were drawn afresh.
+const ShuffledAsDrawn = "shuffle, accounted as without-replacement"
 
 // Trainings are what was paid for as it is accounted for, and, where that is heuristic for
 // its batches alone, what is proved of the same releases (nil otherwise).

@@ -137,6 +137,9 @@ func saysOf(run config.Run) []string {
 	}
 	if p.Protects == "node" {
 		says = append(says, saysOfNodes(p.Nodes)...)
+		if run.Data.Neighbours > 0 {
+			says = append(says, "inputs hold degrees and ranks, and are scaled by the whole population (data.inputs): one person less moves everybody's")
+		}
 	}
 	if p.RecordsPerPerson > 1 {
 		says = append(says, "a person may have several records: "+bounds+"; the target was converted by group privacy")
@@ -153,6 +156,11 @@ func saysOf(run config.Run) []string {
 // saysOfNodes is what a claim about persons is about.
 func saysOfNodes(n config.Nodes) []string {
 	switch n.Contacts {
+	case "thinned":
+		return []string{
+			fmt.Sprintf("a person is taken out of everybody's reports; the number rests on the promise, which is checked, that nobody has more than %d contacts: whoever sees that a run is refused for it learns that somebody has", n.Degree),
+			"every step keeps a share of the contacts, by a secret of its own: exact noise has it from the system; in a simulation it follows from the seed, and the number holds against those who do not know that",
+		}
 	case "home":
 		return []string{"a person is taken out of everybody's reports; of contacts only those at home are read, in households that are declared to be small enough"}
 	case "pruned", "drawn":

@@ -39,7 +39,9 @@ type Privacy struct {
 	EpsilonAnyUpdate *event.Number `json:"epsilon_any_update"`
 	EpsilonSwitch    *event.Number `json:"epsilon_switch"`
 	// Layers is what was sanitised apart; absent if updates were noised in one piece.
-	Layers           []LayerTerms  `json:"layers,omitempty"`
+	Layers []LayerTerms `json:"layers,omitempty"`
+	// Batches is there where persons are protected in steps on batches.
+	Batches          *Batches      `json:"batches,omitempty"`
 	Ceiling          *event.Number `json:"ceiling"`
 	Declined         int           `json:"declined"`          // participants that declined at least once
 	DeclinedRequests int           `json:"declined_requests"` // requests that were declined

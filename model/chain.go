@@ -93,6 +93,14 @@ type chainCell[F Float] struct {
 	// still in the cache.
 	singly int
 	own    [2][]F // through which one example's gradients travel back
+	places []inputPlace[F]
+}
+
+// inputPlace is a layer that says where its inputs are to be laid, and the buffer that they
+// are laid in: that of the first of the layers that write over one another's.
+type inputPlace[F Float] struct {
+	layer interface{ inputs() []F }
+	at    int
 }
 
 func (c *chain[F]) newCell(examples int) *chainCell[F] {
@@ -109,6 +117,15 @@ func (c *chain[F]) newCell(examples int) *chainCell[F] {
 	}
 	if cc.singly == 1 {
 		cc.singly = 0 // nothing is between
+	}
+	for i, one := range cc.cells[min(1, len(cc.cells)):] { // the first one's are the caller's
+		if l, ok := one.(interface{ inputs() []F }); ok {
+			at := i + 1
+			for c.overwrites(at - 1) {
+				at--
+			}
+			cc.places = append(cc.places, inputPlace[F]{l, at})
+		}
 	}
 	return cc
 }
@@ -141,6 +158,11 @@ func (c *chain[F]) overwrites(i int) bool {
 // forward returns the outputs of g examples.
 func (c *chainCell[F]) forward(theta, in []F, g int) []F {
 	c.values[0] = in
+	for _, p := range c.places {
+		if room := p.layer.inputs(); room != nil {
+			c.values[p.at] = room
+		}
+	}
 	for i := range c.layers {
 		if c.overwrites(i) {
 			c.values[i+1] = c.values[i]

@@ -136,82 +136,13 @@ func (d *denseCell[F]) add(acc, in, weights []F, g int) {
 		d.accumulateSome(acc, in, d.kept, d.some)
 		return
 	}
-	// A few are laid together with those of other chunks, so that one product, and one way
-	// through the sum, serves many.
+	// A few wait for those of other chunks, so that one product, and one way through the
+	// sum, serves many.
 	for i, w := range weights[:g] {
 		if w != 0 {
-			d.wait(acc, in[i*d.in:(i+1)*d.in], d.kept[i*d.out:(i+1)*d.out])
+			d.wait(acc, in, i)
 		}
 	}
-}
-
-// leastWaiting is how many rows of a sum at least may wait for a product; a whole chunk
-// always may.
-const leastWaiting = 64
-
-// waitingRows are inputs, and gradients at the output, that are to be added to two sums.
-// They share the room of one sum and a chunk: what is in one is not in the other.
-type waitingRows[F Float] struct {
-	in, out []F
-	free    []int // rows that are not in use, the next one last
-	sums    [2]waitingSum[F]
-}
-
-type waitingSum[F Float] struct {
-	acc  []F
-	rows []int
-}
-
-// wait lays a row to others of the same sum.
-func (d *denseCell[F]) wait(acc, in, out []F) {
-	w := &d.waiting
-	most := max(leastWaiting, len(d.kept)/d.out)
-	if w.in == nil {
-		all := most + len(d.kept)/d.out
-		w.in, w.out = make([]F, all*d.in), make([]F, all*d.out)
-		for i := range all { // the first is used first: what is never used takes no memory
-			w.free = append(w.free, all-1-i)
-		}
-	}
-	s := &w.sums[0]
-	if len(s.rows) > 0 && &s.acc[0] != &acc[0] {
-		if s = &w.sums[1]; len(s.rows) > 0 && &s.acc[0] != &acc[0] {
-			d.flush(s)
-		}
-	}
-	s.acc = acc
-	if len(w.free) == 0 {
-		if len(w.sums[0].rows) >= len(w.sums[1].rows) {
-			d.flush(&w.sums[0])
-		} else {
-			d.flush(&w.sums[1])
-		}
-	}
-	row := w.free[len(w.free)-1]
-	w.free = w.free[:len(w.free)-1]
-	copy(w.in[row*d.in:], in)
-	copy(w.out[row*d.out:], out)
-	if s.rows = append(s.rows, row); len(s.rows) == most {
-		d.flush(s)
-	}
-}
-
-func (d *denseCell[F]) flush(s *waitingSum[F]) {
-	if len(s.rows) == 0 {
-		return
-	}
-	w := &d.waiting
-	d.accumulateSome(s.acc, w.in, w.out, s.rows)
-	for i := range s.rows { // the first again next time
-		w.free = append(w.free, s.rows[len(s.rows)-1-i])
-	}
-	s.rows = s.rows[:0]
-}
-
-// settle adds what waits.
-func (d *denseCell[F]) settle() {
-	d.flush(&d.waiting.sums[0])
-	d.flush(&d.waiting.sums[1])
 }
 
 // selects says whether a product of some rows is worth its while: of one input or output,

@@ -13,8 +13,8 @@ import (
 // and the shape alone: simulations, federations, audits and sweeps all have it from
 // here, so that one run file trains one model.
 func Of(run config.Run, s data.Shape) (Model, error) {
-	if s.Windows > 0 && run.Model.Kind != "linear" {
-		return nil, fmt.Errorf("model.kind %q, but people, with inputs that are built of their contacts, have a model of their own; allowed: linear", run.Model.Kind)
+	if err := fitsPeople(run, s); err != nil {
+		return nil, err
 	}
 	if run.Model.Kind == "projection" {
 		return NewProjection(s, run.Algorithm.Components)
@@ -45,7 +45,7 @@ func Of(run config.Run, s data.Shape) (Model, error) {
 		return nil, fmt.Errorf("model.kind %q, but pictures need a network; allowed: network", block.Kind)
 	case block.Kind != "network":
 		return newLinear(block, loss, e, s)
-	case s.Pictures() || s.Vocabulary > 0:
+	case s.Pictures() || s.Vocabulary > 0 || s.Windows > 0:
 		m, err = newNetwork[float32](block, loss, e, s)
 	default:
 		m, err = newNetwork[float64](block, loss, e, s)
@@ -80,6 +80,9 @@ func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (M
 	if s.Pictures() {
 		input = Shape{s.Height, s.Width, s.Depth()}
 	}
+	if s.Windows > 0 {
+		input = Shape{1, 1, s.Features - 1} // without the constant: layers have their own
+	}
 	if m.Name != "" {
 		n, err := NamedNetwork(m.Name)
 		switch {
@@ -102,7 +105,7 @@ func newNetwork[F Float](m config.Model, loss Loss, e Emphasis, s data.Shape) (M
 	if net.Parameters() == 0 {
 		return nil, fmt.Errorf("the network has no parameters to train")
 	}
-	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, reconstructs: s.Reconstruct, vocabulary: s.Vocabulary, pictures: s.Pictures()}, nil
+	return &network[F]{Network: net, layers: layers, loss: loss, emphasis: e, classes: s.Classes, reconstructs: s.Reconstruct, vocabulary: s.Vocabulary, pictures: s.Pictures(), people: s.Windows > 0}, nil
 }
 
 // ends says why a network with so many inputs does not end with as many values as the

@@ -54,6 +54,8 @@ type Step struct {
 	Shift   []float64 // added to every example's gradient before it is clipped; nil: nothing
 	Whole   bool      // the batch is all examples, in their order: what is given as one is not read
 	Planted *Planted  // for audits; nil: nothing
+	// Number is the step's own in a training: what is drawn for single steps follows from it.
+	Number uint64
 
 	present []int // of Planted, those that are in the batch: a pass draws them
 }
@@ -126,7 +128,7 @@ func (s *stepSum[F]) emptyFloats(n, lanes int, step *Step) (sum *mech.LaneSum[F]
 		return s.lanes, err
 	}
 	bound := step.bound()
-	if s.lanes == nil || s.lanes.Bound() != bound {
+	if s.lanes == nil || s.lanes.Bound() != bound || s.lanes.Lanes() != lanes {
 		sum, err := mech.NewLaneSum[F](n, lanes, bound)
 		if err != nil {
 			return nil, err

@@ -60,6 +60,9 @@ func (l *networkLearner[F]) gradientParts(theta []float64, c *data.Client, batch
 	if s.Whole {
 		batch = identity(&l.every, c.Len())
 	}
+	if l.people && c.People != nil {
+		c = &data.Client{Rows: c.Rows, People: data.InStep(c.People, s.Number)}
+	}
 	if err := l.lay(theta, c, batch, l.trained); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}

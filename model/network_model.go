@@ -20,6 +20,7 @@ type network[F Float] struct {
 	reconstructs bool
 	vocabulary   int // examples are so many words' numbers, and the next word is what outputs are compared with; 0: not
 	pictures     bool
+	people       bool        // inputs are built of persons and their contacts when they are read
 	start        []float64   // that training starts from; nil: it is drawn
 	stopped      func() bool // nil: nobody stops it
 	runner       Runner      // of one learner's chunks; nil: it is alone
@@ -141,6 +142,7 @@ type networkLearner[F Float] struct {
 	vector          []float64
 	part            [partLength]float64
 	grey            [256]F // of every byte
+	person          []float32
 	_               [128]byte
 }
 
@@ -195,6 +197,11 @@ func (m *network[F]) ownTargets() bool { return m.reconstructs || m.vocabulary >
 func (l *networkLearner[F]) fitting(c *data.Client) error {
 	size := l.Input().Len()
 	switch {
+	case l.people && c.People == nil:
+		return fmt.Errorf("the network needs people, the client has none")
+	case l.people && c.People.Inputs() != size+1:
+		return fmt.Errorf("%d inputs of people, without the constant, for a network that takes %d", c.People.Inputs()-1, size)
+	case l.people:
 	case l.pictures && c.Images == nil:
 		return fmt.Errorf("the network needs pictures, the client has rows")
 	case !l.pictures && c.Images != nil:
@@ -211,6 +218,9 @@ func (l *networkLearner[F]) fitting(c *data.Client) error {
 
 // put sets x to one of c's examples and returns its target; 0 where that is x itself.
 func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
+	if l.people {
+		return l.putPerson(x, c, i)
+	}
 	if !l.pictures {
 		fromDouble(x, c.X[i*len(x):(i+1)*len(x)])
 		return c.Y[i]

@@ -68,6 +68,7 @@ type Pass struct {
 	schedule schedule
 	base     float64 // step size of the first round
 	rounds   int
+	round    int
 
 	examples int // the client's, and those that are planted
 	left     int // steps to come
@@ -142,6 +143,7 @@ func (p *Pass) Descend(l Learner, theta []float64, c *data.Client) error {
 			return nil
 		}
 		size, noise := p.size(made) // before the step moves them
+		p.Number = uint64(p.round)<<32 | uint64(made)
 		made++
 		if inside {
 			for i, v := range theta {
@@ -311,9 +313,10 @@ func parseSchedule(name string) (schedule, error) {
 	return 0, fmt.Errorf("schedule %q is not known; allowed: constant, linear, cosine, inverse-root", name)
 }
 
-// At sets the step size of a round, from 0. It is public: it follows from the round
-// alone.
+// At begins a round, from 0, and sets its step size. That is public: it follows from the
+// round alone.
 func (p *Pass) At(round int) {
+	p.round = round
 	if p.schedule == constant {
 		return
 	}

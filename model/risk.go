@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
@@ -43,20 +44,33 @@ func (m Risk) Learner() (Learner, error) {
 // crowd is how many people are clipped and added at once: their gradients stay in the cache.
 const crowd = 1024
 
+// crowded is crowd for a number of inputs: of wide ones there are fewer, so that a batch has
+// work for several goroutines.
+func crowded(inputs int) int {
+	if inputs > wideInputs {
+		return 64
+	}
+	return crowd
+}
+
+// wideInputs is from where on inputs are many.
+const wideInputs = 256
+
 // desk is one goroutine's memory: of a crowd's gradients, and of one person's inputs.
 type desk struct {
 	input     []float32
 	gradients []float64
 	norms     []float64
 	factors   []float64
-	sum       []float64
+	wide      []float64 // the input in double precision, where kernels multiply it
 	_         [128]byte // the next one's fields lie on other cache lines
 }
 
 func (d *desk) fit(inputs int) {
 	if len(d.input) != inputs {
-		d.input, d.gradients = make([]float32, inputs), make([]float64, crowd*inputs)
-		d.norms, d.factors, d.sum = make([]float64, crowd), make([]float64, crowd), make([]float64, inputs)
+		n := crowded(inputs)
+		d.input, d.gradients = make([]float32, inputs), make([]float64, n*inputs)
+		d.norms, d.factors, d.wide = make([]float64, n), make([]float64, n), make([]float64, inputs)
 	}
 }
 
@@ -81,17 +95,34 @@ func (l *riskLearner) ready(theta []float64, c *data.Client) error {
 	return nil
 }
 
-// odds is the model's value of an input.
-func odds(theta []float64, x []float32) float64 {
+// odds is the model's value of the desk's input.
+func (d *desk) odds(theta []float64) float64 {
+	if len(theta) > wideInputs {
+		for j, v := range d.input {
+			d.wide[j] = float64(v)
+		}
+		return kernel.Dot(theta, d.wide)
+	}
 	sum := 0.0
-	for j, v := range x {
+	for j, v := range d.input {
 		sum += theta[j] * float64(v)
 	}
 	return sum
 }
 
-// beyondDoubt is the value of people who cannot fall ill: they are ill, or were.
-const beyondDoubt = -60
+// add adds the desk's input, times a factor, to a gradient.
+func (d *desk) add(gradient []float64, factor float64) {
+	if len(gradient) > wideInputs {
+		kernel.Axpy(factor, d.wide, gradient)
+		return
+	}
+	for j, v := range d.input {
+		gradient[j] += factor * float64(v)
+	}
+}
+
+// BeyondDoubt is the value of people who cannot fall ill: they are ill, or were.
+const BeyondDoubt = -60
 
 // eachValue hands every person's value and label to use, in order. It reads the first
 // window: whoever judges has one.
@@ -109,8 +140,8 @@ func (l *riskLearner) eachValue(theta []float64, c *data.Client, use func(i int,
 			d.fit(l.Features)
 			for i := k * crowd; i < min(len(part), (k+1)*crowd); i++ {
 				label := c.People.Input(d.input, from+i, 0)
-				if part[i] = (seen{beyondDoubt, 0}); label >= 0 {
-					part[i] = seen{odds(theta, d.input), float64(label)}
+				if part[i] = (seen{BeyondDoubt, 0}); label >= 0 {
+					part[i] = seen{d.odds(theta), float64(label)}
 				}
 			}
 		})
@@ -159,11 +190,17 @@ func (l *riskLearner) Gradient(dst, theta []float64, c *data.Client, batch []int
 	if err := s.check(len(theta), l.Linear.Loss); err != nil {
 		return err
 	}
-	if err := l.ready(theta, c); err != nil {
-		return fmt.Errorf("step: %w", err)
+	if len(dst) != len(theta) || len(theta) != l.Features {
+		return fmt.Errorf("step: room for %d values of %d parameters, with %d inputs", len(dst), len(theta), l.Features)
 	}
-	if len(dst) != len(theta) {
-		return fmt.Errorf("step: room for %d values of %d", len(dst), len(theta))
+	if blank := s.Paid != nil && c.People == nil && len(batch) == 0; !blank { // a blank step is noise alone
+		if err := l.ready(theta, c); err != nil {
+			return fmt.Errorf("step: %w", err)
+		}
+		var err error
+		if c, err = redrawn(c, s.Paid); err != nil {
+			return fmt.Errorf("step: %w", err)
+		}
 	}
 	if s.Whole {
 		batch = identity(&l.every, c.People.Persons())
@@ -179,21 +216,44 @@ func (l *riskLearner) Gradient(dst, theta []float64, c *data.Client, batch []int
 			clear(dst)
 			return nil
 		}
-		s = &Step{Clip: math.MaxFloat64, Divisor: len(batch), Shift: s.Shift} // nothing is longer
+		s = &Step{Clip: math.MaxFloat64, Divisor: len(batch), Shift: s.Shift, Number: s.Number} // nothing is longer
 	}
 	sum := l.floats
 	if s.exact() {
 		sum = l.integers
 	}
-	if err := sum(dst, theta, c, batch, s); err != nil {
+	if err := sum(dst, theta, data.InStep(c.People, s.Number), batch, s); err != nil {
 		return fmt.Errorf("step: %w", err)
 	}
 	kernel.Scale(dst, 1/float64(s.Divisor), dst)
 	return nil
 }
 
+// redrawn is the client with the contacts that a step keeps, where they are thinned: by
+// what was paid for.
+func redrawn(c *data.Client, paid *mech.Steps) (*data.Client, error) {
+	secret, keep, err := paid.Thinning()
+	people, anew := c.People.(data.Redrawn)
+	switch {
+	case err != nil:
+		return nil, err
+	case keep > 0 && !anew:
+		return nil, fmt.Errorf("a step paid for thinned contacts, and the people are not prepared for it")
+	case anew && keep == 0:
+		return nil, fmt.Errorf("people whose contacts are to be thinned, in a step that was not paid for so")
+	case !anew:
+		return c, nil
+	}
+	own := *c
+	if own.People, err = people.Redraw(secret, keep); err != nil {
+		return nil, err
+	}
+	return &own, nil
+}
+
 // floats sets dst to the clipped sum, noised if the step has noise.
-func (l *riskLearner) floats(dst, theta []float64, c *data.Client, batch []int, s *Step) error {
+func (l *riskLearner) floats(dst, theta []float64, people data.People, batch []int, s *Step) error {
+	crowd := crowded(l.Features)
 	crowds := (len(batch) + crowd - 1) / crowd
 	sum, err := l.sum.floats(len(dst), max(1, crowds), s)
 	if err != nil {
@@ -203,7 +263,7 @@ func (l *riskLearner) floats(dst, theta []float64, c *data.Client, batch []int, 
 	l.runner.Each(crowds, func(worker, k int) {
 		d := &l.desks[worker]
 		some := batch[k*crowd : min(len(batch), (k+1)*crowd)]
-		l.fill(d, theta, c.People, some, s.Shift)
+		l.fill(d, theta, people, some, s.Shift)
 		err := sum.AddWeighted(k, d.norms[:len(some)], d.factors, func(dst, factors []float64) {
 			for i, factor := range factors[:len(some)] {
 				if factor != 0 { // what is not finite, times 0, would be no number
@@ -225,7 +285,8 @@ func (l *riskLearner) floats(dst, theta []float64, c *data.Client, batch []int, 
 
 // integers sets dst to the clipped sum with exact noise. Crowds are computed side by side
 // and added in order.
-func (l *riskLearner) integers(dst, theta []float64, c *data.Client, batch []int, s *Step) error {
+func (l *riskLearner) integers(dst, theta []float64, people data.People, batch []int, s *Step) error {
+	crowd := crowded(l.Features)
 	sum, err := l.sum.integers(len(dst), s)
 	if err != nil {
 		return err
@@ -234,7 +295,7 @@ func (l *riskLearner) integers(dst, theta []float64, c *data.Client, batch []int
 		some := batch[:min(len(batch), crowd*len(l.desks))]
 		part := func(k int) []int { return some[k*crowd : min(len(some), (k+1)*crowd)] }
 		crowds := (len(some) + crowd - 1) / crowd
-		l.runner.Each(crowds, func(_, k int) { l.fill(&l.desks[k], theta, c.People, part(k), s.Shift) })
+		l.runner.Each(crowds, func(_, k int) { l.fill(&l.desks[k], theta, people, part(k), s.Shift) })
 		for k := range crowds {
 			for i, person := range part(k) {
 				if err := sum.Add(l.desks[k].gradients[i*len(dst) : (i+1)*len(dst)]); err != nil {
@@ -261,10 +322,7 @@ func (l *riskLearner) fill(d *desk, theta []float64, people data.People, some []
 			if label < 0 {
 				continue
 			}
-			a := l.slope(odds(theta, d.input), float64(label))
-			for j, v := range d.input {
-				gradient[j] += a * float64(v)
-			}
+			d.add(gradient, l.slope(d.odds(theta), float64(label)))
 		}
 		d.norms[k] = math.Sqrt(kernel.SquaredNorm(gradient))
 	}

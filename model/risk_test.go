@@ -61,6 +61,14 @@ func riskOf(t *testing.T, loss Loss, c crowdOf, r Runner) (Learner, []float64, *
 	return l, theta, &data.Client{People: c, Rows: data.Rows{Features: c.inputs}}
 }
 
+// valueOf is a linear model's value of an input.
+func valueOf(theta []float64, x []float32) (sum float64) {
+	for j, v := range x {
+		sum += theta[j] * float64(v)
+	}
+	return sum
+}
+
 // TestRiskGradient: a person's gradient is the sum over its windows that count, by
 // differences of the loss; a step is their mean, or the sum of what is left of them after
 // clipping, over the divisor.
@@ -71,7 +79,7 @@ func TestRiskGradient(t *testing.T) {
 		x := make([]float32, c.inputs)
 		for w := range c.windows {
 			if label := c.Input(x, person, w); label >= 0 {
-				z := odds(theta, x)
+				z := valueOf(theta, x)
 				sum += math.Log1p(math.Exp(z)) - float64(label)*z
 			}
 		}
@@ -181,9 +189,71 @@ func TestRiskWorkers(t *testing.T) {
 					t.Fatalf("%s, exact %v: value %d is %v, and %v with three workers", loss, exact, i, v, results[1][i])
 				}
 			}
-			if results[0][c.inputs] != beyondDoubt { // person 0 does not count in window 0
+			if results[0][c.inputs] != BeyondDoubt { // person 0 does not count in window 0
 				t.Errorf("somebody who cannot fall ill has the value %v", results[0][c.inputs])
 			}
 		}
+	}
+}
+
+// drawnAnew are people whose contacts are drawn anew: which secrets they were asked for.
+type drawnAnew struct {
+	crowdOf
+	asked *[][16]byte
+}
+
+func (d drawnAnew) Redraw(secret [16]byte, _ float64) (data.People, error) {
+	*d.asked = append(*d.asked, secret)
+	return d.crowdOf, nil
+}
+
+// TestStepsRedraw: every step of a pass that was paid for so has contacts of its own draw,
+// and none is taken on people, or paid for in a way, that does not belong together. A blank
+// step reads nobody.
+func TestStepsRedraw(t *testing.T) {
+	crowd := crowdOf{300, 4, 2}
+	l, theta, c := riskOf(t, CrossEntropy, crowd, nil)
+	var asked [][16]byte
+	anew := *c
+	anew.People = drawnAnew{crowd, &asked}
+	open := func(keep float64, times int64) *mech.Steps {
+		rule := mech.StepRule{Clip: 1, Noise: 30, Sampling: event.FullBatch, Nodes: 20, Keep: keep}
+		paid, err := mech.NewPaid(event.Release{
+			Unit: event.UnitNode, Relation: event.Removal, Claim: event.ClaimProved, Trust: event.TrustHolder,
+			What: event.Repeated{Times: times, Of: rule.Event(event.ClaimProved)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s mech.Steps
+		if err := s.Open(paid, rule, mech.SystemEntropy(), mech.Randomness{Exact: mech.SystemEntropy()}); err != nil {
+			t.Fatal(err)
+		}
+		return &s
+	}
+	train := func(c *data.Client, keep float64, blank bool) error {
+		p := Pass{Step: Step{Paid: open(keep, 3), Divisor: 300}, Count: 3, StepSize: 1, Blank: blank}
+		return l.Train(theta, c, &p)
+	}
+	if err := train(&anew, 0.1, false); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 3 || asked[0] == asked[1] || asked[1] == asked[2] {
+		t.Errorf("three steps drew by %x", asked)
+	}
+	if err := train(&anew, 0, false); err == nil {
+		t.Error("people to be thinned are trained on by a step that was not paid for so")
+	}
+	if err := train(c, 0.1, false); err == nil {
+		t.Error("a step that was paid for thinned contacts reads all of them")
+	}
+	before := append([]float64(nil), theta...)
+	for _, keep := range []float64{0, 0.1} {
+		if err := train(&data.Client{Rows: data.Rows{Features: 4}}, keep, true); err != nil {
+			t.Errorf("blank steps: %v", err)
+		}
+	}
+	if len(asked) != 3 || before[0] == theta[0] {
+		t.Error("blank steps read somebody, or add no noise")
 	}
 }

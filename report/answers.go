@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 
 	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/report/chart"
@@ -52,8 +53,12 @@ func newAnswerFigure(runs []run) panelFigure {
 	if len(f.Panels) == 0 {
 		return f
 	}
-	f.Caption = "All judged examples together. ROC: the higher the line, the better the order of the answers; the broken diagonal is chance. " +
-		"Calibration: on the broken diagonal probabilities mean what they say; below it they are too high. Every mark is a tenth of the probability that has examples."
+	f.Caption = "All judged examples together. ROC: the higher the line, the better the order of the answers; the broken diagonal is chance. "
+	if len(f.Panels) == len(answerCurves) {
+		f.Caption += "Calibration: on the broken diagonal probabilities mean what they say; below it they are too high. Every mark is a tenth of the probability that has examples."
+	} else {
+		f.Caption += "Class 1 are the people who fall ill. Precision is drawn from a recall of 2 % on: of the first few it is chance."
+	}
 	for i, r := range runs {
 		if r.History.Curves != nil {
 			f.Legend = append(f.Legend, chart.Entry(r.label, func(c *chart.Canvas) {
@@ -69,8 +74,12 @@ func newAnswerFigure(runs []run) panelFigure {
 
 func (a answerCurve) panel(runs []run) (panel, bool) {
 	whole := chart.Domain{Lo: 0, Hi: 1}
+	high := a.highest(runs)
+	if high == 0 {
+		return panel{}, false
+	}
 	ax := chart.NewAxis(whole, chart.Real, chart.PlotLeft, chart.PlotRight, 5)
-	ay := chart.NewAxis(whole, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
+	ay := chart.NewAxis(chart.Domain{Lo: 0, Hi: high}, chart.Real, chart.PlotBottom, chart.PlotTop, 5)
 	var out chart.Canvas
 	out.Frame(ax, ay, a.x, a.y)
 	if a.rises {
@@ -83,7 +92,10 @@ func (a answerCurve) panel(runs []run) (panel, bool) {
 		}
 		var points []chart.Point
 		for _, p := range a.of(r.History.Curves) {
-			if p.X >= 0 && p.X <= 1 && p.Y >= 0 && p.Y <= 1 {
+			if a.id == "pr" && high < 1 && p.X < soonRecalled {
+				continue
+			}
+			if p.X >= 0 && p.X <= 1 && p.Y >= 0 && p.Y <= high {
 				points = append(points, p)
 			}
 		}
@@ -107,6 +119,29 @@ func (a answerCurve) panel(runs []run) (panel, bool) {
 		return panel{}, false
 	}
 	return panel{Name: a.name, Chart: template.HTML(out.SVG("answers-"+a.id, a.name, words))}, true
+}
+
+// soonRecalled is the share of people that precision is drawn from on: of the first few it
+// is 1 or 0 by chance.
+const soonRecalled = 0.02
+
+// highest is the end of the upright axis: 1, but of people, few of whom fall ill, the
+// precision that is reached; 0: there is nothing to see.
+func (a answerCurve) highest(runs []run) float64 {
+	if slices.ContainsFunc(runs, func(r run) bool { return !ranked(r.Summary) }) || a.id == "roc" {
+		return 1
+	}
+	high := 0.0
+	for _, r := range runs {
+		if c := r.History.Curves; c != nil && a.id == "pr" {
+			for _, p := range c.PR {
+				if p[0] >= soonRecalled {
+					high = max(high, p[1])
+				}
+			}
+		}
+	}
+	return min(1, 1.1*high)
 }
 
 // describe is the figure that the curve stands for, in words.

@@ -78,7 +78,10 @@ func courseLegend(runs []run, norms bool) (out []chart.LegendEntry) {
 		}
 	}
 	for _, when := range stages {
-		if norms {
+		has := func(r run) bool {
+			return slices.ContainsFunc(normsByStage(r), func(n normsOf) bool { return n.when == when })
+		}
+		if norms && slices.ContainsFunc(runs, has) {
 			out = append(out, chart.Entry("norms of the "+when+" round, and its clip", func(c *chart.Canvas) {
 				c.Path("curve "+stageClasses[when], "M3 16V9H10V3H17V12H24V16")
 			}))

@@ -49,7 +49,7 @@ func (l courseLine) class() string {
 // drawn are the points of a line that has a picture: one that never moves is told in words.
 func (c course) drawn(l courseLine, r run) []chart.Point {
 	points := l.points(r, c.kind)
-	if c.kind == scales && constant(points) {
+	if c.kind == scales && constant(points) || len(points) == 1 && ranked(r.Summary) { // a dot is no course
 		return nil
 	}
 	return points

@@ -30,7 +30,7 @@ type fitRow struct {
 // newFitFigure draws the released vectors of models that have a place in the plane, the
 // curves of the judge's figures, and every participant's figure, as a run has them.
 func newFitFigure(runs []run) fitFigure {
-	f := fitFigure{Rows: make([]fitRow, len(runs))}
+	var f fitFigure
 	planes, sameSpace := planePanels(runs)
 	curves := make([][]panel, len(runs))
 	sameCurves := true
@@ -50,9 +50,14 @@ func newFitFigure(runs []run) fitFigure {
 		if p, ok := dotsPanel(fmt.Sprintf("dots-%d", i+1), r); ok {
 			panels = append(panels, p)
 		}
-		f.Rows[i] = fitRow{Method: r.label, Claim: r.claim(), Caption: fitCaption(r, len(planes[i]) > 0), Panels: panels}
+		if len(panels) == 0 && ranked(r.Summary) {
+			continue
+		}
+		f.Rows = append(f.Rows, fitRow{Method: r.label, Claim: r.claim(), Caption: fitCaption(r, len(planes[i]) > 0), Panels: panels})
 	}
-	f.Legend = fitLegend(runs, plane, len(runs) > 1 && sameCurves)
+	if plane || slices.ContainsFunc(curves, func(drawn []panel) bool { return len(drawn) > 0 }) {
+		f.Legend = fitLegend(runs, plane, len(runs) > 1 && sameCurves)
+	}
 	f.Caption = figureCaption(runs, plane, sameSpace, sameCurves)
 	return f
 }
@@ -146,7 +151,10 @@ func figureCaption(runs []run, plane, sameSpace, sameCurves bool) string {
 		if tested(r.Summary) {
 			words = "The figures of " + testedWords(r.Summary) + ", after every judged round."
 		}
-		if r.Judge == "own" {
+		switch {
+		case ranked(r.Summary):
+			words = "The figures of " + testedWords(r.Summary) + ". The broken line is that of all together."
+		case r.Judge == "own":
 			words += " At the end client by client, by its number of training examples: the broken line is the mean."
 		}
 		if !slices.Contains(parts, words) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 )
@@ -34,11 +35,27 @@ func newLabel(r run) layout.Label {
 	default:
 		l.Rows = append(l.Rows, layout.LabelRow{Name: "Sampling", Value: p.Sampling})
 	}
+	if b := p.Batches; b != nil {
+		l.Rows = append(l.Rows, batchesRow(b))
+	}
 	l.Rows = append(l.Rows,
 		layout.LabelRow{Name: "Assumes", Value: strings.Join(p.Assumes, "; ")},
 		layout.LabelRow{Name: "Good to know", Value: strings.Join(p.Says, "; ")},
 	)
 	return l
+}
+
+// batchesRow says why steps on everybody do better than steps on batches, where persons are
+// protected.
+func batchesRow(b *fl.Batches) layout.LabelRow {
+	s := b.AuthorsCode
+	return layout.LabelRow{
+		Name: "Batches",
+		Value: fmt.Sprintf("noise in the mean gradient of the run, times %s persons, over the clip: %s in these %s steps on %s, %s in %d steps on everybody",
+			prose.Count(b.Examples), prose.Rounded(float64(b.MeanNoise)), prose.Count(b.Steps), prose.Count(b.Batch), prose.Rounded(float64(b.FullMeanNoise)), b.FullSteps),
+		Note: fmt.Sprintf("A person is in several examples, and a batch may hold all of them: batches hide little, and each is small. The formula of the authors’ program has epsilon %s for these steps (%s, %s, %s), since it counts half of what an example moves.",
+			prose.Rounded(float64(s.Epsilon)), s.Claim, s.Unit, s.Relation),
+	}
 }
 
 // claim is how far the run's numbers can be trusted, in words that fit its protection.

@@ -94,25 +94,40 @@ func (r run) lossWords() string {
 	return name + ": mean over the validating clients of the " + of + " under the model that fits each best."
 }
 
-// headline is the figure that a run is first judged by: the share of wrong answers of
-// tested examples that have classes, the loss otherwise.
+// headline is the figure that a run is first judged by: the average precision of people's
+// risks, the share of wrong answers of other tested examples that have classes, the loss
+// otherwise.
 func headline(r sim.Summary) (value float64, ofErrors bool) {
-	if m := r.Metrics; tested(r) && m.Error != nil {
+	switch m, f := r.Metrics, rankedFigure(r); {
+	case f != nil:
+		return float64(f.Value), false
+	case tested(r) && m.Error != nil && !ranked(r):
 		return float64(*m.Error), true
 	}
 	return float64(r.Metrics.Loss), false
 }
 
 // lineFigure is a participant's own, if it has one.
-func lineFigure(l sim.Line) *event.Number { return cmp.Or(l.Error, l.Loss) }
+func lineFigure(l sim.Line) *event.Number {
+	if l.Untrained != nil {
+		return numberOf(l.Untrained.AveragePrecision)
+	}
+	return cmp.Or(l.Error, l.Loss)
+}
 
 // lineFigureName is the name of lineFigure.
 func (r run) lineFigureName() string {
-	if classes(r.Summary) {
+	switch {
+	case ranked(r.Summary):
+		return averagePrecision
+	case classes(r.Summary):
 		return "Test error"
 	}
 	return r.lossName()
 }
+
+// averagePrecision begins sentences and columns.
+const averagePrecision = "Average precision"
 
 // taskFigure is a metric of the task, over all judged examples.
 type taskFigure struct {
@@ -124,7 +139,7 @@ type taskFigure struct {
 }
 
 var taskFigures = []taskFigure{
-	{"accuracy", func(m sim.Metrics) *metrics.Figure { return m.Accuracy }, percent, false},
+	{accuracyName, func(m sim.Metrics) *metrics.Figure { return m.Accuracy }, percent, false},
 	{"log loss", func(m sim.Metrics) *metrics.Figure { return m.LogLoss }, rounded, false},
 	{"perplexity", func(m sim.Metrics) *metrics.Figure { return m.Perplexity }, rounded, false},
 	{"AUC", func(m sim.Metrics) *metrics.Figure { return m.AUC }, rounded, false},
@@ -138,6 +153,12 @@ var taskFigures = []taskFigure{
 	{"R²", func(m sim.Metrics) *metrics.Figure { return m.R2 }, rounded, false},
 	{"100 × MSE", func(m sim.Metrics) *metrics.Figure { return m.MSE }, hundredfold, false},
 }
+
+const accuracyName = "accuracy"
+
+// idle says that the figure tells nothing of people: hardly any of them fall ill, so that
+// nearly all answers are right.
+func (f taskFigure) idle(people bool) bool { return people && f.name == accuracyName }
 
 func percent(n event.Number) string { return fmt.Sprintf("%.1f %%", 100*float64(n)) }
 

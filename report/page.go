@@ -14,7 +14,9 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/chart"
 	"github.com/coterie-fl/coterie/report/layout"
+	"github.com/coterie-fl/coterie/report/population"
 	"github.com/coterie-fl/coterie/report/prose"
+	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -30,7 +32,11 @@ func HTML(w io.Writer, title string, results []sim.Result) error {
 	if len(results) == 0 {
 		return errors.New("report: there is no result to show; finish a run first")
 	}
-	if err := layout.Write(w, pageTemplate, newPage(title, results)); err != nil {
+	view, err := newPage(title, results)
+	if err == nil {
+		err = layout.Write(w, pageTemplate, view)
+	}
+	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
@@ -52,6 +58,8 @@ type page struct {
 	Several      bool
 	Pairs        bool // labels two by two
 	Summary      layout.Table
+	Untrained    []untrainedPart // of runs on people
+	Population   []study.Panel   // that they were trained on
 	Figures      layout.Table
 	SummaryNotes []string
 	Data         []dataNote
@@ -114,12 +122,12 @@ type runNote struct {
 	Facts                   []layout.Fact
 }
 
-func newPage(title string, results []sim.Result) page {
+func newPage(title string, results []sim.Result) (p page, err error) {
 	runs := runsOf(results)
-	p := page{
+	p = page{
 		Title: title, Lead: lead(runs), Notice: notice(runs), Spenders: "Participants", Several: len(runs) > 1, Pairs: len(runs) == 4,
 		Summary: summaryTable(runs), Figures: figureTable(runs), SummaryNotes: summaryNotes(runs), Data: dataNotes(runs),
-		Fit: newFitFigure(runs), Course: newCourseFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
+		Untrained: newUntrained(runs), Fit: newFitFigure(runs), Course: newCourseFigure(runs), Answers: newAnswerFigure(runs), Compared: newComparedFigure(runs), Again: repeatability(runs),
 	}
 	if counted := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !counted(r.Summary) || central(r.Summary) }); len(counted) > 0 {
 		p.Leakage, p.Budgets = newLeakageFigure(counted), newBudgetFigure(counted)
@@ -136,7 +144,10 @@ func newPage(title string, results []sim.Result) page {
 			p.Participants = append(p.Participants, newParticipants(fmt.Sprintf("participants-%d", i+1), r))
 		}
 	}
-	return p
+	if f := results[0].Population; f != nil && (len(runs) == 1 || sameData(runs)) {
+		p.Population, err = population.Panels(*f)
+	}
+	return p, err
 }
 
 // notice says who saw what, and what no number is about.
@@ -213,7 +224,12 @@ func figureTable(runs []run) layout.Table {
 	}
 	column("Method", false, func(r run) layout.Cell { return layout.Words(r.label) })
 	for _, f := range taskFigures {
-		column(capital(f.name), true, func(r run) layout.Cell { return f.cell(r.Metrics) })
+		column(capital(f.name), true, func(r run) layout.Cell {
+			if f.idle(ranked(r.Summary)) {
+				return layout.Cell{}
+			}
+			return f.cell(r.Metrics)
+		})
 	}
 	column("Worst distance to the truth", true, func(r run) layout.Cell { return layout.Words(prose.Optional(r.Metrics.WorstDistance, rounded)) })
 	column("Lambda", true, func(r run) layout.Cell {
@@ -228,7 +244,10 @@ func figureTable(runs []run) layout.Table {
 
 // headlineName is the name of headline.
 func (r run) headlineName() string {
-	if _, ofErrors := headline(r.Summary); ofErrors {
+	switch _, ofErrors := headline(r.Summary); {
+	case rankedFigure(r.Summary) != nil:
+		return averagePrecision
+	case ofErrors:
 		return "Test error"
 	}
 	return r.lossName()
@@ -242,6 +261,9 @@ func (r run) headlineCell(name string) layout.Cell {
 	c := layout.Cell{Text: prose.Significant(value, 4), Strong: true}
 	if h := r.Metrics.HonestLoss; h != nil && r.Hypotheses > 1 {
 		c.Small = []string{"chosen on other rows: " + rounded(*h)}
+	}
+	if f := rankedFigure(r.Summary); f != nil {
+		c.Small = append(figureCell(f, rounded).Small, prose.Rounded(value/r.Untrained.Prevalence())+" times the prevalence")
 	}
 	return c
 }
@@ -322,9 +344,12 @@ func summaryNotes(runs []run) (notes []string) {
 		}
 	}
 	for _, r := range runs {
-		if _, ofErrors := headline(r.Summary); ofErrors {
+		switch _, ofErrors := headline(r.Summary); {
+		case rankedFigure(r.Summary) != nil:
+			say("Average precision: precision, averaged over the recall that every risk wins: " + testedWords(r.Summary) + "; by chance it is the prevalence, the share who fall ill. Beneath it stands its 95 % interval over households.")
+		case ofErrors:
 			say("Test error: share of wrong answers, " + testedWords(r.Summary) + ".")
-		} else {
+		default:
 			say(r.lossWords())
 		}
 	}

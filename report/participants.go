@@ -69,13 +69,14 @@ func newParticipants(id string, r run) participants {
 	column(r.lineFigureName(), true, func(l sim.Line) layout.Cell {
 		return layout.Cell{Text: prose.Optional(lineFigure(l), rounded), Strong: lineFigure(l) != nil}
 	})
+	column("Less the best untrained score", true, lessThanBest)
 	p.note(r, lines)
-	p.Figures = ownFigures(id+"-figures", central(r.Summary), lines)
+	p.Figures = ownFigures(id+"-figures", central(r.Summary), ranked(r.Summary), lines)
 	return p
 }
 
 // ownFigures are everybody's, over their intervals. In one place there is nobody to name.
-func ownFigures(id string, together bool, lines []sim.Line) layout.Table {
+func ownFigures(id string, together, people bool, lines []sim.Line) layout.Table {
 	t := layout.Table{ID: id}
 	if !together {
 		layout.AddColumn(&t, "Participant", false, lines, func(l sim.Line) layout.Cell { return layout.Words(l.Name) })
@@ -88,7 +89,7 @@ func ownFigures(id string, together bool, lines []sim.Line) layout.Table {
 	}
 	for _, f := range taskFigures {
 		layout.AddColumn(&t, capital(f.name), true, lines, func(l sim.Line) layout.Cell {
-			if l.Figures == nil {
+			if l.Figures == nil || f.idle(people) {
 				return layout.Cell{}
 			}
 			c := f.cell(sim.Metrics{Figures: *l.Figures})
@@ -172,6 +173,10 @@ func dotsPanel(id string, r run) (panel, bool) {
 	if chart.Drawable(mean) {
 		out.Line("participant-mean", chart.PlotLeft, ay.At(mean), chart.PlotRight, ay.At(mean))
 	}
+	all := "their mean, weighted by held-out examples, is"
+	if ranked(r.Summary) {
+		all = "of all together it is"
+	}
 	return panel{Name: name + " of every client", Chart: out.SVG(id, r.label+": "+name+" of every client",
-		fmt.Sprintf("%s; their mean, weighted by held-out examples, is %s.", prose.Counted(len(points), "client", "clients"), prose.Rounded(mean)))}, true
+		fmt.Sprintf("%s; %s %s.", prose.Counted(len(points), "client", "clients"), all, prose.Rounded(mean)))}, true
 }

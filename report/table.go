@@ -39,7 +39,7 @@ func Table(w io.Writer, runs []sim.Summary) error {
 		tested, classes bool
 	}{{"validation loss", false, false}, {"test MSE", true, false}, {"test error", true, true}} {
 		column(c.name, true, func(r sim.Summary) string {
-			if tested(r) != c.tested || tested(r) && classes(r) != c.classes || ofWords(r) { // whose loss is a figure of its own
+			if tested(r) != c.tested || tested(r) && classes(r) != c.classes || ofWords(r) || ranked(r) { // whose loss is a figure of its own
 				return ""
 			}
 			value, _ := headline(r)
@@ -48,7 +48,12 @@ func Table(w io.Writer, runs []sim.Summary) error {
 	}
 	for _, f := range taskFigures {
 		if !f.pageOnly {
-			column(f.name, true, func(r sim.Summary) string { return f.terminal(r.Metrics) })
+			column(f.name, true, func(r sim.Summary) string {
+				if f.idle(ranked(r)) {
+					return ""
+				}
+				return f.terminal(r.Metrics)
+			})
 		}
 	}
 	column("worst distance", true, func(r sim.Summary) string { return prose.Optional(r.Metrics.WorstDistance, figure) })
@@ -169,7 +174,12 @@ func Lines(w io.Writer, r sim.Summary) error {
 		})
 		column("noise", true, func(l sim.Line) string { return figure(l.Noise) })
 	}
-	column("test figure", true, func(l sim.Line) string { return prose.Optional(lineFigure(l), learnt) })
+	figureName := "test figure"
+	if ranked(r) {
+		figureName = "average precision"
+	}
+	column(figureName, true, func(l sim.Line) string { return prose.Optional(lineFigure(l), learnt) })
+	column("less best untrained", true, func(l sim.Line) string { return lessThanBest(l).Text })
 	column("spent eps", true, func(l sim.Line) string { return figure(l.Epsilon) })
 	column("delta", true, func(l sim.Line) string { return figure(l.Delta) })
 	column("proved eps", true, func(l sim.Line) string {

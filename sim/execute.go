@@ -76,6 +76,9 @@ func (e *execution) interrupted() error {
 func (e *execution) finish(ctx context.Context) (Result, error) {
 	s := e.s
 	s.at.doing.Store(int32(Finishing))
+	if err := s.forgetTraining(); err != nil {
+		return Result{}, err
+	}
 	tensors, err := s.tensors()
 	var res Result
 	if err == nil {
@@ -101,6 +104,20 @@ func (e *execution) finish(ctx context.Context) (Result, error) {
 	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, e.hash, string(text)
 	res.WallSeconds = e.seconds()
 	return res, nil
+}
+
+// forgetTraining has workers begin anew: the memory that they trained in is as large as
+// several models, and judging and reporting need none of it.
+func (s *Simulation) forgetTraining() error {
+	for i := range s.rounds.workers {
+		s.rounds.workers[i] = fl.Worker{}
+		learner, err := s.rounds.Algorithm.Learner(&s.rounds.workers[i])
+		if err != nil {
+			return err
+		}
+		s.learners[i] = learner
+	}
+	return nil
 }
 
 // describe says what tensors are.

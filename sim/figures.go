@@ -38,7 +38,7 @@ func (s *Simulation) result() (Result, error) {
 		},
 		History: s.record.history(s),
 	}
-	res.History.Curves = s.judgement.curves
+	res.History.Curves, res.Untrained, res.Population = s.judgement.curves, s.judgement.untrained, s.population()
 	if made := res.History.Rounds; len(made) > 0 {
 		res.Steps = made[len(made)-1].Steps
 	}
@@ -110,6 +110,8 @@ func (s *Simulation) account(res *Result) (err error) {
 		return err
 	} else if err := s.priceRounds(&res.History, spends); err != nil {
 		return err
+	} else if res.Privacy.Batches, err = fl.BatchesOf(s.rounds.Participants, spends); err != nil {
+		return err
 	}
 	if s.spent != nil && s.run.Judge.By != "own" {
 		return nil
@@ -160,7 +162,7 @@ func (s *Simulation) line(i int, spend account.Guarantee, proved *account.Guaran
 			line.Error = numberIf(s.classes() > 0, float64(j.wrong[i])/float64(line.TestExamples))
 		}
 	}
-	line.Figures = s.judgement.figures[i]
+	line.Figures, line.Untrained = s.judgement.figures[i], s.judgement.untrainedOwn[i]
 	if m := plan.Target.Records; m > 1 {
 		epsilon, delta := plan.Target.Person(spend.Epsilon, spend.Delta)
 		line.ProtectsPerson = &Target{event.Number(epsilon), event.Number(delta), m}

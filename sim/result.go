@@ -3,6 +3,7 @@ package sim
 
 import (
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/data/contacts"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
@@ -12,22 +13,25 @@ import (
 // Summary is what one run prints with --output json. Its keys are stable:
 // docs/json.md.
 type Summary struct {
-	RunID      string     `json:"run_id"`
-	Name       string     `json:"name"`
-	Dataset    string     `json:"dataset"` // data.kind
-	Algorithm  string     `json:"algorithm"`
-	Mode       string     `json:"mode"`
-	Judge      string     `json:"judge"`
-	Seed       uint64     `json:"seed"`
-	Rounds     int        `json:"rounds"`
-	BestRound  int        `json:"best_round"`
-	Returned   string     `json:"returned"` // best or last
-	Stopped    string     `json:"stopped"`
-	Clients    int        `json:"clients"`
-	Hypotheses int        `json:"hypotheses"` // models of the server
-	Parameters int        `json:"parameters"`
-	Metrics    Metrics    `json:"metrics"`
-	Privacy    fl.Privacy `json:"privacy"`
+	RunID      string  `json:"run_id"`
+	Name       string  `json:"name"`
+	Dataset    string  `json:"dataset"` // data.kind
+	Algorithm  string  `json:"algorithm"`
+	Mode       string  `json:"mode"`
+	Judge      string  `json:"judge"`
+	Seed       uint64  `json:"seed"`
+	Rounds     int     `json:"rounds"`
+	BestRound  int     `json:"best_round"`
+	Returned   string  `json:"returned"` // best or last
+	Stopped    string  `json:"stopped"`
+	Clients    int     `json:"clients"`
+	Hypotheses int     `json:"hypotheses"` // models of the server
+	Parameters int     `json:"parameters"`
+	Metrics    Metrics `json:"metrics"`
+	// Untrained are the models of people beside scores that nobody trained; null: the
+	// examples are no people.
+	Untrained *Untrained `json:"untrained"`
+	Privacy   fl.Privacy `json:"privacy"`
 	// Steps are those of the last round, in central training and where the clip moves; null
 	// elsewhere.
 	Steps        *StepsRecord `json:"steps"`
@@ -95,6 +99,8 @@ type Line struct {
 	// Figures are those of its own held-out examples, with intervals over them; null: it
 	// has none, or others judge.
 	Figures *metrics.Figures `json:"figures"`
+	// Untrained is Summary's of its own people; null: it holds none, or all.
+	Untrained *Untrained `json:"untrained"`
 	// ProtectsPerson is the (epsilon, delta) of a person with several records.
 	ProtectsPerson *Target `json:"protects_person"`
 	// Comparable is false for a participant with less than one batch, where the papers'
@@ -122,6 +128,9 @@ type Result struct {
 	Command string  `json:"command"` // reproduces the run
 	Config  string  `json:"config"`  // the resolved run file
 	History History `json:"history"`
+	// Population is what the people look like that were trained on, counted from private
+	// records; null: there are none.
+	Population *contacts.Figures `json:"population"`
 }
 
 // History is how a run went. All of it is known in simulation only: a real

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -15,6 +17,10 @@ type judgement struct {
 	answers []metrics.Answers  // by participant; empty: it is not judged by its own examples
 	figures []*metrics.Figures // by participant; nil: it has none
 	curves  *metrics.Curves
+	// untrained are all people's, and untrainedOwn those of every participant's own, where
+	// several hold people; nil: there are no people.
+	untrained    *Untrained
+	untrainedOwn []*Untrained
 }
 
 // taskFigures are the metrics of the task, over everything that the judge asks.
@@ -24,11 +30,12 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 		return err
 	}
 	task := metrics.Task{Classes: s.classes(), Loss: loss, Projection: s.projects(), Unit: s.federation.Unit, Reconstruct: s.federation.Reconstruct, Words: s.federation.Vocabulary > 0}
-	parts, errs := make([]metrics.Answers, jobs), make([]error, jobs)
+	parts, held, errs := make([]metrics.Answers, jobs), make([]*data.Client, jobs), make([]error, jobs)
 	s.rounds.Each(jobs, func(worker, i int) {
-		theta, held, err := s.judge.judged(worker, i)
+		theta, own, err := s.judge.judged(worker, i)
 		if err == nil {
-			parts[i], err = task.Ask(s.learners[worker], theta, held)
+			held[i] = own
+			parts[i], err = task.Ask(s.learners[worker], theta, own)
 		}
 		errs[i] = err
 	})
@@ -38,7 +45,10 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 	k := len(s.rounds.Participants)
 	j := judgement{
 		task:    task,
-		answers: make([]metrics.Answers, k), figures: make([]*metrics.Figures, k),
+		answers: make([]metrics.Answers, k), figures: make([]*metrics.Figures, k), untrainedOwn: make([]*Untrained, k),
+	}
+	if j.untrained, err = s.compareUntrained(held, parts); err != nil {
+		return err
 	}
 	if m.Figures, err = metrics.Overall(j.task, parts); err != nil {
 		return fmt.Errorf("judge: %w", err)
@@ -49,6 +59,11 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 	for i, part := range parts {
 		if p := s.judge.participant(i); p >= 0 && len(part.Targets) > 0 {
 			j.answers[p] = part
+			if j.untrained != nil && k > 1 {
+				if j.untrainedOwn[p], err = s.compareUntrained(held[i:i+1], parts[i:i+1]); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	errs = make([]error, k)
@@ -56,6 +71,9 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 		if len(j.answers[i].Targets) > 0 {
 			var own metrics.Figures
 			own, errs[i] = metrics.OfClient(j.task, j.answers[i])
+			if u := cmp.Or(j.untrainedOwn[i], j.untrained); u != nil { // over households instead
+				own.AveragePrecision, own.AUC = u.AveragePrecision, u.AUC
+			}
 			j.figures[i] = &own
 		}
 	})

@@ -232,6 +232,15 @@ func TestTheoremsAreThere(t *testing.T) {
 	if all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode}); !slices.ContainsFunc(all, func(th Theorem) bool { return th.Note == proofs+"node-relations.md" }) {
 		t.Errorf("a claim about persons rests on %v", all)
 	}
+	run.Privacy.Nodes.Contacts = "thinned"
+	all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode})
+	at := slices.IndexFunc(all, func(th Theorem) bool { return th.Note == proofs+"thinned-steps.md" })
+	if at < 0 {
+		t.Fatalf("a claim on thinned contacts rests on %v", all)
+	}
+	if _, err := os.Stat(filepath.Join(tier.Root(), all[at].Note)); err != nil {
+		t.Error(err)
+	}
 	for _, claim := range []event.Claim{event.ClaimProved, event.ClaimMetric, event.ClaimHeuristic, event.ClaimNone} {
 		for _, noise := range []string{"simulated", "exact"} {
 			run.Privacy.Noise, run.Privacy.Clipping.Rule, run.Privacy.Sector, run.Algorithm.Kind = noise, "online", config.Sector{Angle: 1}, "pca"

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/whatif"
 )
 
 func (a *app) newAccountCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func (a *app) newAccountCommand() *cobra.Command {
 			"  coterie account calibrate --epsilon 3 --delta 1e-5 --rate 0.00853 --steps 1180",
 	}, a.newAccountGaussianCommand(), a.newAccountDPSGDCommand(), a.newAccountCalibrateCommand(),
 		a.newAccountMetricCommand(), a.newAccountNodeCommand(), a.newAccountSelectionCommand(),
-		a.newAccountTuningCommand(), a.newAccountSiloCommand(), a.newAccountMeanCommand())
+		a.newAccountTuningCommand(), a.newAccountSiloCommand(), a.newAccountMeanCommand(), a.newAccountPageCommand())
 }
 
 // accounting is a command without arguments that needs some of its flags.
@@ -81,31 +81,52 @@ func (f *accountFlags) lattice() *account.Lattice {
 	return &account.Lattice{Coordinates: f.exact}
 }
 
+// by is how a number is to be found.
+func (f *accountFlags) by() whatif.By {
+	return whatif.By{Delta: f.delta, Method: f.method(), Orders: f.orders, Lattice: f.lattice()}
+}
+
 // spend is what a release costs, by the accountant and the noise that were asked for.
-func (f *accountFlags) spend(r event.Release) (g account.Guarantee, err error) {
-	if f.exact < 0 {
-		err = fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
-	} else if l := f.lattice(); l != nil {
-		g, err = account.SpendExact(r, f.method(), f.delta, *l, f.orders...)
-	} else {
-		g, err = account.Spend(r, f.method(), f.delta, f.orders...)
+func (f *accountFlags) spend(r event.Release) (account.Guarantee, error) {
+	if err := f.check(); err != nil {
+		return account.Guarantee{}, err
 	}
+	g, err := f.by().Spend(r)
 	return g, accountError(err)
 }
 
-// answer prints a guarantee: the sentence to publish, or the privacy object with
-// the command's own keys.
-func (a *app) answer(g account.Guarantee, own map[string]any, explanation []string) error {
+// check refuses what no accountant would see.
+func (f *accountFlags) check() error {
+	if f.exact < 0 {
+		return fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
+	}
+	return nil
+}
+
+// answer prints what was found, with the explanation of what was released if asked for.
+func (a *app) answer(answer whatif.Answer, f accountFlags) error {
+	lines := answer.Lines
+	if f.explain && a.output != "json" {
+		more, err := account.Explain(answer.Release, f.delta, f.lattice(), f.orders...)
+		if err != nil {
+			return accountError(err)
+		}
+		lines = append(lines, more...)
+	}
+	return a.answerLines(answer, lines)
+}
+
+// answerLines prints the sentence to publish and lines beneath it, or the privacy object
+// with the question's own keys.
+func (a *app) answerLines(answer whatif.Answer, below []string) error {
 	if a.output == "json" {
-		fields := g.Fields()
-		maps.Copy(fields, own)
-		return a.printJSON(fields)
+		return a.printJSON(answer.Fields())
 	}
-	lines := []string{g.Sentence()}
-	if g.Accountant != "" {
-		lines = append(lines, "  accountant: "+accountantInWords(g))
+	lines := []string{answer.Cost.Sentence()}
+	if answer.Cost.Accountant != "" {
+		lines = append(lines, "  accountant: "+whatif.AccountantInWords(answer.Cost))
 	}
-	return a.printLines(append(lines, indented(explanation)...)...)
+	return a.printLines(append(lines, indented(below)...)...)
 }
 
 // indented are lines that belong to the one above them.
@@ -115,30 +136,6 @@ func indented(lines []string) []string {
 		out[i] = "  " + line
 	}
 	return out
-}
-
-// accountantInWords names who found a number, and how far it may be from the truth.
-func accountantInWords(g account.Guarantee) string {
-	if g.Accountant != string(account.MethodPLD) {
-		return g.Accountant
-	}
-	words := "pld, for schedules that are fixed in advance"
-	if g.Optimistic == 0 {
-		return words
-	}
-	return fmt.Sprintf("%s; what is less than epsilon %.6g does not hold (%s)", words, g.Optimistic, inTerms(g.Statement()))
-}
-
-// answerRelease is answer with the explanation of a release, if asked for.
-func (a *app) answerRelease(f accountFlags, r event.Release, g account.Guarantee, own map[string]any, more ...string) error {
-	var lines []string
-	if f.explain && a.output != "json" {
-		var err error
-		if lines, err = account.Explain(r, f.delta, f.lattice(), f.orders...); err != nil {
-			return accountError(err)
-		}
-	}
-	return a.answer(g, own, append(more, lines...))
 }
 
 // accountError marks what the command line can mend; an unreachable target is a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/whatif"
 	"github.com/coterie-fl/coterie/theory"
 )
 
@@ -132,7 +133,7 @@ func (a *app) meanOfEqual(f meanFlags) error {
 		own["tuning"] = tuning
 		lines = append(lines, more...)
 	}
-	return a.answer(g, own, lines)
+	return a.answerLines(whatif.Answer{Cost: g, Own: own}, lines)
 }
 
 // meanPoints is a table with one line a lambda.
@@ -217,9 +218,9 @@ func (a *app) meanOfDifferent(f meanFlags) error {
 		}
 		list = append(list, fields)
 		lines = append(lines, fmt.Sprintf("%-6d %-12.6g %-14.6g %-12.6g %-12.6g %-12.6g %-12.6g %s", k, costs[k].Epsilon, silo.Variance(), best,
-			federation.Error(k, best), federation.Error(k, 0), federation.Error(k, math.Inf(1)), inTerms(costs[k].Statement())))
+			federation.Error(k, best), federation.Error(k, 0), federation.Error(k, math.Inf(1)), account.InTerms(costs[k].Statement())))
 	}
-	return a.answer(all, map[string]any{"silos": list}, lines)
+	return a.answerLines(whatif.Answer{Cost: all, Own: map[string]any{"silos": list}}, lines)
 }
 
 func parseSilo(text string) (s theory.Silo, epsilon float64, err error) {

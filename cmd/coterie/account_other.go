@@ -8,6 +8,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/whatif"
 )
 
 func (a *app) newAccountMetricCommand() *cobra.Command {
@@ -18,24 +19,16 @@ func (a *app) newAccountMetricCommand() *cobra.Command {
 		Short:   "What d-private releases lose: at their radius, and at a fixed distance",
 		Example: "  coterie account metric --dimension 2 --noise-multiplier 5 --releases 6 --radius 0.5 --distance 1",
 	}, []string{"dimension", "noise-multiplier", "releases"}, func(*cobra.Command) error {
-		cost, err := plan.Cost()
+		answer, err := whatif.Metric(plan)
 		if err != nil {
 			return accountError(err)
-		}
-		own := map[string]any{
-			"noise_multiplier": plan.NoiseMultiplier, "releases": plan.Releases, "dimension": plan.Dimension,
-			"epsilon_per_release": event.Number(cost.PerRelease), "distance": nil, "epsilon_at_distance": nil,
 		}
 		var lines []string
 		if explain {
 			lines = append(lines, "Each release has a density falling as exp(-eps*|x|), eps = dimension/(noise multiplier*radius),",
-				fmt.Sprintf("so two points at the radius lose %.6g in each of %d releases, and the losses add up.", cost.PerRelease, plan.Releases))
+				fmt.Sprintf("so two points at the radius lose %.6g in each of %d releases, and the losses add up.", answer.Own["epsilon_per_release"], plan.Releases))
 		}
-		if plan.Distance > 0 {
-			own["distance"], own["epsilon_at_distance"] = plan.Distance, event.Number(cost.AtDistance)
-			lines = append(lines, fmt.Sprintf("between two points %.6g apart all releases together lose epsilon %s (%s)", plan.Distance, upTo(event.Number(cost.AtDistance), 6), inTerms(cost.Statement())))
-		}
-		return a.answer(cost.Guarantee, own, lines)
+		return a.answerLines(answer, append(lines, answer.Lines...))
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&plan.Dimension, "dimension", 0, "number of parameters that are released")
@@ -52,9 +45,10 @@ func (a *app) newAccountNodeCommand() *cobra.Command {
 	var e event.NodeGaussian
 	var epochs int64
 	cmd := accounting(&cobra.Command{
-		Use:     "node",
-		Short:   "Epsilon of protecting a node of a graph with all examples that contain it",
-		Long:    "Epsilon of protecting a node with all examples that contain it. The default is theorem 2.4.4 (sensitivity 2*rho*C, for both relations); --formula authors-code is a quarter of its exponent, valid for neither relation, and labelled heuristic.",
+		Use:   "node",
+		Short: "Epsilon of protecting a node of a graph with all examples that contain it",
+		Long: "Epsilon of protecting a node with all examples that contain it. The default is theorem 2.4.4 (sensitivity 2*rho*C, for both relations); --formula authors-code is a quarter of its exponent, valid for neither relation, and labelled heuristic.\n" +
+			"Under replace-one the first number is of a node that is replaced and keeps its places in others' examples, the second of one that is replaced together with its contacts: --degree is the same for both.",
 		Example: "  coterie account node --nodes 2609976 --degree 20 --batch 512 --epochs 2 --noise 4.5 --delta 3.8e-7",
 	}, []string{"nodes", "degree", "batch", "epochs", "noise", "delta"}, func(*cobra.Command) error {
 		steps, err := account.Epochs(epochs, e.Batch, e.Nodes)
@@ -72,7 +66,19 @@ func (a *app) newAccountNodeCommand() *cobra.Command {
 		}
 		g.NotCovered = append(g.NotCovered, "examples beyond --degree: occurrences must be capped, sampling neighbours does not bound them")
 		own := map[string]any{"noise": e.Noise, "steps": steps, "formula": e.Formula, "degree": e.Occurrences}
-		return a.answerRelease(f, r, g, own)
+		answer := whatif.Answer{Cost: g, Own: own, Release: r}
+		if r.Relation != event.ReplaceOne {
+			return a.answer(answer, f)
+		}
+		answer.Cost.NotCovered = append(answer.Cost.NotCovered, "contacts that are replaced with the node: they have a number of their own")
+		moved, changed, err := f.replacedWithContacts(e, r, steps)
+		if err != nil {
+			return err
+		}
+		own["contacts_replaced"] = map[string]any{"examples": changed, "epsilon": event.Number(moved.Epsilon)}
+		answer.Lines = []string{fmt.Sprintf("replaced together with its contacts, a node changes up to %d examples (2*%d-1) instead of %d: epsilon %s (%s)",
+			changed, e.Occurrences, e.Occurrences, upTo(event.Number(moved.Epsilon), 6), account.InTerms(moved.Statement()))}
+		return a.answer(answer, f)
 	})
 	f.register(cmd)
 	flags := cmd.Flags()
@@ -85,21 +91,24 @@ func (a *app) newAccountNodeCommand() *cobra.Command {
 	return cmd
 }
 
-// stepsFlags are an optional run of sampled steps beside or under something else.
-type stepsFlags struct {
-	noise, rate float64
-	steps       int64
+// replacedWithContacts is what the same steps cost if a node is replaced together with its
+// contacts: the examples that it was in change, and as many that it is in now, but its own is
+// the same (docs/proofs/node-relations.md).
+func (f *accountFlags) replacedWithContacts(e event.NodeGaussian, r event.Release, steps int64) (g account.Guarantee, changed int64, err error) {
+	e.Occurrences = min(2*e.Occurrences-1, e.Nodes)
+	r.What = event.Repeated{Times: steps, Of: e}
+	g, err = f.spend(r)
+	return g, e.Occurrences, err
 }
+
+// stepsFlags are an optional run of sampled steps beside or under something else.
+type stepsFlags struct{ whatif.Steps }
 
 func (f *stepsFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Float64Var(&f.noise, "noise", 0, "S = sigma/C")
-	flags.Float64Var(&f.rate, "rate", 1, "Poisson sampling rate")
-	flags.Int64Var(&f.steps, "steps", 1, "number of batches")
-}
-
-func (f *stepsFlags) event() event.Event {
-	return event.Repeated{Times: f.steps, Of: event.Sampled{Sampling: event.Poisson, Rate: f.rate, Of: event.Gaussian{Noise: f.noise}}}
+	flags.Float64Var(&f.Noise, "noise", 0, "S = sigma/C")
+	flags.Float64Var(&f.Rate, "rate", 1, "Poisson sampling rate")
+	flags.Int64Var(&f.Times, "steps", 1, "number of batches")
 }
 
 func (a *app) newAccountSelectionCommand() *cobra.Command {
@@ -115,8 +124,8 @@ func (a *app) newAccountSelectionCommand() *cobra.Command {
 		parts := []event.Event{event.Repeated{Times: selections, Of: e}}
 		own := map[string]any{"selection_epsilon": e.Epsilon, "selections": selections, "mechanism": e.Mechanism}
 		if cmd.Flags().Changed("noise") {
-			parts = append(parts, s.event())
-			own["noise"], own["rate"], own["steps"] = s.noise, s.rate, s.steps
+			parts = append(parts, s.Event())
+			own["noise"], own["rate"], own["steps"] = s.Noise, s.Rate, s.Times
 		} else if cmd.Flags().Changed("rate") || cmd.Flags().Changed("steps") {
 			return fmt.Errorf("%w: --rate and --steps want --noise", errUsage)
 		}
@@ -125,7 +134,7 @@ func (a *app) newAccountSelectionCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.answerRelease(f, r, g, own)
+		return a.answer(whatif.Answer{Cost: g, Own: own, Release: r}, f)
 	})
 	f.register(cmd)
 	s.register(cmd)
@@ -145,20 +154,14 @@ func (a *app) newAccountTuningCommand() *cobra.Command {
 		Short:   "Epsilon of the best of a random number of runs",
 		Example: "  coterie account tuning --noise 5 --delta 1e-5 --distribution tnb --mean-trials 10 --eta 0",
 	}, []string{"noise", "delta"}, func(*cobra.Command) error {
-		e.Of = s.event()
-		r := f.release(event.AddRemove, e)
-		g, err := f.spend(r)
-		if err != nil {
+		if err := f.check(); err != nil {
 			return err
 		}
-		base := r
-		base.What = e.Of
-		one, err := f.spend(base)
+		answer, err := whatif.Tuning{By: f.by(), Terms: f.terms(event.AddRemove), Run: s.Steps, Trials: e}.Answer()
 		if err != nil {
-			return err
+			return accountError(err)
 		}
-		own := map[string]any{"noise": s.noise, "distribution": e.Distribution, "base_epsilon": event.Number(one.Epsilon)}
-		return a.answerRelease(f, r, g, own, "one run alone: "+told(one))
+		return a.answer(answer, f)
 	})
 	f.register(cmd)
 	s.register(cmd)
@@ -191,22 +194,16 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 			if err != nil {
 				return accountError(fmt.Errorf("%s: %w", args[0], err))
 			}
-			silos, all, err := account.PlanSilos(account.Method(accountant), plans...)
+			all, silos, err := whatif.Silos(account.Method(accountant), plans...)
 			if err != nil {
 				return accountError(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if a.output == "json" {
-				list := make([]map[string]any, len(silos))
-				for i, s := range silos {
-					list[i] = s.Cost.Fields()
-					list[i]["silo"], list[i]["noise"] = s.Plan.Name, s.Training.Noise
-					list[i]["rate"], list[i]["steps"] = s.Training.Rate, s.Training.Steps
-				}
-				return a.answer(all, map[string]any{"silos": list}, nil)
+				return a.answerLines(all, nil)
 			}
 			for _, s := range silos {
 				if _, err := fmt.Fprintf(a.stdout, "%-16s noise %-10.6g rate %-10.6g steps %-8d %s\n",
-					s.Plan.Name, s.Training.Noise, s.Training.Rate, s.Training.Steps, told(s.Cost)); err != nil {
+					s.Plan.Name, s.Training.Noise, s.Training.Rate, s.Training.Steps, s.Cost.Told()); err != nil {
 					return err
 				}
 				if explain {
@@ -215,7 +212,7 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 					}
 				}
 			}
-			return a.answer(all, nil, nil)
+			return a.answerLines(all, nil)
 		},
 	}
 	cmd.Flags().StringVar(&accountant, "accountant", string(account.MethodBest), "rdp; pld, for schedules fixed in advance; best: the smaller number")

@@ -80,6 +80,16 @@ func TestAccountGolden(t *testing.T) {
 	if o["claim"] != "heuristic" || o["unit"] != "node" {
 		t.Errorf("the authors' formula: %v", o)
 	}
+	// One degree tells both: 2S-1 examples change if contacts are replaced, too.
+	node := []string{"node", "--nodes", "26099", "--batch", "512", "--epochs", "1", "--noise", "10", "--delta", "1e-6", "--degree"}
+	moved := accountedJSON(t, append(node, "20")...)["contacts_replaced"].(map[string]any)
+	if moved["examples"] != 39. {
+		t.Errorf("replaced with its contacts: %v", moved)
+	}
+	near(t, moved, "epsilon", accountedJSON(t, append(node, "39")...)["epsilon"].(float64), 1e-9)
+	if o := accountedJSON(t, append(node, "20", "--relation", "full-removal")...); o["contacts_replaced"] != nil {
+		t.Errorf("removal: %v", o)
+	}
 	// google_dp_accounting.json, PLD.
 	o = accountedJSON(t, "dpsgd", "--noise", "0.5", "--rate", "0.1", "--steps", "100", "--delta", "1e-5", "--accountant", "pld")
 	near(t, o, "epsilon", 31.370995078475868, 1e-3)

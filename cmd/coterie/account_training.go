@@ -7,6 +7,7 @@ import (
 
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/whatif"
 )
 
 func (a *app) newAccountGaussianCommand() *cobra.Command {
@@ -23,16 +24,16 @@ func (a *app) newAccountGaussianCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		own := map[string]any{"noise": noise, "steps": steps, "exact_epsilon": nil}
-		if f.lattice() != nil {
-			return a.answerRelease(f, r, g, own) // the closed form is of continuous noise
+		answer := whatif.Answer{Cost: g, Release: r, Own: map[string]any{"noise": noise, "steps": steps, "exact_epsilon": nil}}
+		if f.lattice() == nil { // the closed form is of continuous noise
+			exact := g
+			if exact.Epsilon, err = account.GaussianEpsilon(noise, steps, f.delta, r.Relation); err != nil {
+				return accountError(err)
+			}
+			answer.Own["exact_epsilon"] = event.Number(exact.Epsilon)
+			answer.Lines = []string{"closed form (analytic Gaussian): " + exact.Told()}
 		}
-		exact := g
-		if exact.Epsilon, err = account.GaussianEpsilon(noise, steps, f.delta, r.Relation); err != nil {
-			return accountError(err)
-		}
-		own["exact_epsilon"] = event.Number(exact.Epsilon)
-		return a.answerRelease(f, r, g, own, "closed form (analytic Gaussian): "+told(exact))
+		return a.answer(answer, f)
 	})
 	f.register(cmd)
 	cmd.Flags().Float64Var(&noise, "noise", 0, "S = sigma/C")
@@ -71,8 +72,8 @@ func (f *trainingFlags) training(cmd *cobra.Command, solveRate, solveSteps bool)
 		Terms: f.terms(fitting), Trust: event.TrustLocal, Sampling: event.Sampling(f.sampling),
 		Noise: f.noise, Rate: f.rate, Batch: f.batch, Examples: f.examples, Steps: f.steps, Lattice: f.lattice(),
 	}
-	if f.exact < 0 {
-		return t, fmt.Errorf("%w: --exact-noise %d: want a number of coordinates", errUsage, f.exact)
+	if err := f.check(); err != nil {
+		return t, err
 	}
 	sizes := cmd.Flags().Changed("batch") || cmd.Flags().Changed("examples")
 	if sizes {
@@ -125,34 +126,13 @@ func (f *trainingFlags) setLength(cmd *cobra.Command, t *account.Training) error
 	return nil
 }
 
-// answerTraining prints a plan and its cost.
-func (a *app) answerTraining(f trainingFlags, t account.Training, g account.Guarantee, more ...string) error {
-	own := map[string]any{"noise": t.Noise, "steps": t.Steps}
-	if t.Sampling == event.Poisson {
-		own["rate"] = t.Rate
-		if f.examples > 0 {
-			g.NotCovered = append(g.NotCovered, account.SizeNotCovered)
-		}
-	} else {
-		own["batch"], own["examples"] = t.Batch, t.Examples
-	}
-	if t.Sampling == event.Shuffle {
-		delete(own, "steps")
-		own["epochs"] = t.Steps
-		if paper, err := t.AsPaper(); err == nil {
-			p, err := paper.Guarantee(account.MethodRDP, f.delta, f.orders...)
-			if err != nil {
-				return accountError(err)
-			}
-			own["paper_epsilon"] = event.Number(p.Epsilon)
-			more = append(more, "the papers' reading, as if every batch were a Poisson sample, which no proof covers: "+told(p))
-		}
-	}
-	r, err := t.Release()
+// answerTraining solves for what is asked and prints the plan and its cost.
+func (a *app) answerTraining(f trainingFlags, t account.Training, solve whatif.Unknown, target float64) error {
+	answer, err := whatif.Training{By: f.by(), Plan: t, Solve: solve, Target: target, Sized: f.examples > 0}.Answer()
 	if err != nil {
 		return accountError(err)
 	}
-	return a.answerRelease(f.accountFlags, r, g, own, more...)
+	return a.answer(answer, f.accountFlags)
 }
 
 func (a *app) newAccountDPSGDCommand() *cobra.Command {
@@ -167,28 +147,10 @@ func (a *app) newAccountDPSGDCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		g, err := t.Guarantee(f.method(), f.delta, f.orders...)
-		if err != nil {
-			return accountError(err)
-		}
-		return a.answerTraining(f, t, g)
+		return a.answerTraining(f, t, whatif.Epsilon, 0)
 	})
 	f.register(cmd)
 	return cmd
-}
-
-// notOneStep says what a first step would need that is too much for the target.
-func notOneStep(f trainingFlags, t account.Training, epsilon float64) (string, error) {
-	t.Steps = 1
-	one, err := t.Guarantee(f.method(), f.delta, f.orders...)
-	if err != nil {
-		return "", err
-	}
-	enough, _, err := t.WithNoiseFor(f.method(), epsilon, f.delta, f.orders...)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("steps 0: one step with noise %.8g at rate %.8g costs %s, above the target of %v; noise %.8g would do for one", t.Noise, t.Rate, told(one), epsilon, enough.Noise), nil
 }
 
 func (a *app) newAccountCalibrateCommand() *cobra.Command {
@@ -203,36 +165,21 @@ func (a *app) newAccountCalibrateCommand() *cobra.Command {
 			"  coterie account calibrate --epsilon 3 --delta 1e-5 --noise 1 --steps 1180      (which rate?)",
 	}, []string{"epsilon", "delta"}, func(cmd *cobra.Command) error {
 		given := cmd.Flags().Changed
-		solveNoise := !given("noise")
-		solveSteps := !solveNoise && !given("steps") && !given("epochs")
-		solveRate := !solveNoise && !solveSteps
-		if solveRate && (given("rate") || given("batch")) {
+		solve := whatif.Rate
+		switch {
+		case !given("noise"):
+			solve = whatif.Noise
+		case !given("steps") && !given("epochs"):
+			solve = whatif.Length
+		case given("rate") || given("batch"):
 			return fmt.Errorf("%w: noise, steps and rate are all given: leave out the one to solve for", errUsage)
 		}
-		t, err := f.training(cmd, solveRate, solveSteps)
+		t, err := f.training(cmd, solve == whatif.Rate, solve == whatif.Length)
 		if err != nil {
 			return err
 		}
 		t.Runs = runs
-		var g account.Guarantee
-		switch {
-		case solveNoise:
-			t, g, err = t.WithNoiseFor(f.method(), epsilon, f.delta, f.orders...)
-		case solveSteps:
-			t, g, err = t.WithStepsFor(f.method(), epsilon, f.delta, f.orders...)
-		default:
-			t, g, err = t.WithRateFor(f.method(), epsilon, f.delta, f.orders...)
-		}
-		if err != nil {
-			return accountError(err)
-		}
-		line := fmt.Sprintf("noise %.8g, rate %.8g, steps %d", t.Noise, t.Rate, t.Steps)
-		if solveSteps && t.Steps == 0 {
-			if line, err = notOneStep(f, t, epsilon); err != nil {
-				return accountError(err)
-			}
-		}
-		return a.answerTraining(f, t, g, line)
+		return a.answerTraining(f, t, solve, epsilon)
 	})
 	f.register(cmd)
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "the target")

@@ -21,14 +21,18 @@ type checked struct {
 func (a *app) tellData(fed *data.Federation, run config.Run, f checkFlags, file string) error {
 	c := checked{Summary: fed.Summary(run.Data.Kind)}
 	if people := fed.Train[0].People; people != nil {
-		if g := contacts.GraphOf(people); g != nil {
+		persons := 0
+		for _, client := range fed.Train {
+			persons += client.Len()
+		}
+		if g := contacts.GraphOf(people); g != nil && g.Persons() == persons { // else everybody has a population of its own
 			figures := g.Figures()
 			c.Population = &figures
 		}
 	}
 	if f.report != "" {
 		if c.Population == nil {
-			return fmt.Errorf("%w: --report is for data.kind pandemic, not for %s", errUsage, run.Data.Kind)
+			return fmt.Errorf("%w: --report is for data.kind pandemic, of one population, not for %s", errUsage, run.Data.Kind)
 		}
 		made := population.Made{Title: "A population and its epidemic", Source: c.Report.Source, Version: version(), Command: fmt.Sprintf("coterie data check %s --report %s", file, f.report)}
 		if err := population.WritePage(f.report, *c.Population, made); err != nil {

@@ -108,6 +108,12 @@ var scenarios = []scenario{
 		says:  []string{"Declared before anything is played", "not refuted", "The signature fits", "are those that it is about"},
 		after: left("my-run/certificate/certificate.html"),
 	},
+	{
+		page:  "docs/account.md",
+		lines: []treatment{{line: "go generate", by: "go test ./web/calculator -run TestModuleBelongsToItsSource"}},
+		says:  []string{"1.51538", "noise 0.813", "epsilon 4.8", "one run alone", "open it in a browser"},
+		after: left("calculator.html"),
+	},
 	{page: "docs/architecture.md", lines: []treatment{{line: "go generate", by: "go test ./internal/manual -run TestPage"}}},
 	{page: "docs/decisions/0012-interruptions.md"},
 	{page: "docs/decisions/0013-operating.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}},
@@ -150,9 +156,16 @@ var scenarios = []scenario{
 		setup: func(w *walk) {
 			w.write("people.yaml", "data:\n  kind: pandemic\n  source: {path: people}\n  partition: region\nalgorithm: {kind: fedavg}\n")
 			w.write("risk.yaml", "data: {kind: pandemic, persons: 20000, population_seed: 11}\nalgorithm: {mode: sound}\nprivacy: {epsilon: 1}\n")
+			w.write("authors.yaml", "data: {kind: pandemic, persons: 20000, population_seed: 11, inputs: authors}\nalgorithm: {mode: paper}\nprivacy: {epsilon: 5}\n")
 		},
-		says:  []string{"persons in", "region-9", "infected by day"},
-		after: left("people.html"),
+		lines: []treatment{
+			{line: "coterie reproduce pandemic-losses --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce pandemic-features --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce pandemic-neighbours --scale quick", over: "--scale quick", as: "--scale smoke"},
+			{line: "coterie reproduce pandemic-privacy", by: "go test ./repro -run TestSmoke/pandemic-privacy"},
+		},
+		says:  []string{"persons in", "region-9", "infected by day", "time with the infected", "for the authority that holds the data"},
+		after: left("people.html", "risks.csv"),
 	},
 	{
 		page: "docs/decisions/0006-handwriting-settings.md", data: true,

@@ -25,10 +25,11 @@ func TestDocumentedKeys(t *testing.T) {
 	writeSchools(t, folder)
 	writeFiles(t, folder, map[string]string{
 		"layers.yaml":  "algorithm: {kind: group-private, mode: sound, rounds: 2}\nprivacy: {sanitise: layers}\nmodel: {kind: network, layers: [{kind: linear, units: 2}, {kind: tanh}, {kind: linear, units: 1}]}\n",
+		"people.yaml":  "data: {kind: pandemic, persons: 1000, inputs: authors-node, neighbours: 2}\nalgorithm: {mode: paper}\n",
 		"schools.yaml": "data: {kind: school, standardise: none}\nalgorithm: {kind: mr-mtl, lambda: auto, rounds: 2}\nprivacy: {records_per_person: 2}\njudge: {compare: [local], evaluate: {epsilon: 2}}\n",
 		"whole.yaml":   "data: {kind: school}\nalgorithm: {kind: fedavg, rounds: 2}\nprivacy: {protects: client}\n",
 	})
-	for i, file := range []string{example("group-private-sound.yaml"), example("ifca.yaml"), "layers.yaml", "schools.yaml", "whole.yaml"} {
+	for i, file := range []string{example("group-private-sound.yaml"), example("ifca.yaml"), "layers.yaml", "schools.yaml", "whole.yaml", "people.yaml"} {
 		if !strings.Contains(file, "examples") {
 			file = filepath.Join(folder, file)
 		}

@@ -25,7 +25,7 @@ type rowFlags struct {
 
 func (f *rowFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.source.Path, "data", "", "file of new rows (CSV, Parquet), or a folder or pattern of one file a client; of pictures a client's folder, npz or idx file")
+	flags.StringVar(&f.source.Path, "data", "", "file of new rows (CSV, Parquet), or a folder or pattern of one file a client; of pictures a client's folder, npz or idx file; of people a folder of the eight files (default: the run's own)")
 	flags.StringVar(&f.source.Database, "database", "", "database of new rows instead: postgres://user@host/name or sqlite:FILE")
 	flags.StringVar(&f.source.Query, "query", "", "with --database: what is asked of it")
 	flags.StringVar(&f.source.PasswordEnv, "password-env", "", "with --database: the environment variable that holds the password")
@@ -96,23 +96,25 @@ func (a *app) newPredictCommand() *cobra.Command {
 	var out, merges string
 	cmd := &cobra.Command{
 		Use:   "predict MODEL",
-		Short: "Answer new rows, pictures or text with trained models",
+		Short: "Answer new rows, pictures, text or people with trained models",
 		Long: "Answer new rows or pictures with the models of a run directory, or of the out folder that coterie serve and join leave, and write the answers as CSV: every class's probability and the chosen class, or the number. Of text: how every row of it is foreseen, and the word that would come next.\n" +
+			"Of a run on people it is everybody's risk to fall ill in the week after the known days (pid, risk, and infected where that is known): for that person, or for the authority that holds the data.\n" +
 			"A client gets its own model; one that was not there in training what its method can give. docs/models.md tells which.",
 		Example: "  coterie predict runs/wards --data new.csv --client north --keep patient --out predictions.csv\n" +
 			"  coterie predict runs/wards --data new.csv --client-column hospital > predictions.csv\n" +
-			"  coterie predict runs/scans --data new --client north --out predictions.csv",
+			"  coterie predict runs/scans --data new --client north --out predictions.csv\n" +
+			"  coterie predict runs/risk --out risks.csv",
 		Args: oneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := f.table()
-			if err != nil {
-				return err
-			}
+			t, wrong := f.table()
 			if a.output == "json" && out == "" {
 				return fmt.Errorf("%w: with --output json the predictions need a file of their own: --out FILE", errUsage)
 			}
 			m, err := openModel(args[0])
-			if err != nil {
+			switch {
+			case wrong != nil && (err != nil || !m.ForPeople()):
+				return wrong
+			case err != nil:
 				return err
 			}
 			var made artifact.Predictions
@@ -127,6 +129,15 @@ func (a *app) newPredictCommand() *cobra.Command {
 				}
 				predict = func(w io.Writer) (err error) {
 					made, err = m.PredictTexts(cmd.Context(), w, f.texts(merges))
+					return err
+				}
+			case m.ForPeople():
+				p, err := f.people(m)
+				if err != nil {
+					return err
+				}
+				predict = func(w io.Writer) (err error) {
+					made, err = m.PredictPeople(cmd.Context(), w, p)
 					return err
 				}
 			case m.Shape.Pictures():
@@ -148,6 +159,9 @@ func (a *app) newPredictCommand() *cobra.Command {
 				return whoseIsUsage(err)
 			}
 			a.tellModels(m, made.Models)
+			if m.ForPeople() && !a.quiet {
+				fmt.Fprintln(a.stderr, "Risks are computed from everybody's contacts and history as they are: no guarantee of the model covers them. Each is for that person, or for the authority that holds the data.")
+			}
 			if a.output == "json" {
 				full, err := filepath.Abs(out)
 				if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/internal/manual"
 	"github.com/coterie-fl/coterie/report"
 	"github.com/coterie-fl/coterie/report/prose"
@@ -119,6 +120,11 @@ func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 	if err := report.Table(a.stdout, shown); err != nil {
 		return err
 	}
+	for _, r := range shown {
+		if err := report.Untrained(a.stdout, r); err != nil {
+			return err
+		}
+	}
 	if len(res.Participants) > 0 && !a.quiet {
 		a.remark("")
 		if err := report.Lines(a.stdout, res.Summary); err != nil {
@@ -135,7 +141,7 @@ func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 	}
 	if len(res.Privacy.Assumes) > 0 {
 		a.remark("\nThe federation's line: epsilon %s (%s). It assumes that %s.",
-			upTo(res.Privacy.Epsilon, 4), inTerms(res.Privacy.Statement), strings.Join(res.Privacy.Assumes, "; "))
+			upTo(res.Privacy.Epsilon, 4), account.InTerms(res.Privacy.Statement), strings.Join(res.Privacy.Assumes, "; "))
 	}
 	a.remark("")
 	for _, line := range res.Privacy.NotCovered {

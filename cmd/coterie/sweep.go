@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/tuning"
@@ -105,7 +106,7 @@ func (a *app) printGrid(r sweep.Result) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s epsilon %s (%s)\n\n  %-12s %-10s    %-10s settings; epsilons among them: %s\n",
-		who, upTo(s.Epsilon, 6), inTerms(s), "figure", "mean", "deviation", inTerms(s))
+		who, upTo(s.Epsilon, 6), account.InTerms(s), "figure", "mean", "deviation", account.InTerms(s))
 	for i, p := range r.Points {
 		mark := " "
 		if i == r.Best {
@@ -142,9 +143,9 @@ func printPrices(w io.Writer, prices []sweep.Price) {
 		if p.Noise != nil {
 			noise = fmt.Sprintf("%.4g", float64(*p.Noise))
 		}
-		fmt.Fprintf(w, "%-30s %10.4g   %-10s %-22s %s\n", way, float64(p.Runs), upTo(p.Privacy.Epsilon, 4), noise, inTerms(p.Privacy))
+		fmt.Fprintf(w, "%-30s %10.4g   %-10s %-22s %s\n", way, float64(p.Runs), upTo(p.Privacy.Epsilon, 4), noise, account.InTerms(p.Privacy))
 		if p.Proved != nil {
-			fmt.Fprintf(w, "%-30s %10s   %-10s %-22s %s\n", "  the same releases", "", upTo(p.Proved.Epsilon, 4), "", inTerms(*p.Proved))
+			fmt.Fprintf(w, "%-30s %10s   %-10s %-22s %s\n", "  the same releases", "", upTo(p.Proved.Epsilon, 4), "", account.InTerms(*p.Proved))
 		}
 	}
 }
@@ -209,10 +210,10 @@ func (a *app) printTuned(r sweep.Tuned, out string) error {
 		fmt.Sprintf("%s of the pivot's own       %.5g", r.Metric, float64(r.Pivot)),
 		fmt.Sprintf("%s of the pivot's average   %.5g (all at the noise that tuning needs)", r.Metric, float64(r.Average)),
 		fmt.Sprintf("tuning: charged; %.4g trials a silo on average (%s)", float64(r.MeanTrials), r.Distribution),
-		fmt.Sprintf("epsilon %s (%s), for pivot, trials and scores together", upTo(r.Privacy.Epsilon, 6), inTerms(r.Privacy.Statement)),
+		fmt.Sprintf("epsilon %s (%s), for pivot, trials and scores together", upTo(r.Privacy.Epsilon, 6), account.InTerms(r.Privacy.Statement)),
 	}
 	if p := r.Privacy.Proved; p != nil {
-		lines = append(lines, fmt.Sprintf("for the same releases: epsilon %s (%s)", upTo(p.Epsilon, 6), inTerms(*p)))
+		lines = append(lines, fmt.Sprintf("for the same releases: epsilon %s (%s)", upTo(p.Epsilon, 6), account.InTerms(*p)))
 	}
 	var prices strings.Builder
 	printPrices(&prices, r.Prices)

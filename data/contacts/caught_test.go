@@ -34,7 +34,7 @@ func greedy(g *Graph, r Rule) Kept {
 	}
 	admitted := Graph{}
 	admitted.setRows(rows)
-	return Kept{admitted.Offsets, admitted.Other, admitted.How}
+	return Kept{Offsets: admitted.Offsets, Other: admitted.Other, How: admitted.How}
 }
 
 // TestOtherRulesAreCaught: the same count goes beyond S for rules that bound appearances

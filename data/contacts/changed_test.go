@@ -20,9 +20,10 @@ type told struct {
 
 func newTold(g *Graph, r Rule) *told {
 	d := &told{g: g, rule: r, rows: g.rows(), offers: make([][]contact, g.Persons()), whole: make([][]contact, g.Persons()), lots: map[string]lot{}}
-	for _, purpose := range []string{"offer", "take", "draw", "pair", "thin"} {
+	for _, purpose := range []string{"offer", "take", "draw", "pair"} {
 		d.lots[purpose] = newLot(r.Key, purpose)
 	}
+	d.lots["thin"] = secretLot(r.Secret)
 	return d
 }
 
@@ -220,7 +221,7 @@ func rules() map[string]Rule {
 		"own record, longest first": {Relation: OwnRecord, Most: 6, Take: 4, Key: 5, Longest: true},
 		"own record, by hash":       {Relation: OwnRecord, Most: 4, Take: 3, Key: 6},
 		"home":                      {Relation: HomeRemoval, Most: 4},
-		"thinned":                   {Relation: ThinnedRemoval, Keep: 0.2, Degree: hubContacts + 150, Key: 7},
+		"thinned":                   {Relation: ThinnedRemoval, Keep: 0.2, Degree: hubContacts + 150, Secret: [16]byte{7}},
 		"pruned":                    {Relation: Pruned, Most: 6, Key: 8, Longest: true},
 		"authors":                   {Relation: Authors, Most: 6, Key: 9},
 	}

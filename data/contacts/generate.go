@@ -16,6 +16,7 @@ type Settings struct {
 	Seed       uint64
 	Workers    int         // 0: as many as there are cores; no result depends on it
 	Households *Households // to draw from; nil: Invented
+	Scenes     bool        // the graph holds when and where contacts took place, too
 	// Progress is told which share of the work is done; nil: nobody is. It may be called by
 	// one goroutine at a time only.
 	Progress func(share float64, what string)
@@ -91,8 +92,11 @@ func Generate(ctx context.Context, s Settings) (*Population, error) {
 	}
 	progress(.3, "contacts")
 	p.graph = p.attributes()
-	err := p.graph.fillRows(workers, func(add both) error {
-		p.meetAll(func(a, b uint32, how How) { add(a, b, how, how) })
+	if s.Scenes {
+		p.graph.Places = p.scenery()
+	}
+	err := p.graph.fillRows(workers, s.Scenes, func(add both) error {
+		p.meetAll(func(a, b uint32, how How, at scene) { add(a, b, how, how, at) })
 		return ctx.Err()
 	})
 	if err != nil {

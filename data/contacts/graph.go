@@ -12,10 +12,17 @@ type Graph struct {
 	Out       []uint16 // time away from home, in units of Tick seconds: all visits' durations, at most a day
 
 	// Contacts both ways, compressed sparse rows: contact k of person i is at Offsets[i]+k.
-	// A row is sorted by Other, then How; two persons may meet more than once.
+	// A row is sorted by Other, then How (then Start and Where); two persons may meet more
+	// than once.
 	Offsets []int64 // N+1
 	Other   []uint32
 	How     []How
+
+	// Scenes of contacts, in the order of Other, where they were asked for; nil otherwise:
+	// they double what a contact takes, and the pooled features read none.
+	Start  []uint16 // in ticks of the day
+	Where  []uint32 // in Places
+	Places []Place
 
 	// Days as bits: bit d is day d, and no day that is not known has one. Asymptomatic cases
 	// are shown as susceptible.

@@ -75,9 +75,9 @@ func TestMovedContacts(t *testing.T) {
 		p := pool.New(1)
 		g := &Graph{ID: make([]int64, 3)}
 		passes := [][][2]uint32{{{0, 1}}, second}
-		err := g.fillRows(p, func(add both) error {
+		err := g.fillRows(p, false, func(add both) error {
 			for _, c := range passes[0] {
-				add(c[0], c[1], howOf(Home, 60), howOf(Home, 60))
+				add(c[0], c[1], howOf(Home, 60), howOf(Home, 60), scene{})
 			}
 			passes = passes[1:]
 			return nil

@@ -28,11 +28,12 @@ type Rule struct {
 	// declared household that contributes; under Pruned the cap; under Authors how many
 	// neighbours an example draws.
 	Most    int
-	Take    int     // K: the offers that an example takes at most (OwnRecord)
-	Keep    float64 // tau, the share of contacts that thinning keeps
-	Degree  int     // the contacts that nobody has more of: a promise, of thinning
-	Key     uint64  // of hashes; for thinning a secret
-	Longest bool    // the longest contacts come first, ties by hash; otherwise all by hash
+	Take    int      // K: the offers that an example takes at most (OwnRecord)
+	Keep    float64  // tau, the share of contacts that thinning keeps
+	Degree  int      // the contacts that nobody has more of: a promise, of thinning
+	Key     uint64   // of hashes
+	Secret  [16]byte // that thinning draws by: of one step, and known to nobody
+	Longest bool     // the longest contacts come first, ties by hash; otherwise all by hash
 }
 
 // Kept are the contacts of every example, compressed as those of a Graph.
@@ -40,6 +41,10 @@ type Kept struct {
 	Offsets []int64
 	Other   []uint32
 	How     []How
+	// Start and Where are the scenes, if the graph has some and people chose among their own
+	// contacts; nil otherwise.
+	Start []uint16
+	Where []uint32
 }
 
 // Contacts are those in person i's example.
@@ -112,6 +117,9 @@ func (r Rule) Of(g *Graph) (Kept, error) {
 		if err := r.promiseHolds(g); err != nil {
 			return Kept{}, err
 		}
+		if r.Secret == [16]byte{} {
+			return Kept{}, errNoSecret
+		}
 		return g.chosen(workers, r.thinned(g, workers.Workers())), nil
 	case Pruned:
 		return g.chosen(workers, r.mutual(g, workers)), nil
@@ -135,11 +143,17 @@ func (g *Graph) chosen(workers *pool.Pool, choose choice) Kept {
 		k.Offsets[i+1] = int64(len(scratch[w]))
 	})
 	k.allocate()
+	if g.Start != nil {
+		k.Start, k.Where = make([]uint16, len(k.Other)), make([]uint32, len(k.Other))
+	}
 	workers.Each(n, func(w, i int) {
-		others, hows := g.Contacts(i)
+		from := g.Offsets[i]
 		scratch[w] = choose(w, i, scratch[w][:0])
 		for at, place := range scratch[w] {
-			k.Other[k.Offsets[i]+int64(at)], k.How[k.Offsets[i]+int64(at)] = others[place], hows[place]
+			to, of := k.Offsets[i]+int64(at), from+int64(place)
+			if k.Other[to], k.How[to] = g.Other[of], g.How[of]; k.Start != nil {
+				k.Start[to], k.Where[to] = g.Start[of], g.Where[of]
+			}
 		}
 	})
 	return k

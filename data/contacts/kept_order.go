@@ -21,7 +21,12 @@ type lot struct {
 
 func newLot(key uint64, purpose string) lot {
 	long := sha256.Sum256(fmt.Appendf(nil, "contacts|%s|%d", purpose, key))
-	block, err := aes.NewCipher(long[:16])
+	return secretLot([16]byte(long[:16]))
+}
+
+// secretLot draws by a secret that is a key itself.
+func secretLot(secret [16]byte) lot {
+	block, err := aes.NewCipher(secret[:])
 	if err != nil {
 		panic(err) // 16 bytes are a key
 	}

@@ -1,6 +1,8 @@
 package contacts
 
 import (
+	"encoding/binary"
+	"errors"
 	"math"
 	"reflect"
 	"runtime"
@@ -34,7 +36,7 @@ func TestRefusedRules(t *testing.T) {
 
 // TestRefusedTables: what a theorem takes for granted is looked up.
 func TestRefusedTables(t *testing.T) {
-	thin := Rule{Relation: ThinnedRemoval, Keep: 0.1, Degree: 100}
+	thin := Rule{Relation: ThinnedRemoval, Keep: 0.1, Degree: 100, Secret: [16]byte{1}}
 	home := Rule{Relation: HomeRemoval, Most: 8}
 	own := Rule{Relation: OwnRecord, Most: 3, Take: 3}
 	for name, c := range map[string]struct {
@@ -57,6 +59,10 @@ func TestRefusedTables(t *testing.T) {
 	thin.Degree = hubContacts + 30
 	if _, err := thin.Of(g); err != nil {
 		t.Errorf("a promise that holds is refused: %v", err)
+	}
+	thin.Secret = [16]byte{}
+	if _, err := thin.Of(g); !errors.Is(err, errNoSecret) {
+		t.Errorf("contacts are thinned by what everybody knows: %v", err)
 	}
 	if k, err := own.Of(&Graph{Offsets: []int64{0}}); err != nil || len(k.Offsets) != 1 {
 		t.Errorf("nobody: %v, %v", k, err)
@@ -129,9 +135,9 @@ func near(count, draws int, chance float64) bool {
 func TestThinningIsIndependent(t *testing.T) {
 	g := village(4000, 20, 7)
 	const tau = 0.2
-	keep := func(key uint64) map[[2]uint32]bool {
+	keep := func(secret byte) map[[2]uint32]bool {
 		kept := map[[2]uint32]bool{}
-		k := built(t, Rule{Relation: ThinnedRemoval, Keep: tau, Degree: 1000, Key: key}, g)
+		k := built(t, Rule{Relation: ThinnedRemoval, Keep: tau, Degree: 1000, Secret: [16]byte{secret}}, g)
 		for i := range g.Persons() {
 			others, _ := k.Contacts(i)
 			for _, j := range others {
@@ -216,7 +222,7 @@ func TestThinningByAppearances(t *testing.T) {
 	const keys = 600
 	counts := make([]int, g.Persons())
 	for key := range uint64(keys) {
-		r.Key = key
+		binary.LittleEndian.PutUint64(r.Secret[:], key+1)
 		k := built(t, r, g)
 		counts[len(k.holders()[j])]++
 	}

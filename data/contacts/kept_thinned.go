@@ -1,8 +1,11 @@
 package contacts
 
 import (
+	"errors"
 	"fmt"
 	"math"
+
+	"github.com/coterie-fl/coterie/data"
 )
 
 // thinned keeps j in person i's example iff the pair's draw is below tau. Nothing takes the
@@ -10,7 +13,7 @@ import (
 func (r Rule) thinned(g *Graph, workers int) choice {
 	lots := make([]lot, workers)
 	for w := range lots {
-		lots[w] = newLot(r.Key, "thin")
+		lots[w] = secretLot(r.Secret)
 	}
 	below, all := uint64(0), r.Keep == 1
 	if !all {
@@ -44,6 +47,45 @@ func (r Rule) promiseHolds(g *Graph) error {
 		return fmt.Errorf("thinning was promised that nobody has more than %d contacts, but persons who have number %d, and person %d has the most, %d: promise %d, or leave such contacts out of the tables, by a rule of your own that the claim does not cover", r.Degree, over, who, most, most)
 	}
 	return nil
+}
+
+// errNoSecret: whoever knows which contacts are kept sees through the thinning.
+var errNoSecret = errors.New("thinning has no secret to draw by: draw one for every step, from a source that nobody else knows")
+
+// thinnable are trainees whose contacts are thinned anew for every step. Until then their
+// examples hold no contact.
+type thinnable struct {
+	trainees
+	rule Rule
+}
+
+// thinnedAnew are the trainees to be thinned by a rule, if its promise holds.
+func (t trainees) thinnedAnew(r Rule) (thinnable, error) {
+	if err := r.Check(); err != nil {
+		return thinnable{}, err
+	}
+	if err := r.promiseHolds(t.g); err != nil {
+		return thinnable{}, err
+	}
+	t.kept = &Kept{Offsets: make([]int64, t.g.Persons()+1)}
+	return thinnable{t, r}, nil
+}
+
+// Redraw keeps each contact with a chance, by a secret. More than the rule's share, which
+// was paid for, is refused.
+func (t thinnable) Redraw(secret [16]byte, keep float64) (data.People, error) {
+	if keep != t.rule.Keep {
+		return nil, fmt.Errorf("contacts are to be thinned to a share of %v, and were prepared for %v", keep, t.rule.Keep)
+	}
+	rule := t.rule
+	rule.Secret = secret
+	kept, err := rule.Of(t.g)
+	if err != nil {
+		return nil, err
+	}
+	drawn := t.trainees
+	drawn.kept = &kept
+	return drawn, nil
 }
 
 // roundedUp is more than logarithms of factorials up to 100,000 lose in floating point, so

@@ -67,6 +67,12 @@ func TestClients(t *testing.T) {
 	if other := GraphOf(look(", persons: 900, population_seed: 5").Train[0].People); other.Persons() == g.Persons() && len(other.Other) == len(g.Other) {
 		t.Error("population_seed is not read")
 	}
+	if asked := look(", persons: 900, households: invented"); !strings.Contains(asked.Report.Notes[0], "as asked for") || len(GraphOf(asked.Train[0].People).Other) != len(g.Other) {
+		t.Errorf("households that are invented as asked for: %v", asked.Report.Notes)
+	}
+	if _, err := (*data.Folder)(nil).Load(block(t, ", persons: 900, households: published").Data, 1); err == nil || !strings.Contains(err.Error(), "are not in the data folder") {
+		t.Errorf("published households without a data folder: %v", err)
+	}
 	dir := tiny(t, nil)
 	if read := look(", source: {path: " + dir + "}").Train[0]; read.Len() != 3 {
 		t.Errorf("%d persons of 3 were read", read.Len())
@@ -82,11 +88,13 @@ func TestClients(t *testing.T) {
 
 func TestBlocksAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
-		", persons: 0":                            "data.persons: is 0; allowed: 1 to 100000000, or the folder",
-		", persons: 5, source: {path: x}":         "data.persons: is 5, but the population is read from data.source.path",
-		", population_seed: 5, source: {path: x}": "data.population_seed: is set, but",
-		", partition: sex":                        `data.partition: is "sex"; allowed for a population: central, region`,
-		", source: {path: x, client: y}":          "data.source: has keys of tables",
+		", persons: 0":                              "data.persons: is 0; allowed: 1 to 100000000, or the folder",
+		", persons: 5, source: {path: x}":           "data.persons: is 5, but the population is read from data.source.path",
+		", population_seed: 5, source: {path: x}":   "data.population_seed: is set, but",
+		", households: mine":                        `data.households: is "mine"; allowed: published, invented`,
+		", households: invented, source: {path: x}": "data.households: is set, but",
+		", partition: sex":                          `data.partition: is "sex"; allowed for a population: central, region`,
+		", source: {path: x, client: y}":            "data.source: has keys of tables",
 	} {
 		if err := data.Check(block(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

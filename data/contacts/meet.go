@@ -48,17 +48,22 @@ func (p *Population) meetAtHome(household int, each func(a, b uint32, start, sec
 const homesAtOnce = 1 << 10
 
 // meetAll is every contact of the day, on all workers at once.
-func (p *Population) meetAll(each func(a, b uint32, how How)) {
+func (p *Population) meetAll(each func(a, b uint32, how How, at scene)) {
 	homes := p.Households()
 	p.pool.Each((homes+homesAtOnce-1)/homesAtOnce, func(_, chunk int) {
 		for h := chunk * homesAtOnce; h < min(homes, (chunk+1)*homesAtOnce); h++ {
-			p.meetAtHome(h, func(a, b uint32, _, seconds int32) { each(a, b, howOf(Home, int(seconds))) })
+			p.meetAtHome(h, func(a, b uint32, start, seconds int32) {
+				each(a, b, howOf(Home, int(seconds)), sceneOf(int(start), uint32(h)))
+			})
 		}
 	})
 	for i := range p.circles {
 		c := &p.circles[i]
 		p.pool.Each(len(c.groups)-1, func(_, g int) {
-			c.meet(g, func(a, b uint32, _, seconds int32) { each(a, b, howOf(c.kind, int(seconds))) })
+			at := uint32(homes) + c.place[g]
+			c.meet(g, func(a, b uint32, start, seconds int32) {
+				each(a, b, howOf(c.kind, int(seconds)), sceneOf(int(start), at))
+			})
 		})
 	}
 }

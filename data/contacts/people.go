@@ -36,6 +36,14 @@ func (t trainees) Input(dst []float32, person, window int) int {
 // Under keeps the contacts that a rule allows.
 func (t trainees) Under(r data.NodeRule) (data.People, int, bool, error) {
 	rule := Rule(r)
+	if rule.Relation == ThinnedRemoval {
+		anew, err := t.thinnedAnew(rule)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		most, proved := rule.Examples()
+		return anew, most, proved, nil
+	}
 	kept, err := rule.Of(t.g)
 	if err != nil {
 		return nil, 0, false, err
@@ -72,22 +80,56 @@ func (f foretold) Input(dst []float32, person, _ int) int {
 // Under changes nothing: whoever foretells reads what it holds.
 func (f foretold) Under(data.NodeRule) (data.People, int, bool, error) { return f, 0, false, nil }
 
+// graphed are people of a graph.
+type graphed interface {
+	graph() *Graph // their own
+	all() *Graph   // what it is a part of, or itself
+}
+
+func (t trainees) graph() *Graph { return t.g }
+
+func (n neighbourhoods) graph() *Graph { return n.g }
+
+func (n neighbourhoods) all() *Graph {
+	if n.whole != nil {
+		return n.whole
+	}
+	return n.g
+}
+
+func (f foretold) graph() *Graph { return f.g }
+func (f foretold) all() *Graph   { return f.g }
+
+func (t trainees) all() *Graph {
+	if t.whole != nil {
+		return t.whole
+	}
+	return t.g
+}
+
 // GraphOf is the whole graph that people to train on are of; nil: they are of none of this
 // package.
 func GraphOf(p data.People) *Graph {
-	switch t, _ := p.(trainees); {
-	case t.whole != nil:
-		return t.whole
-	default:
-		return t.g
+	if of, ok := p.(graphed); ok {
+		return of.all()
 	}
+	return nil
+}
+
+// HeldBy is the graph that people's own holder has: a part of the whole, where several
+// hold people. Nil: they are of none of this package.
+func HeldBy(p data.People) *Graph {
+	if of, ok := p.(graphed); ok {
+		return of.graph()
+	}
+	return nil
 }
 
 // Part is the graph of some persons alone, in their order; contacts with others are dropped.
 func (g *Graph) Part(in func(i int) bool) *Graph {
 	place := make([]uint32, g.Persons())
 	const nowhere = ^uint32(0)
-	p := &Graph{Days: g.Days}
+	p := &Graph{Days: g.Days, Places: g.Places}
 	for i := range place {
 		if place[i] = nowhere; !in(i) {
 			continue
@@ -102,28 +144,33 @@ func (g *Graph) Part(in func(i int) bool) *Graph {
 		p.Target = make([]uint64, (len(p.ID)+63)/64)
 	}
 	p.Offsets = make([]int64, len(p.ID)+1)
-	each := func(use func(me, at int, other uint32, how How)) {
+	each := func(use func(me, at int, other uint32, from int64)) {
 		for i, me := range place {
 			if me == nowhere {
 				continue
 			}
-			others, hows := g.Contacts(i)
 			k := 0
-			for at, j := range others {
-				if place[j] != nowhere {
-					use(int(me), k, place[j], hows[at])
+			for from := g.Offsets[i]; from < g.Offsets[i+1]; from++ {
+				if j := place[g.Other[from]]; j != nowhere {
+					use(int(me), k, j, from)
 					k++
 				}
 			}
 		}
 	}
-	each(func(me, _ int, _ uint32, _ How) { p.Offsets[me+1]++ })
+	each(func(me, _ int, _ uint32, _ int64) { p.Offsets[me+1]++ })
 	for i := range p.ID {
 		p.Offsets[i+1] += p.Offsets[i]
 	}
 	p.Other, p.How = make([]uint32, p.Offsets[len(p.ID)]), make([]How, p.Offsets[len(p.ID)])
-	each(func(me, at int, other uint32, how How) {
-		p.Other[p.Offsets[me]+int64(at)], p.How[p.Offsets[me]+int64(at)] = other, how
+	if g.Start != nil {
+		p.Start, p.Where = make([]uint16, len(p.Other)), make([]uint32, len(p.Other))
+	}
+	each(func(me, at int, other uint32, from int64) {
+		to := p.Offsets[me] + int64(at)
+		if p.Other[to], p.How[to] = other, g.How[from]; p.Start != nil {
+			p.Start[to], p.Where[to] = g.Start[from], g.Where[from]
+		}
 	})
 	for i, me := range place {
 		if me != nowhere && g.Positive(i) {

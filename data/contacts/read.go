@@ -29,13 +29,19 @@ type reading struct {
 	regions    []uint8  // by residence
 	homes      []uint32 // by household: its residence; unknown: not yet
 	homesTold  bool     // by the household table; otherwise by where its persons are at home
+	scenes     bool     // contacts are kept with time and place
 }
 
 // Read reads a population from the challenge's eight files in a folder, plain or gzip, with
 // or without a prefix such as va_. Rows may stand in any order. The file of targets may be
 // missing. All faults, up to some a file, are listed at once, as [*Faults].
-func Read(dir string) (*Graph, error) {
-	r := &reading{workers: runtime.GOMAXPROCS(0), graph: &Graph{}}
+func Read(dir string) (*Graph, error) { return read(dir, false) }
+
+// ReadScenes is Read of a graph that holds when and where contacts took place, too.
+func ReadScenes(dir string) (*Graph, error) { return read(dir, true) }
+
+func read(dir string, scenes bool) (*Graph, error) {
+	r := &reading{workers: runtime.GOMAXPROCS(0), graph: &Graph{}, scenes: scenes}
 	if err := r.find(dir); err != nil {
 		return nil, err
 	}
@@ -76,7 +82,11 @@ func (r *reading) find(dir string) error {
 		}
 		switch {
 		case len(found) == 1:
-			r.tables[name] = &table{name: found[0], path: filepath.Join(dir, found[0]), columns: readColumns[name]}
+			columns := readColumns[name]
+			if r.scenes {
+				columns = slices.Concat(columns, sceneColumns[name])
+			}
+			r.tables[name] = &table{name: found[0], path: filepath.Join(dir, found[0]), columns: columns}
 		case len(found) > 1:
 			r.faults.add(name, 0, "there are %d of them in %s: %s; leave one there", len(found), dir, strings.Join(found, ", "))
 		case name != targetFile:
@@ -96,6 +106,12 @@ var readColumns = map[string][]string{
 	networkFile:    {"pid1", "pid2", "duration", "activity1", "activity2"},
 	trainingFile:   {"pid", "day", "state"},
 	targetFile:     {"pid", "infected"},
+}
+
+// sceneColumns are those that are read as well where scenes are asked for.
+var sceneColumns = map[string][]string{
+	locationFile: {"longitude", "latitude", "work", "school", "shopping", "other", "college", "religion"}, // as the bits of Did
+	networkFile:  {"lid", "start_time"},
 }
 
 type person struct {
@@ -183,13 +199,17 @@ func (t *table) header() ([]string, error) {
 }
 
 func (r *reading) readResidences() error {
+	type residence struct {
+		region uint8
+		at     Place
+	}
 	t := r.tables[residenceFile]
-	var rows []numbered[uint8]
-	err := collect(r, t, &rows, func(l *line) (int64, uint8, bool) {
+	var rows []numbered[residence]
+	err := collect(r, t, &rows, func(l *line) (int64, residence, bool) {
 		rlid, ok1 := l.integer(t, 0, 0, mostNumber)
 		longitude, ok2 := l.degrees(t, 1, -180, 180)
 		latitude, ok3 := l.degrees(t, 2, -90, 90)
-		return rlid, uint8(RegionAt(longitude, latitude)), ok1 && ok2 && ok3
+		return rlid, residence{uint8(RegionAt(longitude, latitude)), placeAt(longitude, latitude, 0)}, ok1 && ok2 && ok3
 	})
 	if err != nil {
 		return err
@@ -197,21 +217,44 @@ func (r *reading) readResidences() error {
 	r.residences = inOrderOf(rows, t, "rlid", &r.faults)
 	r.regions = make([]uint8, len(rows))
 	for i, row := range rows {
-		r.regions[i] = row.row
+		if r.regions[i] = row.row.region; r.scenes {
+			r.graph.Places = append(r.graph.Places, row.row.at)
+		}
 	}
 	return nil
 }
 
 func (r *reading) readLocations() error {
 	t := r.tables[locationFile]
-	var rows []numbered[struct{}]
-	err := collect(r, t, &rows, func(l *line) (int64, struct{}, bool) {
+	var rows []numbered[Place]
+	err := collect(r, t, &rows, func(l *line) (int64, Place, bool) {
 		alid, ok := l.integer(t, 0, 0, mostNumber)
-		return alid, struct{}{}, ok
+		if !r.scenes || !ok {
+			return alid, Place{}, ok
+		}
+		at, ok := l.location(t)
+		return alid, at, ok
 	})
 	if err != nil {
 		return err
 	}
 	r.locations = inOrderOf(rows, t, "alid", &r.faults)
+	if r.scenes { // after the residences
+		for _, row := range rows {
+			r.graph.Places = append(r.graph.Places, row.row)
+		}
+	}
 	return nil
+}
+
+// location is where a line's place lies, and what for.
+func (l *line) location(t *table) (Place, bool) {
+	longitude, ok1 := l.degrees(t, 1, -180, 180)
+	latitude, ok2 := l.degrees(t, 2, -90, 90)
+	at, ok := placeAt(longitude, latitude, 0), ok1 && ok2
+	for bit := range 6 {
+		serves, known := l.integer(t, 3+bit, 0, 1)
+		at.For, ok = at.For|Did(serves<<bit), ok && known
+	}
+	return at, ok
 }

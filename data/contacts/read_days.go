@@ -122,7 +122,7 @@ func (r *reading) settle() error {
 func (r *reading) readNetwork() error {
 	t := r.tables[networkFile]
 	passes := 0
-	err := r.graph.fillRows(r.pool, func(add both) error {
+	err := r.graph.fillRows(r.pool, r.scenes, func(add both) error {
 		faults := &r.faults
 		if passes++; passes > 1 {
 			if len(r.faults.List) > 0 {
@@ -140,6 +140,7 @@ func (r *reading) readNetwork() error {
 				return
 			}
 			a, b := r.persons.place(one), r.persons.place(two)
+			at, ok6 := l.scene(r, t)
 			switch {
 			case a == unknown:
 				l.unknownPerson(r, one)
@@ -147,8 +148,8 @@ func (r *reading) readNetwork() error {
 				l.unknownPerson(r, two)
 			case a == b:
 				l.fault("person %d meets itself; remove the row", one)
-			default:
-				add(a, b, howOf(Kind(kind1), int(seconds)), howOf(Kind(kind2), int(seconds)))
+			case ok6:
+				add(a, b, howOf(Kind(kind1), int(seconds)), howOf(Kind(kind2), int(seconds)), at)
 			}
 		}, nil)
 		if err == nil && passes > 1 && len(faults.List) > 0 {
@@ -163,6 +164,29 @@ func (r *reading) readNetwork() error {
 		return fmt.Errorf("%s: %w", t.path, err)
 	}
 	return nil
+}
+
+// scene is when and where a line's contact took place, where that is asked for.
+func (l *line) scene(r *reading, t *table) (scene, bool) {
+	if !r.scenes {
+		return scene{}, true
+	}
+	lid, ok1 := l.integer(t, 5, 0, mostNumber)
+	start, ok2 := l.integer(t, 6, 0, mostStay)
+	if !ok1 || !ok2 {
+		return scene{}, false
+	}
+	place := r.residences.place(lid)
+	if place == unknown {
+		if place = r.locations.place(lid); place != unknown {
+			place += uint32(len(r.regions))
+		}
+	}
+	if place == unknown {
+		l.fault("place %d is neither in %s nor in %s", lid, r.tables[residenceFile].name, r.tables[locationFile].name)
+		return scene{}, false
+	}
+	return sceneOf(int(start), place), true
 }
 
 // mostDays is how many days a graph's masks hold.

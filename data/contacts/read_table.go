@@ -34,7 +34,7 @@ type table struct {
 // line is one row's wanted cells while it is parsed.
 type line struct {
 	number int
-	cells  [8][]byte // in the order of the table's columns
+	cells  [9][]byte // in the order of the table's columns
 	block  *parsed
 }
 

@@ -9,11 +9,16 @@ import (
 )
 
 // Rival is a score that nobody trained: whoever trains must beat it. Higher is likelier to
-// fall ill; people who were not susceptible throughout the window cannot, and score -1.
+// fall ill; people who were not susceptible throughout the window cannot, and score -1, but
+// not under the first, Prevalence, which tells nobody apart.
 type Rival struct {
 	Name   string
 	Scores []float32 // by person
 }
+
+// Prevalence is the name of the score that is the same for everybody: its average precision
+// is the share of people who fall ill.
+const Prevalence = "prevalence"
 
 // Rivals are the untrained scores for the week after day end, from what is known of the
 // window before it. Like a prediction they read everybody's contacts, and no label.
@@ -21,6 +26,7 @@ func (g *Graph) Rivals(end int) []Rival {
 	regions := g.sirByRegion(end)
 	n := g.Persons()
 	all := []Rival{
+		{Prevalence, make([]float32, n)},
 		{"SIR by region", make([]float32, n)},
 		{"contacts", make([]float32, n)},
 		{"time with the infected", make([]float32, n)},
@@ -29,14 +35,14 @@ func (g *Graph) Rivals(end int) []Rival {
 	defer workers.Close()
 	workers.Each(n, func(_, i int) {
 		if susceptible, _ := g.Label(i, end); !susceptible {
-			for _, r := range all {
+			for _, r := range all[1:] {
 				r.Scores[i] = -1
 			}
 			return
 		}
-		all[0].Scores[i] = regions[g.Region[i]]
-		all[1].Scores[i] = float32(g.Offsets[i+1] - g.Offsets[i])
-		all[2].Scores[i] = g.exposure(i, end)
+		all[1].Scores[i] = regions[g.Region[i]]
+		all[2].Scores[i] = float32(g.Offsets[i+1] - g.Offsets[i])
+		all[3].Scores[i] = g.exposure(i, end)
 	})
 	return all
 }

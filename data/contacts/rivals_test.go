@@ -2,6 +2,7 @@ package contacts
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -9,6 +10,10 @@ import (
 func TestRivals(t *testing.T) {
 	g := village(2000, 10, 14)
 	all := g.Rivals(g.Days)
+	if prevalence := all[0]; prevalence.Name != Prevalence || slices.ContainsFunc(prevalence.Scores, func(v float32) bool { return v != 0 }) {
+		t.Errorf("%s tells people apart", prevalence.Name)
+	}
+	all = all[1:]
 	for i := range g.Persons() {
 		if well, _ := g.Label(i, g.Days); !well {
 			for _, r := range all {
@@ -65,5 +70,40 @@ func TestSIR(t *testing.T) {
 	}
 	if chances[1] != 0 || chances[2] != 0 {
 		t.Errorf("regions without cases have chances %v", chances[1:3])
+	}
+}
+
+// TestNothingForetoldIsRead: whoever falls ill in the week that is foretold, features and
+// rivals are the same: only labels may tell.
+func TestNothingForetoldIsRead(t *testing.T) {
+	g := village(500, 10, 14)
+	read := func() (all []float32, labels int) {
+		people := g.Foretold()
+		row := make([]float32, people.Inputs())
+		for i := range people.Persons() {
+			if label := people.Input(row, i, 0); label > 0 {
+				labels++
+			}
+			all = append(all, row...)
+		}
+		for _, r := range g.Rivals(g.Days) {
+			all = append(all, r.Scores...)
+		}
+		trained := g.Trainees()
+		for i := range trained.Persons() {
+			for w := range trained.Windows() {
+				all = append(all, float32(trained.Input(row, i, w)))
+				all = append(all, row...)
+			}
+		}
+		return all, labels
+	}
+	before, ill := read()
+	for i := range g.Target {
+		g.Target[i] = ^g.Target[i]
+	}
+	after, others := read()
+	if ill == others || !slices.Equal(before, after) {
+		t.Errorf("%d and %d fall ill; what is read is the same: %v", ill, others, slices.Equal(before, after))
 	}
 }

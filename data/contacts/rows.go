@@ -12,13 +12,14 @@ import (
 var errMoved = errors.New("contacts changed while they were read; read them again")
 
 // both adds a contact to both persons' rows; it may be called by several workers at once.
-type both func(a, b uint32, howA, howB How)
+type both func(a, b uint32, howA, howB How, at scene)
 
 // fillRows makes the graph's rows of contacts. It goes through them twice, by pass: it
-// counts degrees, then puts everything in its place, so that nothing is stored twice.
-func (g *Graph) fillRows(p *pool.Pool, pass func(add both) error) error {
+// counts degrees, then puts everything in its place, so that nothing is stored twice. With
+// scenes it keeps when and where contacts took place.
+func (g *Graph) fillRows(p *pool.Pool, scenes bool, pass func(add both) error) error {
 	degree := make([]uint32, g.Persons())
-	err := pass(func(a, b uint32, _, _ How) {
+	err := pass(func(a, b uint32, _, _ How, _ scene) {
 		atomic.AddUint32(&degree[a], 1)
 		atomic.AddUint32(&degree[b], 1)
 	})
@@ -31,8 +32,11 @@ func (g *Graph) fillRows(p *pool.Pool, pass func(add both) error) error {
 	}
 	total := g.Offsets[len(degree)]
 	g.Other, g.How = make([]uint32, total), make([]How, total)
+	if scenes {
+		g.Start, g.Where = make([]uint16, total), make([]uint32, total)
+	}
 	var moved atomic.Bool
-	put := func(a, b uint32, how How) {
+	put := func(a, b uint32, how How, seen scene) {
 		left := atomic.AddUint32(&degree[a], ^uint32(0))
 		at := g.Offsets[a] + int64(left)
 		if at >= g.Offsets[a+1] { // there were none left, and it wrapped around
@@ -40,17 +44,23 @@ func (g *Graph) fillRows(p *pool.Pool, pass func(add both) error) error {
 			atomic.AddUint32(&degree[a], 1)
 			return
 		}
-		g.Other[at], g.How[at] = b, how
+		if g.Other[at], g.How[at] = b, how; scenes {
+			g.Start[at], g.Where[at] = seen.start, seen.place
+		}
 	}
-	err = pass(func(a, b uint32, howA, howB How) {
-		put(a, b, howA)
-		put(b, a, howB)
+	err = pass(func(a, b uint32, howA, howB How, seen scene) {
+		put(a, b, howA, seen)
+		put(b, a, howB, seen)
 	})
 	if err != nil {
 		return err
 	}
 	if moved.Load() || slices.ContainsFunc(degree, func(left uint32) bool { return left != 0 }) {
 		return errMoved
+	}
+	if scenes {
+		g.sortScenes(p)
+		return nil
 	}
 	g.sortRows(p)
 	return nil

@@ -61,12 +61,22 @@ func point(text []byte, id int64, longitude, latitude float64) []byte {
 	return strconv.AppendFloat(text, latitude, 'f', 5, 64)
 }
 
+// residence is where a household lives.
+func (p *Population) residence(h int) (longitude, latitude float64) {
+	i := p.first[h]
+	return p.tractBox(int(p.region[i]), int(p.tract[i])).at(streamOf(p.Seed, 90), uint64(h))
+}
+
+// location is where a place lies.
+func (p *Population) location(k int) (longitude, latitude float64) {
+	tract := int(p.places[k].tract)
+	return p.tractBox(p.regionOf(tract), tract).at(streamOf(p.Seed, 91), uint64(k))
+}
+
 func (p *Population) residenceRows() []rowsJob {
-	lies := streamOf(p.Seed, 90)
 	return inChunks(p.Households(), rowsAtOnce, func(text []byte, from, to int) []byte {
 		for h := from; h < to; h++ {
-			i := p.first[h]
-			longitude, latitude := p.tractBox(int(p.region[i]), int(p.tract[i])).at(lies, uint64(h))
+			longitude, latitude := p.residence(h)
 			text = append(point(text, rlidOf(h), longitude, latitude), '\n')
 		}
 		return text
@@ -74,11 +84,10 @@ func (p *Population) residenceRows() []rowsJob {
 }
 
 func (p *Population) locationRows() []rowsJob {
-	lies := streamOf(p.Seed, 91)
 	return inChunks(len(p.places), rowsAtOnce, func(text []byte, from, to int) []byte {
 		for k := from; k < to; k++ {
 			at := p.places[k]
-			longitude, latitude := p.tractBox(p.regionOf(int(at.tract)), int(at.tract)).at(lies, uint64(k))
+			longitude, latitude := p.location(k)
 			text = point(text, p.alidOf(uint32(k)), longitude, latitude)
 			for _, kind := range []Kind{Work, Shopping, School, Other, College, Religion} { // the file's order
 				if kind == at.kind {

@@ -346,6 +346,13 @@ func TestFederation(t *testing.T) {
 	if err != nil || all.Epsilon != 3 || all.Delta != 1e-5 {
 		t.Errorf("%+v, %v", all, err)
 	}
+	// What does not hold at the smaller delta may hold at the federation's.
+	g.Optimistic, other.Optimistic, other.Accountant = 0.9, 2.9, "pld"
+	for _, silos := range [][]Guarantee{{g, other}, {other, g}} {
+		if all, err := Federation(silos...); err != nil || all.Optimistic != 0.9 || all.Epsilon != 3 || all.Accountant != "pld" {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
 	for want, change := range map[error]func(*Guarantee){
 		ErrUnit:     func(g *Guarantee) { g.Unit = event.UnitClient },
 		ErrRelation: func(g *Guarantee) { g.Relation = event.ReplaceOne },

@@ -30,6 +30,8 @@ func flatten(e event.Event, t Terms, times float64) ([]counted, error) {
 		return flattenNode(e, t, times)
 	case event.NodeSum:
 		return flattenNodeSum(e, t, times)
+	case event.NodeThinned:
+		return flattenThinned(e, t, times)
 	case event.Sampled:
 		return flattenSampled(e, t, times)
 	case event.Repeated:

@@ -102,6 +102,23 @@ func (g Guarantee) Sentence() string {
 	return s.String()
 }
 
+// InTerms is all that a statement's number depends on, in a few words.
+func InTerms(s event.Statement) string {
+	words := Terms{s.Unit, s.Relation, s.Claim}.String()
+	if s.Radius != nil {
+		words += fmt.Sprintf(", radius %.6g", float64(*s.Radius))
+	}
+	if s.Relation != event.Metric {
+		words += fmt.Sprintf(", delta %.6g", float64(s.Delta))
+	}
+	return words
+}
+
+// Told is the epsilon with its terms: none is told without.
+func (g Guarantee) Told() string {
+	return fmt.Sprintf("epsilon %s (%s)", Upward(g.Epsilon), InTerms(g.Statement()))
+}
+
 // Upward writes six digits, never fewer than the cost: what is published must hold.
 func Upward(x float64) string {
 	if math.IsInf(x, 1) {

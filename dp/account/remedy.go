@@ -172,6 +172,9 @@ func eachNoise(e event.Event, change func(float64) float64) event.Event {
 	case event.NodeSum:
 		e.Noise = change(e.Noise)
 		return e
+	case event.NodeThinned:
+		e.Noise = change(e.Noise)
+		return e
 	case event.Sampled:
 		e.Of = eachNoise(e.Of, change)
 		return e

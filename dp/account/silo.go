@@ -30,9 +30,14 @@ func Federation(silos ...Guarantee) (Guarantee, error) {
 			return Guarantee{}, fmt.Errorf("%w: silos claim %q and %q", ErrClaim, all.Claim, s.Claim)
 		}
 		if s.Epsilon > all.Epsilon {
-			all.Epsilon, all.Order = s.Epsilon, s.Order
+			all.Epsilon, all.Order, all.Accountant = s.Epsilon, s.Order, s.Accountant
 		}
-		all.Delta = max(all.Delta, s.Delta)
+		switch { // what does not hold at one delta may hold at a larger one
+		case s.Delta > all.Delta:
+			all.Delta, all.Optimistic = s.Delta, s.Optimistic
+		case s.Delta == all.Delta:
+			all.Optimistic = max(all.Optimistic, s.Optimistic)
+		}
 		if trustRank(s.Trust) > trustRank(all.Trust) {
 			all.Trust = s.Trust
 		}

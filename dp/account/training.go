@@ -96,14 +96,21 @@ type Training struct {
 	Also     []event.Event // charged beside the steps, once a run
 	Lattice  *Lattice      // of exact noise; nil: continuous noise
 	// Nodes is how many examples change at most when a node of a graph goes; 0: examples are
-	// protected, not nodes. Every step is then on all examples.
+	// protected, not nodes. Steps on batches are then those of the thesis's theorem, whichever
+	// way batches are drawn.
 	Nodes int64
+	// Keep is the share of contacts that every step keeps, by a draw of its own: Nodes is then
+	// one more than the contacts that nobody has more of. 0: they are not thinned.
+	Keep float64
 }
 
 // Release is the plan as a release.
 func (p Training) Release() (event.Release, error) {
 	sampled := event.Sampled{Sampling: p.Sampling, Of: event.Gaussian{Noise: p.Noise}}
-	if p.Nodes > 0 {
+	switch {
+	case p.Keep > 0:
+		sampled.Of = event.NodeThinned{Degree: p.Nodes - 1, Keep: p.Keep, Noise: p.Noise}
+	case p.Nodes > 0:
 		sampled.Of = event.NodeSum{Examples: p.Nodes, Noise: p.Noise}
 	}
 	if p.Sampling == event.Poisson {
@@ -111,7 +118,11 @@ func (p Training) Release() (event.Release, error) {
 	} else if p.Sampling != event.FullBatch {
 		sampled.Batch, sampled.Examples = p.Batch, p.Examples
 	}
-	parts := append([]event.Event{event.Repeated{Times: p.Steps, Of: sampled}}, p.Also...)
+	step := event.Event(sampled)
+	if p.Nodes > 0 && p.Sampling != event.FullBatch {
+		step = event.NodeGaussian{Nodes: p.Examples, Occurrences: p.Nodes, Batch: p.Batch, Noise: p.Noise, Formula: event.Theorem}
+	}
+	parts := append([]event.Event{event.Repeated{Times: p.Steps, Of: step}}, p.Also...)
 	r := event.Release{
 		Unit: p.Terms.Unit, Relation: p.Terms.Relation, Claim: p.Terms.Claim, Trust: p.Trust,
 		What: event.Composed{Parts: parts},

@@ -33,6 +33,8 @@ func describe(e Event, depth int) string {
 		return fmt.Sprintf("Gaussian noise of %s times the clip on batches of %d of %d nodes, each node in at most %d", figure(e.Noise), e.Batch, e.Nodes, e.Occurrences)
 	case NodeSum:
 		return fmt.Sprintf("Gaussian noise of %s times the clip on the sum of all nodes' examples, of which %s with a node", figure(e.Noise), changes(e.Examples))
+	case NodeThinned:
+		return fmt.Sprintf("Gaussian noise of %s times the clip on the sum of all nodes' examples, each contact in them kept with chance %s by a secret draw, nobody having more than %d", figure(e.Noise), figure(e.Keep), e.Degree)
 	case Unprotected:
 		return "something without noise"
 	case Sampled:

@@ -8,7 +8,7 @@ import (
 
 // internal are the spellings that programs read; people are not shown them.
 var internal = []string{
-	"composed", "repeated:", "sampled:", "metric-laplace", "discrete-gaussian", "node-gaussian", "kind", "event.", "{", "tnb", "naive",
+	"composed", "repeated:", "sampled:", "metric-laplace", "discrete-gaussian", "node-gaussian", "node-thinned", "kind", "event.", "{", "tnb", "naive",
 }
 
 func noInternals(t *testing.T, what, text string) {
@@ -24,20 +24,21 @@ func noInternals(t *testing.T, what, text string) {
 func TestDescribe(t *testing.T) {
 	step := Sampled{Sampling: Poisson, Rate: 0.01, Of: Gaussian{1.1}}
 	for want, e := range map[string]Event{
-		"Gaussian noise of 1.1 times the clip":                                                                                     Gaussian{1.1},
-		"Laplace noise of 0.333333 times the clip":                                                                                 Laplace{1.0 / 3},
-		"whole-number Gaussian noise of 4 on counts up to 2":                                                                       DiscreteGaussian{4, 2},
-		"Laplace noise on 1 value, noise multiplier 5, radius 0.2":                                                                 MetricLaplace{Dimension: 1, NoiseMultiplier: 5, Radius: 0.2, Slack: 1e-9},
-		"Laplace noise on 2 values, noise multiplier 5, radius 0.2, models up to 3 apart":                                          MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.2, Spread: 3},
-		"a private choice (exponential, parameter 0.1)":                                                                            Selection{Exponential, 0.1},
-		"Gaussian noise of 4.5 times the clip on batches of 8 of 100 nodes, each node in at most 3":                                NodeGaussian{100, 3, 8, 4.5, Theorem},
-		"something without noise":                                                                                                  Unprotected{},
-		"1000 times Gaussian noise of 1.1 times the clip on batches that each example is in with chance 0.01":                      Repeated{1000, Composed{[]Event{step}}},
-		"3 times (Gaussian noise of 1.1 times the clip, and a private choice (exponential, parameter 2))":                          Repeated{3, Composed{[]Event{Repeated{1, Gaussian{1.1}}, Selection{Exponential, 2}}}},
-		"Gaussian noise of 2 times the clip on batches of 8 of 100 examples, each drawn afresh":                                    Sampled{Sampling: WithoutReplacement, Batch: 8, Examples: 100, Of: Gaussian{2}},
-		"Gaussian noise of 2 times the clip on a shuffled pass over 100 examples in batches of 8":                                  Sampled{Sampling: Shuffle, Batch: 8, Examples: 100, Of: Gaussian{2}},
-		"Gaussian noise of 2 times the clip":                                                                                       Sampled{Sampling: FullBatch, Of: Gaussian{2}},
-		"the best of 1 run of Gaussian noise of 2 times the clip":                                                                  Tuning{Distribution: NaiveTrials, Trials: 1, Of: Gaussian{2}},
+		"Gaussian noise of 1.1 times the clip":                                                      Gaussian{1.1},
+		"Laplace noise of 0.333333 times the clip":                                                  Laplace{1.0 / 3},
+		"whole-number Gaussian noise of 4 on counts up to 2":                                        DiscreteGaussian{4, 2},
+		"Laplace noise on 1 value, noise multiplier 5, radius 0.2":                                  MetricLaplace{Dimension: 1, NoiseMultiplier: 5, Radius: 0.2, Slack: 1e-9},
+		"Laplace noise on 2 values, noise multiplier 5, radius 0.2, models up to 3 apart":           MetricLaplace{Dimension: 2, NoiseMultiplier: 5, Radius: 0.2, Spread: 3},
+		"a private choice (exponential, parameter 0.1)":                                             Selection{Exponential, 0.1},
+		"Gaussian noise of 4.5 times the clip on batches of 8 of 100 nodes, each node in at most 3": NodeGaussian{100, 3, 8, 4.5, Theorem},
+		"Gaussian noise of 40 times the clip on the sum of all nodes' examples, each contact in them kept with chance 0.02 by a secret draw, nobody having more than 160": NodeThinned{160, 0.02, 40},
+		"something without noise": Unprotected{},
+		"1000 times Gaussian noise of 1.1 times the clip on batches that each example is in with chance 0.01": Repeated{1000, Composed{[]Event{step}}},
+		"3 times (Gaussian noise of 1.1 times the clip, and a private choice (exponential, parameter 2))":     Repeated{3, Composed{[]Event{Repeated{1, Gaussian{1.1}}, Selection{Exponential, 2}}}},
+		"Gaussian noise of 2 times the clip on batches of 8 of 100 examples, each drawn afresh":               Sampled{Sampling: WithoutReplacement, Batch: 8, Examples: 100, Of: Gaussian{2}},
+		"Gaussian noise of 2 times the clip on a shuffled pass over 100 examples in batches of 8":             Sampled{Sampling: Shuffle, Batch: 8, Examples: 100, Of: Gaussian{2}},
+		"Gaussian noise of 2 times the clip":                      Sampled{Sampling: FullBatch, Of: Gaussian{2}},
+		"the best of 1 run of Gaussian noise of 2 times the clip": Tuning{Distribution: NaiveTrials, Trials: 1, Of: Gaussian{2}},
 		"the best of a random number of runs (10 on average) of (Gaussian noise of 2 times the clip, and something without noise)": Tuning{Distribution: TruncatedNegativeBinomial, Mean: 10, Of: Composed{[]Event{Gaussian{2}, Unprotected{}}}},
 		"the best of a random number of runs (eta 1, gamma 0.5) of Gaussian noise of 2 times the clip":                             Tuning{Distribution: TruncatedNegativeBinomial, Eta: 1, Gamma: 0.5, Of: Gaussian{2}},
 	} {

@@ -171,6 +171,17 @@ type NodeSum struct {
 	Noise    float64 `json:"noise"`
 }
 
+// NodeThinned is Gaussian noise of standard deviation Noise*C on the sum of all examples of
+// a graph, each clipped to C, in which every contact was kept with chance Keep, by a secret
+// drawn for this release alone, and nothing in the place of what was not. Nobody has more
+// than Degree contacts: a promise. So a node is in Binomial(Degree, Keep) others' examples
+// at most. Noise never includes what that amounts to: accountants apply it.
+type NodeThinned struct {
+	Degree int64   `json:"degree"`
+	Keep   float64 `json:"keep"`
+	Noise  float64 `json:"noise"`
+}
+
 // Tuning is the best of a random number of runs of Of.
 type Tuning struct {
 	Distribution string  `json:"distribution"` // tnb, poisson or naive
@@ -194,5 +205,6 @@ func (Repeated) kind() string         { return "repeated" }
 func (Composed) kind() string         { return "composed" }
 func (NodeGaussian) kind() string     { return "node-gaussian" }
 func (NodeSum) kind() string          { return "node-sum" }
+func (NodeThinned) kind() string      { return "node-thinned" }
 func (Tuning) kind() string           { return "tuning" }
 func (Unprotected) kind() string      { return "unprotected" }

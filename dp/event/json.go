@@ -112,6 +112,8 @@ func unmarshalKind(kind string, data []byte, fields map[string]json.RawMessage, 
 		return readLeaf[NodeGaussian](data, fields, "nodes", "occurrences", "batch", "noise", "formula")
 	case NodeSum{}.kind():
 		return readLeaf[NodeSum](data, fields, "examples", "noise")
+	case NodeThinned{}.kind():
+		return readLeaf[NodeThinned](data, fields, "degree", "keep", "noise")
 	case Unprotected{}.kind():
 		return readLeaf[Unprotected](data, fields)
 	case Sampled{}.kind():
@@ -283,6 +285,7 @@ type (
 	plainComposed         Composed
 	plainNodeGaussian     NodeGaussian
 	plainNodeSum          NodeSum
+	plainNodeThinned      NodeThinned
 	plainTuning           Tuning
 	plainUnprotected      Unprotected
 )
@@ -302,5 +305,6 @@ func (e Repeated) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(),
 func (e Composed) MarshalJSON() ([]byte, error)     { return writeKind(e.kind(), plainComposed(e)) }
 func (e NodeGaussian) MarshalJSON() ([]byte, error) { return writeKind(e.kind(), plainNodeGaussian(e)) }
 func (e NodeSum) MarshalJSON() ([]byte, error)      { return writeKind(e.kind(), plainNodeSum(e)) }
+func (e NodeThinned) MarshalJSON() ([]byte, error)  { return writeKind(e.kind(), plainNodeThinned(e)) }
 func (e Tuning) MarshalJSON() ([]byte, error)       { return writeKind(e.kind(), plainTuning(e)) }
 func (e Unprotected) MarshalJSON() ([]byte, error)  { return writeKind(e.kind(), plainUnprotected(e)) }

@@ -13,9 +13,9 @@ import (
 
 // drawEvent draws any valid event, nested at most depth deep.
 func drawEvent(t *rapid.T, depth int) Event {
-	kinds := 8
+	kinds := 9
 	if depth > 0 {
-		kinds = 12
+		kinds = 13
 	}
 	scale := rapid.Float64Range(1e-9, 1e9)
 	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
@@ -44,10 +44,12 @@ func drawEvent(t *rapid.T, depth int) Event {
 	case 7:
 		return Unprotected{}
 	case 8:
-		return drawSampled(t, depth)
+		return NodeThinned{rapid.Int64Range(1, MaxOccurrences).Draw(t, "degree"), rapid.Float64Range(1e-9, 1).Draw(t, "keep"), scale.Draw(t, "noise")}
 	case 9:
-		return Repeated{rapid.Int64Range(0, math.MaxInt64).Draw(t, "times"), drawEvent(t, depth-1)}
+		return drawSampled(t, depth)
 	case 10:
+		return Repeated{rapid.Int64Range(0, math.MaxInt64).Draw(t, "times"), drawEvent(t, depth-1)}
+	case 11:
 		parts := make([]Event, rapid.IntRange(1, 3).Draw(t, "parts"))
 		for i := range parts {
 			parts[i] = drawEvent(t, depth-1)
@@ -173,6 +175,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"huge times":       `{"kind":"repeated","times":1e30,"of":{"kind":"gaussian","noise":1}}`,
 		"no parts":         `{"kind":"composed","parts":[]}`,
 		"bad part":         `{"kind":"composed","parts":[{"kind":"gaussian","noise":1},7]}`,
+		"no degree":        `{"kind":"node-thinned","degree":0,"keep":0.1,"noise":1}`,
+		"keeps nothing":    `{"kind":"node-thinned","degree":5,"keep":0,"noise":1}`,
+		"keeps too much":   `{"kind":"node-thinned","degree":5,"keep":1.5,"noise":1}`,
+		"keep is missing":  `{"kind":"node-thinned","degree":5,"noise":1}`,
 		"eta -1":           `{"kind":"tuning","distribution":"tnb","eta":-1,"mean":5,"of":{"kind":"gaussian","noise":1}}`,
 		"gamma and mean":   `{"kind":"tuning","distribution":"tnb","gamma":0.1,"mean":5,"of":{"kind":"gaussian","noise":1}}`,
 		"too deep":         deep(maxDepth),

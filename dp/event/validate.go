@@ -92,7 +92,7 @@ func nameOf(e Event) string {
 		return "a repeated release"
 	case Composed:
 		return "releases together"
-	case NodeGaussian, NodeSum:
+	case NodeGaussian, NodeSum, NodeThinned:
 		return "noise for nodes"
 	case Tuning:
 		return "tuning"
@@ -138,6 +138,8 @@ func validateOwn(e Event) error {
 		)
 	case NodeSum:
 		return errors.Join(between("examples", e.Examples, 1, MaxOccurrences), positive("noise", e.Noise))
+	case NodeThinned:
+		return errors.Join(between("degree", e.Degree, 1, MaxOccurrences), positive("keep", e.Keep), within("keep", e.Keep, 0, 1), positive("noise", e.Noise))
 	case Tuning:
 		return validateTuning(e)
 	case Unprotected:

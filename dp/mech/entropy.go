@@ -73,6 +73,18 @@ func (e *Entropy) fill() error {
 	return nil
 }
 
+// fillSecret draws a secret.
+func (e *Entropy) fillSecret(secret *[16]byte) error {
+	for at := 0; at < len(secret); at += 8 {
+		w, err := e.word()
+		if err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(secret[at:], w)
+	}
+	return nil
+}
+
 // uniform returns a uniform integer in [0, n), n > 0, without bias: Lemire,
 // "Fast random integer generation in an interval" (2019).
 func (e *Entropy) uniform(n uint64) (uint64, error) {

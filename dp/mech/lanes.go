@@ -70,6 +70,9 @@ func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int)
 // Bound is what the noise multiplier is relative to.
 func (s *LaneSum[F]) Bound() float64 { return s.bound }
 
+// Lanes is how many there are.
+func (s *LaneSum[F]) Lanes() int { return len(s.counts) }
+
 // AddWeighted adds a batch of vectors to a lane: from their norms it derives the
 // factors that clip them, into factors, and addTo must add the vectors, times
 // these factors, to dst. A vector whose norm is not finite gets the factor 0, by a

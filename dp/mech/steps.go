@@ -26,14 +26,23 @@ type StepRule struct {
 	Batch    int     // examples of a step, but for Poisson
 	Examples int     // how many there are, but for Poisson: a public number
 	// Nodes is how many examples change at most when a node of a graph goes, where nodes are
-	// protected and every step is on all examples; 0: examples are.
+	// protected; 0: examples are. Batches of such examples are drawn from Examples places, of
+	// which the last may be empty: how many are not is private.
 	Nodes int
+	// Keep is the share of contacts that every step keeps, by a secret of its own; Nodes is
+	// then one more than the contacts that nobody has more of. 0: they are not thinned.
+	Keep float64
 }
 
 // Event is what one step costs. Where the claim is heuristic, shuffled batches are
 // priced as the papers do, as if they were Poisson samples (DESIGN, erratum 10).
 func (r StepRule) Event(claim event.Claim) event.Event {
-	if r.Nodes > 0 {
+	switch {
+	case r.Keep > 0:
+		return event.NodeThinned{Degree: int64(r.Nodes) - 1, Keep: r.Keep, Noise: r.Noise}
+	case r.Nodes > 0 && r.Sampling != event.FullBatch:
+		return event.NodeGaussian{Nodes: int64(r.Examples), Occurrences: int64(r.Nodes), Batch: int64(r.Batch), Noise: r.Noise, Formula: event.Theorem}
+	case r.Nodes > 0:
 		return event.NodeSum{Examples: int64(r.Nodes), Noise: r.Noise}
 	}
 	e := event.Sampled{Sampling: r.Sampling, Of: Gaussian{Multiplier: r.Noise}.Event()}
@@ -59,8 +68,11 @@ type Steps struct {
 	paid    *Paid
 	at      int // where paid lists a step
 	sampler Sampler
+	secrets *Entropy // that contacts are thinned by; of batches, too
+	secret  [16]byte // of the step that has begun
 	from    Randomness
 	begun   bool // a step's batch is out and not noised
+	taken   []int
 	signs   signs
 }
 
@@ -81,8 +93,20 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 		return fmt.Errorf("steps: %w", err)
 	}
 	step := rule.Event(paid.claim)
-	if rule.Nodes > 0 && (rule.Sampling != event.FullBatch || rule.Clipping.Signal != SignalNone) {
-		return fmt.Errorf("steps: for nodes, on %s batches with a clip that is learned or not; known is every example in every step, with a clip that is not learned", rule.Sampling)
+	if rule.Nodes > 0 && (rule.Sampling == event.Poisson || rule.Clipping.Signal != SignalNone) {
+		return fmt.Errorf("steps: for nodes, on %s batches with a clip that is learned or not; known is every example in every step, or so many drawn without replacement, with a clip that is not learned", rule.Sampling)
+	}
+	if rule.Nodes > 0 && rule.Sampling == event.Shuffle && paid.claim != event.ClaimHeuristic {
+		return fmt.Errorf("steps: for nodes, on batches of a shuffled order, with the claim %s; the theorem is of batches that are drawn afresh: allowed is %s", paid.claim, event.ClaimHeuristic)
+	}
+	if rule.Keep != 0 && rule.Sampling != event.FullBatch {
+		return fmt.Errorf("steps: with thinned contacts, on %s batches; allowed: every example in every step", rule.Sampling)
+	}
+	if rule.Keep != 0 && (!(rule.Keep > 0 && rule.Keep <= 1) || rule.Nodes < 2) {
+		return fmt.Errorf("steps: contacts thinned to a share of %v, with examples of %d at most that change; allowed: above 0 and at most 1, and 2 or more", rule.Keep, rule.Nodes)
+	}
+	if rule.Keep > 0 && paid.terms.Relation != event.Removal {
+		return fmt.Errorf("steps: for nodes with thinned contacts, under %s; what is thinned is counted under %s alone", paid.terms.Relation, event.Removal)
 	}
 	if rule.Nodes > 0 && paid.terms.Relation == event.AddRemove {
 		return fmt.Errorf("steps: for nodes, under %s, which does not say whose reports go with a node; allowed: %s, %s, %s", event.AddRemove, event.OwnRecord, event.Removal, event.ReplaceOne)
@@ -108,6 +132,7 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	}
 	gradient, second := rule.Clipping.noises(rule.Noise)
 	s.rule, s.noise, s.second, s.terms, s.paid, s.at, s.from, s.begun = rule, Gaussian{gradient}, Gaussian{second}, terms, paid, at, from, false
+	s.secrets = batches
 	s.state, s.trace = ClipState{Clip: rule.Clip, Pace: 1}, nil
 	s.signs.reset()
 	return nil
@@ -130,6 +155,10 @@ func (s *Steps) Save(to *ClipState) {
 		return
 	}
 	to.Steps, to.Clip, to.Pace = s.state.Steps, s.state.Clip, s.state.Pace
+	if s.signs.undrawn > 0 { // what is kept is what was released
+		addNormals(s.signs.released.direction, s.signs.undrawn, s.from.Keyed)
+		s.signs.undrawn = 0
+	}
 	s.signs.save(to)
 }
 
@@ -154,10 +183,33 @@ func (s *Steps) Batch(size int) ([]int, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	if s.rule.Sampling != event.Poisson && s.rule.Nodes == 0 && size != s.rule.Examples {
+	switch {
+	case s.rule.Nodes > 0 && s.rule.Sampling != event.FullBatch:
+		return s.fromPlaces(size)
+	case s.rule.Sampling != event.Poisson && s.rule.Nodes == 0 && size != s.rule.Examples:
 		return nil, fmt.Errorf("steps: %d examples, accounted were %d", size, s.rule.Examples)
 	}
 	return s.sampler.Batch(size)
+}
+
+// fromPlaces draws from as many places as were accounted, and leaves the empty ones out: so
+// nothing that is drawn tells how many examples there are.
+func (s *Steps) fromPlaces(size int) ([]int, error) {
+	if size > s.rule.Examples {
+		return nil, fmt.Errorf("steps: %d examples in %d places that were accounted", size, s.rule.Examples)
+	}
+	batch, err := s.sampler.Batch(s.rule.Examples)
+	if err != nil || size == s.rule.Examples {
+		return batch, err
+	}
+	taken := s.taken[:0]
+	for _, i := range batch {
+		if i < size {
+			taken = append(taken, i)
+		}
+	}
+	s.taken = taken
+	return taken, nil
 }
 
 // Blank begins a step without any example: what is released is noise alone.
@@ -167,8 +219,25 @@ func (s *Steps) begin() error {
 	if err := s.paid.take(s.at); err != nil {
 		return fmt.Errorf("steps: %w", err)
 	}
+	if s.rule.Keep > 0 {
+		if err := s.secrets.fillSecret(&s.secret); err != nil {
+			return fmt.Errorf("steps: %w", err)
+		}
+	}
 	s.begun = true
 	return nil
+}
+
+// Thinning is what contacts are thinned by in the step that has begun: a secret that serves
+// this step alone, and the share that was paid for. Keep 0: contacts are not thinned.
+func (s *Steps) Thinning() (secret [16]byte, keep float64, err error) {
+	switch {
+	case s == nil || s.rule.Keep == 0:
+		return secret, 0, nil
+	case !s.begun:
+		return secret, 0, fmt.Errorf("steps: %w: contacts of a step that has not begun", ErrUnpaid)
+	}
+	return s.secret, s.rule.Keep, nil
 }
 
 // end is asked right before noise is drawn: one noise a batch, on a sum with the
@@ -219,16 +288,21 @@ func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error
 
 // simulateDirections adds both sums' noise, to dst and in the sum's own memory, and moves
 // the clip by them. All that happens to a block of coordinates happens while it is in the
-// cache.
+// cache. In double precision the directions' noise is not drawn here: see signs.undrawn.
 func simulateDirections[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) {
 	n, block := len(dst), blockLength
-	if n < manyWords { // the two noises come from one stream, one after the other
-		block = n
-	}
-	noise, second := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, n), newNormals(s.second.Multiplier, s.from.Keyed, n)
-	released, bare := s.signs.release(n), replacement{}
+	released, bare := s.release(n), replacement{}
 	if s.trace != nil {
 		bare = s.signs.bare.by(&s.signs.bare, n)
+	}
+	noise, second := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, n), (*normals)(nil)
+	if _, double := any(dst).([]float64); double {
+		s.signs.undrawn = s.second.Multiplier
+	} else {
+		second = newNormals(s.second.Multiplier, s.from.Keyed, n)
+		if n < manyWords { // the two noises come from one stream, one after the other
+			block = n
+		}
 	}
 	for from := 0; from < n; from += block {
 		gradient, direction := dst[from:min(from+block, n)], sum.pointed[from:min(from+block, n)]
@@ -237,7 +311,9 @@ func simulateDirections[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F])
 			replaceBy(&bare, from, gradient, direction)
 		}
 		addFrom(noise, gradient)
-		addFrom(second, direction)
+		if second != nil {
+			addFrom(second, direction)
+		}
 		replaceBy(&released, from, gradient, direction)
 	}
 	s.turnBy(&released, &bare)

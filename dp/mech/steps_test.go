@@ -2,6 +2,7 @@ package mech
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -142,6 +143,68 @@ func TestOtherDrawsArePaidForToo(t *testing.T) {
 	}
 	if p.Left() != 0 {
 		t.Errorf("%d draws left", p.Left())
+	}
+}
+
+// TestThinnedSteps: contacts are thinned by a secret of every step's own, to the share that
+// was paid for, and by nothing before a step has begun.
+func TestThinnedSteps(t *testing.T) {
+	rule := StepRule{Clip: 2, Noise: 30, Sampling: event.FullBatch, Nodes: 161, Keep: 0.05}
+	pay := func(relation event.Relation, what event.Event) *Paid {
+		p, err := NewPaid(event.Release{Unit: event.UnitNode, Relation: relation, Claim: event.ClaimProved, Trust: event.TrustHolder, What: event.Repeated{Times: 3, Of: what}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for name, p := range map[string]*Paid{
+		"for fewer contacts":  pay(event.Removal, event.NodeThinned{Degree: 159, Keep: 0.05, Noise: 30}),
+		"for a smaller share": pay(event.Removal, event.NodeThinned{Degree: 160, Keep: 0.04, Noise: 30}),
+		"for more noise":      pay(event.Removal, event.NodeThinned{Degree: 160, Keep: 0.05, Noise: 31}),
+		"for a fixed number":  pay(event.Removal, event.NodeSum{Examples: 161, Noise: 30}),
+	} {
+		if err := new(Steps).Open(p, rule, SystemEntropy(), randomness()); !errors.Is(err, ErrUnpaid) {
+			t.Errorf("paid %s: %v", name, err)
+		}
+	}
+	paid := event.NodeThinned{Degree: 160, Keep: 0.05, Noise: 30}
+	for _, relation := range []event.Relation{event.OwnRecord, event.ReplaceOne, event.AddRemove} {
+		if err := new(Steps).Open(pay(relation, paid), rule, SystemEntropy(), randomness()); err == nil {
+			t.Errorf("thinned steps are drawn under %s, which nobody prices", relation)
+		}
+	}
+	for _, keep := range []float64{-0.1, 1.1, math.NaN()} {
+		bad := rule
+		bad.Keep = keep
+		if err := new(Steps).Open(pay(event.Removal, paid), bad, SystemEntropy(), randomness()); err == nil {
+			t.Errorf("steps keep a share of %v", keep)
+		}
+	}
+	some := rule
+	some.Sampling, some.Batch, some.Examples = event.WithoutReplacement, 3, 9
+	if err := new(Steps).Open(pay(event.Removal, paid), some, SystemEntropy(), randomness()); err == nil {
+		t.Error("steps on batches of people with thinned contacts, which nobody prices")
+	}
+	var s Steps
+	if err := s.Open(pay(event.Removal, paid), rule, SystemEntropy(), randomness()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Thinning(); !errors.Is(err, ErrUnpaid) {
+		t.Errorf("contacts before a step: %v", err)
+	}
+	seen := map[[16]byte]bool{{}: true}
+	for range 3 {
+		if _, err := s.Batch(9); err != nil {
+			t.Fatal(err)
+		}
+		secret, keep, err := s.Thinning()
+		if err != nil || keep != 0.05 || seen[secret] {
+			t.Errorf("secret %x, share %v, %v; seen before: %v", secret, keep, err, seen[secret])
+		}
+		seen[secret] = true
+	}
+	if _, keep, err := (*Steps)(nil).Thinning(); keep != 0 || err != nil {
+		t.Errorf("where nothing is paid, a share of %v is kept: %v", keep, err)
 	}
 }
 

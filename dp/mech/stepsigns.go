@@ -1,9 +1,11 @@
 package mech
 
 import (
+	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/internal/kernel"
+	"github.com/coterie-fl/coterie/internal/rng"
 )
 
 // last are a step's two sums, for the next one to be compared with.
@@ -22,6 +24,12 @@ type signs struct {
 	// old is what a ClipState had before it was saved to: whoever undoes that needs it until
 	// steps are opened again.
 	old last
+	// undrawn is the deviation of noise that released.direction is still without: nothing is
+	// read of it but its product with the next gradient, and the noise's share in that is
+	// one normal value times the gradient's length (docs/proofs/joint-clipping.md). Networks
+	// in single precision, of whose steps noise is a hundredth, draw all of it: recorded
+	// models were trained so. 0: none.
+	undrawn float64
 }
 
 // empty is memory without content.
@@ -32,7 +40,7 @@ func (s *signs) reset() {
 	if s.spare.gradient == nil {
 		s.spare = s.old
 	}
-	s.old = last{}
+	s.old, s.undrawn = last{}, 0
 	s.released, s.bare = s.released.empty(), s.bare.empty()
 }
 
@@ -62,14 +70,16 @@ func (s *signs) save(to *ClipState) {
 
 // blockLength is how many values are compared and noted at a time: they stay in the cache
 // from one to the other.
-const blockLength = 1 << 12
+const blockLength = normalsAtOnce
 
 // replacement has a step take the place of the last one, block by block, and adds up the
 // products of its gradient with the last one's direction and gradient.
 type replacement struct {
 	last, to   last // which may share their memory
 	clip, step float64
-	ok         bool // there was a last one
+	noise      float64 // of the last direction, along whatever has length 1; 0: it is in there
+	squares    float64 // of the gradient, summed up if there is such noise
+	ok         bool    // there was a last one
 	room       [blockLength]float32
 }
 
@@ -89,6 +99,9 @@ func replaceBy[F float32 | float64](r *replacement, from int, gradient, directio
 			r.clip += kernel.Dot(block, r.last.direction[from:end])
 			r.step += kernel.Dot(block, r.last.gradient[from:end])
 		}
+		if r.noise != 0 {
+			r.squares += kernel.SquaredNorm(block)
+		}
 		copy(r.to.gradient[from:end], block)
 		copy(r.to.direction[from:end], inSingle(r.to.direction[from:end], direction[:n]))
 		from, gradient, direction = end, gradient[n:], direction[n:]
@@ -97,7 +110,7 @@ func replaceBy[F float32 | float64](r *replacement, from int, gradient, directio
 
 // signs are those of the products; false: there are none.
 func (r *replacement) signs() (clip, step float64, ok bool) {
-	return sign(r.clip), sign(r.step), r.ok
+	return sign(r.clip + r.noise*math.Sqrt(r.squares)), sign(r.step), r.ok
 }
 
 // release is the replacement of the last release by one of n values.
@@ -105,6 +118,15 @@ func (s *signs) release(n int) replacement {
 	was := s.released
 	s.own()
 	return was.by(&s.released, n)
+}
+
+// release is signs.release, with the noise that is still to be drawn.
+func (s *Steps) release(n int) replacement {
+	r := s.signs.release(n)
+	if s.signs.undrawn > 0 {
+		r.noise, s.signs.undrawn = s.signs.undrawn*rng.Normal(s.from.Keyed), 0
+	}
+	return r
 }
 
 // inSingle are values in single precision: as they are, or else in room.

@@ -34,6 +34,9 @@ func (t Terms) release(what event.Event, replaceOnly bool) (event.Release, error
 
 // ofNodes says whether an event says how many examples a node is in.
 func ofNodes(e event.Event) bool {
-	_, ok := e.(event.NodeSum)
-	return ok
+	switch e.(type) {
+	case event.NodeSum, event.NodeThinned, event.NodeGaussian:
+		return true
+	}
+	return false
 }

@@ -48,6 +48,9 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 	if err != nil {
 		return res, err
 	}
+	if err := own.keeps(o.Policy); err != nil {
+		return res, err
+	}
 	book, err := ledger.Open(o.File.Ledger, o.Policy.Budget(), ledger.WithWitness(o.File.Witness), ledger.WithKept(int64(o.File.KeepMegabytes)<<20))
 	if err != nil {
 		return res, err

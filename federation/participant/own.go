@@ -9,6 +9,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/data/contacts"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/fl"
 )
@@ -38,7 +39,7 @@ func ReadOwn(s plan.Source, participant string, log *slog.Logger) (*Own, error) 
 		return nil, err
 	}
 	if k.One == nil {
-		return nil, fmt.Errorf("%w: data.run: %s describes data of the kind %s, which nobody has of one's own; allowed: table, pictures", config.ErrInvalid, s.Run, k.Name)
+		return nil, fmt.Errorf("%w: data.run: %s describes data of the kind %s, which nobody has of one's own; allowed: table, pictures, pandemic", config.ErrInvalid, s.Run, k.Name)
 	}
 	d := run.Data
 	if (d.Test.Path != "") != (s.Test.Path != "") {
@@ -54,6 +55,17 @@ func ReadOwn(s plan.Source, participant string, log *slog.Logger) (*Own, error) 
 	}
 	log.Info("own examples read; this line and its figures stay here", "report", fmt.Sprint(f.Report), "train", f.Train[0].Len(), "held_out", f.Train[0].Held.Len())
 	return &Own{examples: &f.Train[0], uncovered: f.NotCovered, described: plan.Shared(run.Data), seed: run.Seed, agreedUpon: s.Run}, nil
+}
+
+// keeps holds the examples against what the policy promises of them.
+func (o *Own) keeps(p plan.Policy) error {
+	if o == nil || p.Degree == 0 {
+		return nil
+	}
+	if err := contacts.KeepPromise(o.examples.People, p.Degree); err != nil {
+		return fmt.Errorf("%w: the policy's degree: %w", config.ErrInvalid, err)
+	}
+	return nil
 }
 
 // shapeInWords says what an example looks like.

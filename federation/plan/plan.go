@@ -13,6 +13,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/data/contacts"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -162,8 +163,8 @@ func Suitable(run config.Run) error {
 	if fl.IsCentral(run.Algorithm.Kind) {
 		wrong = append(wrong, fmt.Errorf("algorithm.kind is %s, which trains where all examples are: a federation has them in many places; set fedavg, or another method", run.Algorithm.Kind))
 	}
-	if p.Protects == "node" {
-		wrong = append(wrong, errors.New("privacy.protects is node: participants cannot bring graphs of contacts to a federation yet; set example, or simulate it"))
+	if shape, _ := data.ShapeOf(run.Data); shape.Windows > 0 && run.Data.Partition != contacts.Own {
+		wrong = append(wrong, fmt.Errorf("data.partition is %s, of a population that somebody holds or generates: participants bring files of their own; set own", run.Data.Partition))
 	}
 	if run.Data.Projection != "" {
 		wrong = append(wrong, fmt.Errorf("data.projection is %s, a folder of whoever wrote the run file: plans do not carry projections to participants yet; leave it out", run.Data.Projection))

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -167,10 +168,12 @@ func TestSimulationOnlySettings(t *testing.T) {
 	projected := resolve(open)
 	projected.Data.Projection = "components"
 	projected.Model.Start = "weights"
-	people := resolve(open)
-	people.Privacy.Protects = "node"
-	if err := plan.Suitable(people); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "privacy.protects is node") {
-		t.Errorf("graphs of contacts: %v", err)
+	people := "data: {kind: pandemic, partition: %s}\nalgorithm: {kind: fedavg, mode: sound}\nprivacy: {noise: exact}\n"
+	if err := plan.Suitable(resolve(fmt.Sprintf(people, "region"))); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.partition is region") {
+		t.Errorf("a population that nobody brings: %v", err)
+	}
+	if err := plan.Suitable(resolve(fmt.Sprintf(people, "own"))); err != nil {
+		t.Errorf("populations of participants' own: %v", err)
 	}
 	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") || !strings.Contains(err.Error(), "model.start is weights") {
 		t.Errorf("a projection or a start that participants do not have is taken: %v", err)

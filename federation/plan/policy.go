@@ -26,6 +26,9 @@ type Policy struct {
 	MaximumParameters int     `yaml:"maximum_parameters" jsonschema:"minimum=1" jsonschema_description:"most values that all models of a plan may have together: memory that a server may ask for"`
 	MaximumValue      float64 `yaml:"maximum_value" jsonschema:"minimum=0" jsonschema_description:"largest magnitude of a model's value that is trained from; a broadcast beyond it is refused before data is touched; 0: the plan's bound alone"`
 	MinimumCohort     int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
+	// Degree is the participant's to say, not a server's: whether people keep a promise tells
+	// of them.
+	Degree int `yaml:"degree" jsonschema:"minimum=0,maximum=100000" jsonschema_description:"contacts that nobody in this participant's data has more of: they are held against it before a server is asked anything, and a plan with privacy.nodes.contacts thinned must promise as many or more; 0: such plans are refused"`
 	// Evaluation allows one more release after the last round, if the plan asks for it.
 	Evaluation bool `yaml:"evaluation" jsonschema_description:"release noised counts of how the final model does on this participant's held-out examples, once, if the plan asks for it and a ceiling covers it; false: that round is declined"`
 }
@@ -33,7 +36,7 @@ type Policy struct {
 // Ceiling is one line of a policy; the ledger keeps it.
 type Ceiling struct {
 	Unit     string  `yaml:"unit" jsonschema:"enum=example,enum=client,enum=node,enum=neighbourhood" jsonschema_description:"what is protected"`
-	Relation string  `yaml:"relation" jsonschema:"enum=add-remove,enum=replace-one,enum=metric" jsonschema_description:"which datasets are neighbours"`
+	Relation string  `yaml:"relation" jsonschema:"enum=add-remove,enum=replace-one,enum=metric,enum=own-record,enum=full-removal" jsonschema_description:"which datasets are neighbours"`
 	Claim    string  `yaml:"claim" jsonschema:"enum=proved,enum=metric,enum=heuristic,enum=none" jsonschema_description:"how far the number can be trusted; heuristic and none are refused unless named here"`
 	Trust    string  `yaml:"trust" jsonschema:"enum=participant,enum=server" jsonschema_description:"who adds the noise: the participant, or the server, which then is sent the update itself and is refused unless named here; empty: participant"`
 	Epsilon  float64 `yaml:"epsilon" jsonschema:"minimum=0" jsonschema_description:"most that may be lost in all"`
@@ -121,6 +124,10 @@ func (p Policy) Allows(plan Plan, run config.Run, parameters int) error {
 		all := a.Kind == "mocha" || a.Lambda == config.LambdaAuto
 		add(!all || plan.Participants <= p.MaximumParameters/max(parameters, 1), "there are %d participants with models of %d values; at most %d values are allowed in all", plan.Participants, parameters, p.MaximumParameters)
 	}
+	if n := run.Privacy.Nodes; run.Privacy.Protects == "node" && n.Contacts == "thinned" { // by public numbers alone
+		add(p.Degree > 0, "contacts are thinned, and the claim rests on a promise that nobody has more than %d of them; this policy promises nothing (degree)", n.Degree)
+		add(n.Degree >= p.Degree, "the plan promises that nobody has more than %d contacts; this policy promises no less than %d (degree)", n.Degree, p.Degree)
+	}
 	add(plan.Minimum >= p.MinimumCohort, "a round is aggregated of %d releases; at least %d are wanted", plan.Minimum, p.MinimumCohort)
 	if len(wrong) == 0 {
 		return nil
@@ -165,6 +172,8 @@ func protection(e event.Event) (noise, leak float64) {
 		return e.Noise, 0
 	case event.NodeSum:
 		return e.Noise / float64(2*e.Examples-1), 0
+	case event.NodeThinned: // at its worst, where everything is kept
+		return e.Noise / float64(2*e.Degree+1), 0
 	case event.Sampled:
 		return protection(e.Of)
 	case event.Repeated:

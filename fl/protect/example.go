@@ -121,10 +121,9 @@ func (e *example) plan(p *fl.Participant) (fl.Plan, error) {
 		}
 		plan.Drawn = event.WithoutReplacement
 		if plan.Terms.Relation == event.AddRemove {
-			if e.privacy.PublicSize < 1 {
+			if plan.Drawn, size = event.Poisson, fl.PublicSizeOf(e.privacy, p.Name); size < 1 {
 				return plan, fmt.Errorf("privacy.public_size is missing: under add-remove it stands for the number of examples")
 			}
-			plan.Drawn, size = event.Poisson, e.privacy.PublicSize
 		}
 	}
 	if size < 1 { // a private size may be 0: steps then have batches of nobody, and noise
@@ -368,13 +367,7 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	checkSums(c, run, o)
 	checkRelation(c, run, o)
 	checkMoments(c, run)
-	seen := map[string]bool{}
-	for i, s := range p.Silos {
-		at := fmt.Sprintf("privacy.silos.%d", i)
-		c.Require(s.Name != "", at+".name", "is empty; name a participant")
-		c.Require(!seen[s.Name], at+".name", "%q stands twice", s.Name)
-		seen[s.Name] = true
-	}
+	checkSilos(c, p)
 }
 
 // checkRelation is DESIGN's erratum 14: under add-remove nothing public may depend on

@@ -67,9 +67,16 @@ func (l *OrderedSum[F]) fold(lane int) {
 		l.total = part
 		return
 	}
-	l.add(part, l.total)
-	l.free(part)
+	for from := 0; from < l.n; from += foldLength {
+		to := min(from+foldLength, l.n)
+		l.add(part[from:to], l.total[from:to])
+		clear(part[from:to])
+	}
+	l.spare = append(l.spare, part)
 }
+
+// foldLength is how many values are added, and then cleared while they are in the cache.
+const foldLength = 1 << 10
 
 // free keeps memory, if it is some, for the next lane.
 func (l *OrderedSum[F]) free(part []F) {

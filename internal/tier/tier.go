@@ -22,6 +22,7 @@ const (
 	Node       = "node"       // node with onnxruntime-node
 	Containers = "containers" // podman with what it needs, podman-compose, and root
 	Systemd    = "systemd"    // systemd-analyze
+	Chromium   = "chromium"   // a browser
 )
 
 // LeaveOut ends a test whose part is not there: why says what is missing.

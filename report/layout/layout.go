@@ -19,6 +19,9 @@ var parts = template.Must(template.New("parts").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(styleText) },
 }).Parse(partsText))
 
+// Style is the style of all pages, for one whose content security policy names its hash.
+func Style() string { return styleText }
+
 // Parse is a page's template, which may use the shared parts.
 func Parse(text string) *template.Template {
 	return template.Must(template.Must(parts.Clone()).New("page").Parse(text))

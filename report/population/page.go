@@ -5,7 +5,6 @@ import (
 	"bytes"
 	_ "embed" // the page is part of the binary
 	"fmt"
-	"html/template"
 	"io"
 
 	"github.com/coterie-fl/coterie/data/contacts"
@@ -26,8 +25,6 @@ type Made struct{ Title, Source, Command, Version string }
 // page is all that the template shows.
 type page struct {
 	Title, Lead     string
-	Map             template.HTML
-	MapNote         string
 	Panels          []study.Panel
 	Regions, Kinds  layout.Table
 	Contacts, Facts []layout.Fact
@@ -56,9 +53,8 @@ func WritePage(path string, f contacts.Figures, m Made) error {
 }
 
 func newPage(f contacts.Figures, m Made) (page, error) {
-	picture, note := drawMap(f.Regions)
 	p := page{
-		Title: m.Title, Command: m.Command, Map: picture, MapNote: note, Regions: regionTable(f), Kinds: kindTable(f),
+		Title: m.Title, Command: m.Command, Regions: regionTable(f), Kinds: kindTable(f),
 		Lead: fmt.Sprintf("%s in %s, with %s. By day %d, %s were infected.", prose.Counted(f.Persons, "person", "persons"),
 			prose.Counted(f.Households, "household", "households"), prose.Counted(int(f.Contacts), "contact", "contacts"), len(f.Curve)-1, percent(f.Ever, f.Persons)),
 		Facts: []layout.Fact{{Name: "Source", Value: m.Source}, {Name: "Version", Value: m.Version, Code: true}},
@@ -74,8 +70,15 @@ func newPage(f contacts.Figures, m Made) (page, error) {
 		p.Lead += fmt.Sprintf(" %s are newly infected in the week after it, which is to be foretold.", percent(*f.Target, f.Persons))
 	}
 	var err error
-	p.Panels, err = study.Panels([]study.Chart{curve(f.Curve)})
+	p.Panels, err = Panels(f)
 	return p, err
+}
+
+// Panels are the map and the epidemic curve.
+func Panels(f contacts.Figures) ([]study.Panel, error) {
+	picture, note := drawMap(f.Regions)
+	curves, err := study.Panels([]study.Chart{curve(f.Curve)})
+	return append([]study.Panel{{Name: "Residences", Note: note, Chart: picture}}, curves...), err
 }
 
 // curve is the epidemic by day.

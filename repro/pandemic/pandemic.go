@@ -5,4 +5,4 @@ package pandemic
 import "github.com/coterie-fl/coterie/repro/lab"
 
 // Experiments are listed in this order.
-var Experiments = []lab.Experiment{}
+var Experiments = []lab.Experiment{losses, features, neighbours, privacy, silos}

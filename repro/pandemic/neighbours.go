@@ -1,0 +1,157 @@
+package pandemic
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+var neighbours = lab.Experiment{
+	ID: "pandemic-neighbours", Title: "Who falls ill next week: how many neighbours, and what they cost",
+	Paper: "paper 002, table 2.5 and figure 2.10",
+	Quick: "2 min", Full: "60 min",
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 2, lab.Full: 3},
+	Launch: launchNeighbours,
+}
+
+// neighboursOf are the rows of table 2.5, on Smoke; memory in GiB, 0: it ran out.
+var neighboursOf = []struct {
+	count             int
+	precision, memory float64
+}{{15, 3.013, 18}, {20, 3.158, 20}, {30, 3.244, 25}, {50, 3.279, 0}}
+
+// growing are the populations of figure 2.10: the thesis has 420,000, 2.6 and 7.6 million.
+var growing = map[string][]int{
+	lab.Smoke: {300, 600, 1_200},
+	lab.Quick: {50_000, 100_000, 200_000},
+	lab.Full:  {420_000, 1_000_000, 2_610_000},
+}
+
+func launchNeighbours(l *lab.Lab) (study.Study, error) {
+	of := sizes[l.Scale]
+	var names []string
+	for _, n := range neighboursOf {
+		names = append(names, strconv.Itoa(n.count))
+	}
+	cells, err := trials(l, of, names, func(name string) []string { return []string{"data.neighbours=" + name} })
+	if err != nil {
+		return study.Study{}, err
+	}
+	costs, err := costsOf(l)
+	if err != nil {
+		return study.Study{}, err
+	}
+	s := study.Study{
+		Intro: []string{
+			"The thesis tells a person by some of its neighbours, drawn once; more of them do better and take more memory, since it lays all inputs out. Here inputs are built when a batch is read: what is held is the graph and who was drawn.",
+			"Time and memory are of whole runs with twenty neighbours, two epochs, generation included, one after another on all cores.",
+		},
+		Caveats: append(caveats(of), "Times are of this machine, whatever else it did meanwhile; memory is what the Go heap holds when all is done, garbage not counted."),
+	}
+	const section = "Table 2.5 (Smoke)"
+	for i, n := range neighboursOf {
+		row := shown(section, fmt.Sprintf("%d neighbours, %d inputs", n.count, 11+83*n.count), n.precision, of, cells[names[i]])
+		if row.Note += fmt.Sprintf("; the thesis's memory: %v GiB", n.memory); n.memory == 0 {
+			row.Note = "the thesis ran out of memory for the whole data"
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	last := len(names) - 1
+	s.Rows = append(s.Rows, order("Orders", "50 neighbours over 15", "more neighbours give better utility", cells[names[last]], cells[names[0]], 1.03, 3.279/3.013))
+	s.Rows = append(s.Rows, costRows(costs)...)
+	s.Charts = costCharts(costs)
+	return s, nil
+}
+
+// cost is what a run took.
+type cost struct {
+	Persons int     `json:"persons"`
+	Seconds float64 `json:"seconds"`
+	Bytes   float64 `json:"bytes"`
+}
+
+// costsOf makes the runs of figure 2.10, one at a time.
+func costsOf(l *lab.Lab) ([]cost, error) {
+	var costs []cost
+	for _, persons := range growing[l.Scale] {
+		var c cost
+		err := l.Remember([]any{"cost", persons}, &c, func() (any, error) { return costOf(l, persons) })
+		if err != nil {
+			return nil, err
+		}
+		costs = append(costs, c)
+	}
+	return costs, nil
+}
+
+// costOf makes a run of so many persons with nothing kept from others.
+func costOf(l *lab.Lab, persons int) (cost, error) {
+	run, err := authors(size{persons, 2})
+	if err != nil {
+		return cost{}, err
+	}
+	before := held()
+	began := time.Now()
+	s, err := sim.NewUntil(l.Context, run, data.NewFolder(l.Data))
+	if err != nil {
+		return cost{}, err
+	}
+	defer s.Close()
+	for more := true; more; {
+		if more, err = s.Step(); err != nil {
+			return cost{}, err
+		}
+	}
+	if _, err := s.Result(); err != nil {
+		return cost{}, err
+	}
+	return cost{Persons: s.Federation().Train[0].Len(), Seconds: time.Since(began).Seconds(), Bytes: held() - before}, nil
+}
+
+// held is what the heap holds.
+func held() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// costRows are the figure's claim: cost in proportion to persons.
+func costRows(costs []cost) (rows []study.Row) {
+	const section = "Figure 2.10: time and memory"
+	for _, c := range costs {
+		rows = append(rows, lab.Measured(study.Row{
+			Section: section, Label: fmt.Sprintf("%d persons", c.Persons), Metric: "seconds", Unit: "s", Verdict: study.NoNumber,
+			Note: fmt.Sprintf("%.3g MiB held", c.Bytes/(1<<20)),
+		}, lab.Exactly(c.Seconds)))
+	}
+	each := func(of func(cost) float64) float64 {
+		first, last := costs[0], costs[len(costs)-1]
+		return of(last) / float64(last.Persons) / max(1e-9, of(first)/float64(first.Persons))
+	}
+	const most = 1.5
+	seconds := each(func(c cost) float64 { return c.Seconds })
+	return append(rows,
+		lab.Claim(study.Row{
+			Section: section, Label: "seconds a person, largest population over smallest", Metric: "ratio",
+			Sentence: "running time grows roughly linearly with the number of nodes", Note: fmt.Sprintf("agrees: at most %v", most),
+		}, lab.Exactly(seconds), seconds <= most),
+		lab.Measured(study.Row{
+			Section: section, Label: "bytes a person, largest population over smallest", Metric: "ratio", Verdict: study.NoNumber,
+		}, lab.Exactly(each(func(c cost) float64 { return c.Bytes }))),
+	)
+}
+
+func costCharts(costs []cost) []study.Chart {
+	xs := lab.Pick(costs, func(c cost) float64 { return float64(c.Persons) })
+	return []study.Chart{
+		{Title: "Time", XTitle: "persons", YTitle: "seconds", Series: []study.Series{lab.Curve("whole run", xs, func(i int) lab.Spread { return lab.Exactly(costs[i].Seconds) })}},
+		{Title: "Memory", XTitle: "persons", YTitle: "MiB held", Series: []study.Series{lab.Curve("heap", xs, func(i int) lab.Spread { return lab.Exactly(costs[i].Bytes / (1 << 20)) })}},
+	}
+}

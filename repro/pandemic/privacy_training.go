@@ -1,0 +1,195 @@
+package pandemic
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+)
+
+// aims are how many times the prevalence the offered claims are meant to reach at 200,000
+// persons; of thinned contacts there is none.
+var aims = map[string]float64{"nominated": 15, "home": 12}
+
+// relations name what each way protects.
+var relations = map[string]string{"nominated": "own record", "home": "home contacts", "thinned": "thinned contacts"}
+
+// trainedRows are what training leaves, beside the scores that nobody trained.
+func trainedRows(cells map[arm][]outcome) (rows []study.Row) {
+	told := func(a arm) bool {
+		return len(cells[a]) > 0 && !slices.ContainsFunc(cells[a], func(c outcome) bool { return !c.Told })
+	}
+	precision := func(a arm) float64 {
+		return lab.MeanAndDeviation(lab.Pick(cells[a], func(c outcome) float64 { return c.Precision })).Middle
+	}
+	for _, contacts := range []string{"nominated", "home", "thinned"} {
+		a, without := arm{contacts, 1}, arm{contacts, 0}
+		if !told(a) || !told(without) {
+			continue
+		}
+		section := fmt.Sprintf("Sound training for epsilon 1: %s", relations[contacts])
+		times := lab.MeanAndDeviation(lab.Pick(cells[a], func(c outcome) float64 { return c.Precision / c.Prevalence }))
+		note := "mean over seeds of noise, one standard deviation to both sides"
+		if aim, ok := aims[contacts]; ok {
+			met := "met"
+			if times.Middle < aim {
+				met = "not met"
+			}
+			note += fmt.Sprintf("; aim at 200,000 persons: at least %v, %s", aim, met)
+		}
+		rows = append(rows, lab.Measured(study.Row{Section: section, Label: "average precision over the prevalence", Metric: "times prevalence", Verdict: study.NoNumber,
+			Note: note}, times))
+		rows = append(rows, lab.Measured(study.Row{Section: section, Label: "less the best untrained score (" + cells[a][0].Best + ")", Metric: "average precision", Verdict: study.NoNumber,
+			Note: fmt.Sprintf("paired, 95 %% interval: over households, and over seeds of noise; the untrained score has %.4f. %s", cells[a][0].Rival, whoWins(lessBest(cells[a])))}, lessBest(cells[a])))
+		rows = append(rows, lab.Measured(study.Row{Section: section, Label: "share of the same model without noise", Metric: "share", Verdict: study.NoNumber,
+			Note: fmt.Sprintf("average precision without noise %.4f", precision(without))},
+			lab.MeanAndDeviation(lab.Pick(cells[a], func(c outcome) float64 { return c.Precision / precision(without) }))))
+	}
+	most, least, none := arm{"nominated", 0.1}, arm{"nominated", 5}, arm{"nominated", 0}
+	if told(most) && told(least) && told(none) {
+		rows = append(rows, lab.Claim(study.Row{
+			Section: "Table 2.6: average precision by noise", Label: "average precision falls as sigma grows", Metric: "share that epsilon 5 leaves, less that of 0.1", Unit: "of the model without noise",
+			Sentence: "table 2.6: 3.113, 2.570, 2.253, 1.351, 0.578 (times 0.01) for sigma 0.01, 0.1, 0.5, 1, 4.5",
+			Note:     "agrees: at least 0.1 more. Ours has steps on everybody, theirs batches of 512",
+		}, lab.Exactly((precision(least)-precision(most))/precision(none)), precision(least)-precision(most) >= 0.1*precision(none)))
+	}
+	return rows
+}
+
+// lessBest is the model's average precision less the best rival's: the mean over seeds of
+// noise. Its interval has the variance over households, which is the same people's for all
+// seeds, and that of the mean over seeds.
+func lessBest(cells []outcome) lab.Spread {
+	mean, households := 0.0, 0.0
+	for _, c := range cells {
+		mean += float64(c.Less.Value) / float64(len(cells))
+		if c.Less.Low != nil && c.Less.High != nil {
+			half := float64(*c.Less.High-*c.Less.Low) / 2
+			households += half * half / float64(len(cells))
+		}
+	}
+	seeds := 0.0
+	for _, c := range cells {
+		d := float64(c.Less.Value) - mean
+		seeds += d * d
+	}
+	if n := float64(len(cells)); n > 1 {
+		student := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975)
+		seeds *= student * student / (n * (n - 1))
+	}
+	half := math.Sqrt(households + seeds)
+	return lab.Spread{Middle: mean, Low: mean - half, High: mean + half}
+}
+
+func whoWins(s lab.Spread) string {
+	switch {
+	case s.Low > 0:
+		return "The model is better."
+	case s.High < 0:
+		return "The untrained score is better."
+	}
+	return "Neither is told to be better."
+}
+
+// noiseChart is average precision by noise; not told where nobody falls ill.
+func noiseChart(cells map[arm][]outcome) (study.Chart, bool) {
+	chart := study.Chart{
+		Title: "Average precision by noise (table 2.6)", XTitle: "noise, over the clip", YTitle: "average precision", LogX: true,
+		Note: "Own record: epsilon 5, 1, 0.3 and 0.1 (claim proved, unit node, relation own-record) from the left; without noise is drawn at 1. One standard deviation over seeds of noise.",
+	}
+	own, rival := study.Series{Name: "own record"}, study.Series{Name: "best untrained score"}
+	for _, a := range arms {
+		of := cells[a]
+		if a.contacts != "nominated" || len(of) == 0 || !of[0].Told {
+			continue
+		}
+		x := max(1, of[0].Noise)
+		own.Points = append(own.Points, lab.MeanAndDeviation(lab.Pick(of, func(c outcome) float64 { return c.Precision })).At(x))
+		rival.Points = append(rival.Points, lab.Exactly(of[0].Rival).At(x))
+	}
+	chart.Series = []study.Series{own, rival}
+	return chart, len(own.Points) > 0
+}
+
+// normBins cut the logarithm of a norm.
+const normBins = 24
+
+// gradientNorms are those of everybody's gradients at the start, of people who fall ill in a
+// window and of the others: figure 2.9, in which few positives stand out of a batch.
+func gradientNorms(l *lab.Lab, p population) (study.Chart, []study.Row, error) {
+	run, err := l.Resolve(p.runOf(arms[0]))
+	if err != nil {
+		return study.Chart{}, nil, err
+	}
+	fed, err := l.Folder.Load(run.Data, run.Seed)
+	if err != nil {
+		return study.Chart{}, nil, err
+	}
+	ill, well := normsAtStart(fed.Train[0].People, run.Model.Bias)
+	chart := study.Chart{Title: "Norms of gradients at the start (figure 2.9)", XTitle: "norm of a person's gradient", YTitle: "share of the people", LogX: true,
+		Note: "No noise, no claim: of private records, for whoever holds them. Who falls ill in one of the windows stands far out."}
+	low, high := math.Log10(1e-4), math.Log10(30)
+	for _, of := range []struct {
+		name  string
+		norms []float64
+	}{{"who fall ill", ill}, {"the others", well}} {
+		counts := make([]float64, normBins)
+		for _, v := range of.norms {
+			at := int((math.Log10(max(v, 1e-4)) - low) / (high - low) * normBins)
+			counts[max(0, min(normBins-1, at))]++
+		}
+		s := study.Series{Name: of.name}
+		for i, n := range counts {
+			s.Points = append(s.Points, lab.Exactly(n/float64(max(1, len(of.norms)))).At(math.Pow(10, low+(float64(i)+0.5)*(high-low)/normBins)))
+		}
+		chart.Series = append(chart.Series, s)
+	}
+	if len(ill) == 0 || len(well) == 0 {
+		return chart, nil, nil
+	}
+	slices.SortFunc(ill, cmp.Compare)
+	slices.SortFunc(well, cmp.Compare)
+	times := ill[len(ill)/2] / well[len(well)*99/100]
+	return chart, []study.Row{lab.Claim(study.Row{
+		Section: "Figure 2.9: norms of gradients", Label: "positives stand out", Metric: "median norm of who fall ill, over the 99th hundredth of the others'", Unit: "times",
+		Sentence: "figure 2.9: three positives stand out of a batch as spikes", Note: fmt.Sprintf("%d fall ill in a window, %d do not; agrees: at least twice", len(ill), len(well)),
+	}, lab.Exactly(times), times >= 2)}, nil
+}
+
+// normsAtStart are the norms of people's gradients, all windows of a person added, under a
+// model of nothing but a constant.
+func normsAtStart(people data.People, bias float64) (ill, well []float64) {
+	input, sum := make([]float32, people.Inputs()), make([]float64, people.Inputs())
+	chance := 1 / (1 + math.Exp(-bias))
+	for i := range people.Persons() {
+		clear(sum)
+		falls, counts := false, false
+		for w := range people.Windows() {
+			label := people.Input(input, i, w)
+			if label < 0 {
+				continue
+			}
+			counts, falls = true, falls || label == 1
+			for j, v := range input {
+				sum[j] += (chance - float64(label)) * float64(v)
+			}
+		}
+		norm := 0.0
+		for _, v := range sum {
+			norm += v * v
+		}
+		switch {
+		case falls:
+			ill = append(ill, math.Sqrt(norm))
+		case counts:
+			well = append(well, math.Sqrt(norm))
+		}
+	}
+	return ill, well
+}
