@@ -55,6 +55,7 @@ func check(c *config.Checker, d config.Data) {
 	_, authors := layoutIn(d)
 	c.Require(authors || d.Neighbours == 0, "data.neighbours", "is %d, but pooled inputs are sums over all contacts; allowed: 0, or data.inputs authors", d.Neighbours)
 	if d.Partition == Own {
+		c.Require(!authors, "data.inputs", "is %s, but what these inputs are scaled by is the population's, and nobody has all of it; allowed under data.partition %s: pooled", d.Inputs, Own)
 		c.Require(d.Persons == 0 && d.PopulationSeed == 0, "data.persons", "or data.population_seed is set, but under data.partition %s participants bring files of their own; leave them out", Own)
 		return
 	}

@@ -85,6 +85,9 @@ func TestOwnFiles(t *testing.T) {
 	if faults := data.Check(block(t, ", partition: own")); len(faults) > 0 {
 		t.Errorf("what a plan says is refused: %v", faults)
 	}
+	if faults := data.Check(block(t, ", partition: own, inputs: authors")); len(faults) != 1 || faults[0].Path != "data.inputs" {
+		t.Errorf("inputs that a whole population scales, where nobody has it: %v", faults)
+	}
 	if faults := data.Check(block(t, ", partition: own, persons: 7")); len(faults) == 0 {
 		t.Error("persons are generated under the partition own")
 	}

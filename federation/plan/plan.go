@@ -160,6 +160,9 @@ func Suitable(run config.Run) error {
 	if run.Judge.Hostile.Attack != "" {
 		wrong = append(wrong, errors.New("judge.hostile asks some clients to lie, which is for simulations; leave it out (algorithm.robust guards against those that do)"))
 	}
+	if p.Protects == "node" && run.Algorithm.Local.Batch > 0 {
+		wrong = append(wrong, fmt.Errorf("algorithm.local.batch is %d: batches of persons are drawn from as many places as the plan declares, and whether a participant's persons fit in would tell of them; set 0, steps on everybody", run.Algorithm.Local.Batch))
+	}
 	if fl.IsCentral(run.Algorithm.Kind) {
 		wrong = append(wrong, fmt.Errorf("algorithm.kind is %s, which trains where all examples are: a federation has them in many places; set fedavg, or another method", run.Algorithm.Kind))
 	}

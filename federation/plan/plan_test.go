@@ -175,6 +175,9 @@ func TestSimulationOnlySettings(t *testing.T) {
 	if err := plan.Suitable(resolve(fmt.Sprintf(people, "own"))); err != nil {
 		t.Errorf("populations of participants' own: %v", err)
 	}
+	if err := plan.Suitable(resolve(strings.Replace(fmt.Sprintf(people, "own"), "mode: sound", "mode: sound, local: {batch: 64}", 1))); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "algorithm.local.batch is 64") {
+		t.Errorf("a plan that asks whether persons fit into so many places: %v", err)
+	}
 	if err := plan.Suitable(projected); !errors.Is(err, plan.ErrUnsuitable) || !strings.Contains(err.Error(), "data.projection") || !strings.Contains(err.Error(), "model.start is weights") {
 		t.Errorf("a projection or a start that participants do not have is taken: %v", err)
 	}
