@@ -23,7 +23,7 @@ var levels = map[string]int{
 	"sim": 6, "all": 6, "federation/server": 6, "federation/participant": 6, "federation/identity/identitytest": 6,
 	"audit": 7, "sweep": 7, "federation": 7, "federation/operator": 7, "report/federated": 7, "repro/lab": 7,
 	"audit/membership": 8, "audit/certificate": 9, "report": 8, "report/tuning": 8, "internal/manual": 8, "repro/lab/labtest": 8, "repro/groupprivacy": 8,
-	"repro/boundeddp": 9, "repro/clipping": 9, "repro/crossing": 9, "repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/membership": 9, "repro/pandemic": 9, "repro/pca": 9, "repro/robust": 9, "repro/silos": 9, "web/calculator": 9, "web/calculator/panel": 8,
+	"repro/boundeddp": 9, "repro/clipping": 9, "repro/crossing": 9, "repro/fairness": 9, "repro/inversion": 9, "repro/meanestimation": 9, "repro/membership": 9, "repro/pandemic": 9, "repro/pca": 9, "repro/robust": 9, "repro/silos": 9, "web/calculator": 9, "web/calculator/panel": 8, "web/live": 10,
 	"repro": 10, "federation/federationtest": 10,
 	"cmd/coterie": 11,
 }

@@ -175,7 +175,7 @@ func (s *scored) ofClient() Figures {
 	for _, v := range s.right {
 		right += v
 	}
-	loss, half := spread(s.losses())
+	loss, half := Spread(s.losses())
 	f := Figures{Accuracy: wilson(right, float64(n)), LogLoss: figure(loss, half, 0, math.Inf(1))}
 	groups := min(rowGroups, n)
 	s.ranked(&f, groups, func(i int) int { return i % groups })
@@ -187,7 +187,7 @@ func (s *scored) ofClient() Figures {
 		d := delong(s.labels, scores, scores)
 		f.AUC = figure(float64(f.AUC.Value), normal95*rootOrNone(d.variance[0]), 0, 1)
 	}
-	brier, half := spread(s.briers())
+	brier, half := Spread(s.briers())
 	f.Brier = figure(brier, half, 0, 1)
 	fit := s.recalibrated(0)[0]
 	f.CalibrationSlope = figure(fit.slope, normal95*fit.slopeError, math.Inf(-1), math.Inf(1))

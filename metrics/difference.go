@@ -89,7 +89,7 @@ func meanDifference(a, b []float64, least, most float64) *Figure {
 	for i := range diffs {
 		diffs[i] = a[i] - b[i]
 	}
-	mean, half := spread(diffs)
+	mean, half := Spread(diffs)
 	return figure(mean, half, least, most)
 }
 

@@ -62,8 +62,8 @@ func AtMost(hits, trials int, level float64) float64 {
 	return mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-level)
 }
 
-// spread is half the width of the interval of a mean; NaN with fewer than two values.
-func spread(values []float64) (mean, half float64) {
+// Spread is half the width of the interval of a mean; NaN with fewer than two values.
+func Spread(values []float64) (mean, half float64) {
 	n := float64(len(values))
 	for _, v := range values {
 		mean += v / n

@@ -277,7 +277,7 @@ func TestJackknifeAndWilson(t *testing.T) {
 		}
 		return (9 - values[i]) / 2
 	}, math.Inf(-1), math.Inf(1))
-	if _, half := spread(values); !near(float64(*f.High-f.Value), half) || math.Abs(half-4.302652729696142*math.Sqrt(7.0/3)) > 1e-6 {
+	if _, half := Spread(values); !near(float64(*f.High-f.Value), half) || math.Abs(half-4.302652729696142*math.Sqrt(7.0/3)) > 1e-6 {
 		t.Errorf("half a width of %v", half)
 	}
 	// Wilson 1927 for 81 of 263 (Newcombe 1998, table I): 0.2553 to 0.3662; for 20 of 20

@@ -127,15 +127,15 @@ func delong(labels []int, a, b []float64) compared {
 	var parts [2][2][]float64 // by score, then by class
 	for k, scores := range [][]float64{a, b} {
 		parts[k] = placements(labels, scores)
-		c.auc[k], _ = spread(parts[k][1])
+		c.auc[k], _ = Spread(parts[k][1])
 		if len(parts[k][1]) == 0 || len(parts[k][0]) == 0 {
 			c.auc[k] = math.NaN()
 		}
 	}
 	cov := func(x, y []float64) float64 {
 		n := float64(len(x))
-		mx, _ := spread(x)
-		my, _ := spread(y)
+		mx, _ := Spread(x)
+		my, _ := Spread(y)
 		sum := 0.0
 		for i := range x {
 			sum += (x[i] - mx) * (y[i] - my)

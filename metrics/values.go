@@ -109,8 +109,8 @@ func (t Task) valuesOfClient(a Answers) Figures {
 	for i, r := range rows {
 		absolute[i], squares[i] = r.absolute, r.squares
 	}
-	mae, maeHalf := spread(absolute)
-	mse, mseHalf := spread(squares)
+	mae, maeHalf := Spread(absolute)
+	mse, mseHalf := Spread(squares)
 	f := Figures{
 		MAE: figure(mae, maeHalf, 0, math.Inf(1)), RMSE: figure(mse, mseHalf, 0, math.Inf(1)),
 		R2: jackknife(len(rows), leavingOut(all, rows, valueSums.r2), math.Inf(-1), 1),

@@ -39,9 +39,11 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 		return sim.Result{}, err
 	}
 	// The results hold all that the checkpoints do. Failing to remove them harms nothing.
-	_ = os.Remove(d.File(sim.CheckpointFile))
-	for _, method := range s.Run().Judge.Compare {
-		_ = os.Remove(filepath.Join(d.File(sim.CompareFolder(method)), sim.CheckpointFile))
+	for _, file := range []string{sim.CheckpointFile, sim.ProgressFile} {
+		_ = os.Remove(d.File(file))
+		for _, method := range s.Run().Judge.Compare {
+			_ = os.Remove(filepath.Join(d.File(sim.CompareFolder(method)), file))
+		}
 	}
 	return results[0], nil
 }

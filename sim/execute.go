@@ -28,7 +28,12 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(Moment
 		return Result{}, err
 	}
 	s.Until(ctx)
-	ticker := s.startTicking(tick)
+	e.teller = startTelling(d, e.began, e.before)
+	defer e.teller.close()
+	ticker := s.startTicking(func(m Moment) {
+		tick(m)
+		e.teller.beat(m)
+	})
 	defer ticker.stop()
 	if err = e.toTheEnd(ctx, ticker); err != nil {
 		return Result{}, err
@@ -44,6 +49,7 @@ type execution struct {
 	began  time.Time
 	before float64 // seconds that were spent on the run before
 	saved  time.Time
+	teller *teller
 }
 
 func (e *execution) seconds() float64 { return e.before + time.Since(e.began).Seconds() }
@@ -58,6 +64,7 @@ func (e *execution) save() error {
 // interrupted writes a checkpoint and says how to go on.
 func (e *execution) interrupted() error {
 	e.s.at.doing.Store(int32(Stopping))
+	e.teller.beat(e.s.Moment())
 	if err := e.save(); err != nil {
 		return errors.Join(ErrInterrupted, err)
 	}
@@ -162,6 +169,7 @@ func (e *execution) toTheEnd(ctx context.Context, t *ticker) error {
 			return err
 		}
 		t.now()
+		e.teller.round(e.s, !more)
 		switch {
 		case !more && e.s.followed:
 			return e.save()

@@ -185,25 +185,8 @@ func everySecond[T any](v []T, width int) []T {
 
 func (r *recorder) history(s *Simulation) History {
 	h := History{Stride: r.Stride, Early: r.Early, Start: vectors(shown(r.Start, len(r.Start)/r.K))}
-	classes, lambda := s.classes() > 0 && s.run.Judge.By != "clients", s.lambdaSet()
-	for i, round := range r.Rounds {
-		rec := RoundRecord{
-			Round: round, Loss: event.Number(r.Loss[i]),
-			Sizes:    slices.Clone(r.Sizes[i*r.K : (i+1)*r.K]),
-			Declined: r.Declined[i], Relocated: r.Relocated[i],
-			Error: numberIf(classes && !math.IsNaN(r.Error[i]), r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
-			Median: numberIf(s.spent != nil, r.Med[i]), Max: numberIf(s.spent != nil, r.Max[i]),
-		}
-		if i < len(r.Steps) {
-			rec.Steps = r.Steps[i]
-		}
-		for j := i * r.K; j < (i+1)*r.K; j++ {
-			if s.spent != nil {
-				rec.MaxLeakage = append(rec.MaxLeakage, event.Number(r.Leakage[j]))
-			}
-			rec.Hypotheses = append(rec.Hypotheses, [2]float64{r.Hypotheses[2*j], r.Hypotheses[2*j+1]})
-		}
-		h.Rounds = append(h.Rounds, rec)
+	for i := range r.Rounds {
+		h.Rounds = append(h.Rounds, r.record(s, i))
 	}
 	if len(r.Late) > 0 {
 		last := r.Late[len(r.Late)-1].Round
@@ -214,6 +197,28 @@ func (r *recorder) history(s *Simulation) History {
 		}
 	}
 	return h
+}
+
+// record is the i-th that is kept.
+func (r *recorder) record(s *Simulation, i int) RoundRecord {
+	classes, lambda := s.classes() > 0 && s.run.Judge.By != "clients", s.lambdaSet()
+	rec := RoundRecord{
+		Round: r.Rounds[i], Loss: event.Number(r.Loss[i]),
+		Sizes:    slices.Clone(r.Sizes[i*r.K : (i+1)*r.K]),
+		Declined: r.Declined[i], Relocated: r.Relocated[i],
+		Error: numberIf(classes && !math.IsNaN(r.Error[i]), r.Error[i]), Lambda: numberIf(lambda, r.Lambda[i]), Shared: numberIf(lambda, r.Shared[i]),
+		Median: numberIf(s.spent != nil, r.Med[i]), Max: numberIf(s.spent != nil, r.Max[i]),
+	}
+	if i < len(r.Steps) {
+		rec.Steps = r.Steps[i]
+	}
+	for j := i * r.K; j < (i+1)*r.K; j++ {
+		if s.spent != nil {
+			rec.MaxLeakage = append(rec.MaxLeakage, event.Number(r.Leakage[j]))
+		}
+		rec.Hypotheses = append(rec.Hypotheses, [2]float64{r.Hypotheses[2*j], r.Hypotheses[2*j+1]})
+	}
+	return rec
 }
 
 // numberIf is a figure that only some runs have.

@@ -106,12 +106,12 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 		}
 		r.Tuning, points = "grid charged", p.sharing(r.Shared)
 	}
+	if err := p.outline(o, r.Tuning, points); err != nil {
+		return Result{}, err
+	}
 	cells := make([]made, r.Runs)
 	err := each(ctx, o, len(cells), func(i int) error {
-		run := points[i/p.Seeds].Run
-		run.Seed += uint64(i % p.Seeds)
-		run.Run.Workers = 1 // runs are what is spread over the cores
-		return o.remember(ctx, run, &cells[i])
+		return o.remember(ctx, p.seeded(points[i/p.Seeds], i%p.Seeds), &cells[i])
 	})
 	if err != nil {
 		return Result{}, err
@@ -127,6 +127,14 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 	}
 	r.Privacy = cells[r.Best*p.Seeds].Privacy
 	return r, p.charge(ctx, o, points, &r)
+}
+
+// seeded is a point's run with one of the seeds.
+func (p *Plan) seeded(point Point, seed int) config.Run {
+	run := point.Run
+	run.Seed += uint64(seed)
+	run.Run.Workers = 1 // runs are what is spread over the cores
+	return run
 }
 
 // charge adds to a result what its runs cost, and says what is not paid for.
@@ -177,10 +185,7 @@ func chosen(points []PointResult, seeds int) *Chosen {
 }
 
 func summarise(point Point, cells []made) PointResult {
-	out := PointResult{Settings: map[string]string{}}
-	for _, s := range point.Settings {
-		out.Settings[s.Path] = s.Value
-	}
+	out := PointResult{Settings: settingsOf(point)}
 	values := make([]float64, len(cells))
 	for i, c := range cells {
 		out.Values = append(out.Values, c.Value)
@@ -243,17 +248,25 @@ func each(ctx context.Context, o Options, n int, job func(i int) error) error {
 	return first
 }
 
-// remember reads a run's cell, or makes it. The key is all that a result depends on.
-func (o Options) remember(ctx context.Context, run config.Run, into *made) error {
+// cell is the file of a run's result. Its name is all that the result depends on.
+func (o Options) cell(run config.Run) (string, error) {
 	key, err := json.Marshal(struct {
 		Version string
 		Run     config.Run
 	}{o.Version, run})
 	if err != nil {
-		return err
+		return "", fmt.Errorf("sweep: %w", err)
 	}
 	sum := sha256.Sum256(key)
-	path := filepath.Join(o.Out, "cells", hex.EncodeToString(sum[:12])+".json")
+	return filepath.Join(o.Out, "cells", hex.EncodeToString(sum[:12])+".json"), nil
+}
+
+// remember reads a run's cell, or makes it.
+func (o Options) remember(ctx context.Context, run config.Run, into *made) error {
+	path, err := o.cell(run)
+	if err != nil {
+		return err
+	}
 	stored, err := os.ReadFile(path)
 	if err == nil && json.Unmarshal(stored, into) == nil {
 		return nil

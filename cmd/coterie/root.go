@@ -84,7 +84,7 @@ func (a *app) newRoot() *cobra.Command {
 			return nil
 		},
 	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newPredictCommand(), a.newEvaluateCommand(), a.newExportCommand(),
-		a.newReportCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(),
+		a.newReportCommand(), a.newDashCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(),
 		a.newJoinCommand(), a.newStatusCommand(), a.newCACommand(), a.newBackupCommand(), a.newRestoreCommand(), a.newSweepCommand(), a.newDataCommand(), a.newVersionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")

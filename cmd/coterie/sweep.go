@@ -94,7 +94,7 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options, a
 	if err := a.printGrid(r); err != nil {
 		return err
 	}
-	a.remark("result  %s\nreport  %s", filepath.Join(o.Out, sweepFile), page)
+	a.remark("result  %s\nreport  %s", filepath.Join(o.Out, sweep.ResultFile), page)
 	return nil
 }
 
@@ -150,15 +150,12 @@ func printPrices(w io.Writer, prices []sweep.Price) {
 	}
 }
 
-// sweepFile is a sweep's result in its folder.
-const sweepFile = "sweep.json"
-
 func writeSweep(folder string, result any) error {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}
-	return sim.WriteFile(filepath.Join(folder, sweepFile), append(text, '\n'))
+	return sim.WriteFile(filepath.Join(folder, sweep.ResultFile), append(text, '\n'))
 }
 
 func settingsInWords(settings map[string]string) string {
@@ -224,6 +221,6 @@ func (a *app) printTuned(r sweep.Tuned, out string) error {
 	if err := a.printLines(lines...); err != nil {
 		return err
 	}
-	a.remark("\nmodels  %s\nresult  %s", filepath.Join(out, sim.ModelFile), filepath.Join(out, sweepFile))
+	a.remark("\nmodels  %s\nresult  %s", filepath.Join(out, sim.ModelFile), filepath.Join(out, sweep.ResultFile))
 	return nil
 }
