@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/server"
+	"github.com/coterie-fl/coterie/web/live"
 )
 
 // unsafeSeeded is the flag that both sides need for noise that can be repeated.
@@ -46,6 +49,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			res, err := server.Serve(cmd.Context(), server.Options{
 				File: file, New: f.fresh, Seeded: f.seeded, Folder: data.NewFolder(dataFolder(f.data)), Log: log,
 				Listening: func(address string) { log.Info("listening", "address", address) },
+				Page:      servedPage(file.Out, log),
 			})
 			if err != nil {
 				return err
@@ -64,6 +68,29 @@ func (a *app) newServeCommand() *cobra.Command {
 	flags.BoolVar(&f.seeded, unsafeSeeded, false, "allow privacy.noise exact-seeded, which protects nobody: to compare with a simulation")
 	addLogFlag(flags, &f.log)
 	return cmd
+}
+
+// pageURLFile holds the address of a server's live page, for its owner alone.
+const pageURLFile = "dash.url"
+
+// servedPage injects the live page into a server: for operators' certificates, and, where the
+// server has an admin address, for who can read the file in its folder.
+func servedPage(out string, log *slog.Logger) func(func() (server.Status, error)) server.Page {
+	return func(status func() (server.Status, error)) server.Page {
+		page := live.New(live.NewServed(status), version())
+		return server.Page{Guarded: page, Alone: func(address string) (http.Handler, error) {
+			if err := os.MkdirAll(out, 0o700); err != nil {
+				return nil, fmt.Errorf("make room for the live page's address: %w", err)
+			}
+			path := filepath.Join(out, pageURLFile)
+			token, err := live.KeptToken(path, address)
+			if err != nil {
+				return nil, err
+			}
+			log.Info("the live page is served", "address", address, "how to open it is in", path)
+			return live.NewDoor(token, page), nil
+		}}
+	}
 }
 
 // logger writes JSON lines to standard error: programs read them, people can.

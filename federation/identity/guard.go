@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
-// Paths say who may ask for what. Whatever is named nowhere is for participants alone.
+// Paths say who may ask for what. Whatever is named nowhere is for participants alone. A name
+// of Operators that ends in a slash stands for all below it.
 type Paths struct {
 	Public    []string // open to connections without a certificate
 	Operators []string // for operators alone
@@ -22,7 +24,9 @@ func (p Paths) allow(peer Peer, path string) error {
 	switch {
 	case slices.Contains(p.Public, path), slices.Contains(p.Members, path):
 		return nil
-	case slices.Contains(p.Operators, path):
+	case slices.ContainsFunc(p.Operators, func(name string) bool {
+		return name == path || strings.HasSuffix(name, "/") && strings.HasPrefix(path, name)
+	}):
 		wanted = Operator
 	}
 	if peer.Role != wanted {

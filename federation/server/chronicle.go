@@ -21,6 +21,7 @@ type chronicle struct {
 	abandoned int
 	lasted    []time.Duration // closed rounds of training
 	people    []deeds
+	recent    []RoundEnd // of training, in order
 }
 
 // deeds are one participant's.
@@ -124,7 +125,9 @@ func (c *Coordinator) recall(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		end := RoundEnd{Round: r.Number + 1, Seconds: r.Ended.Sub(r.Opened).Seconds(), Abandoned: r.Status == store.RoundAbandoned}
 		for _, a := range answers {
+			end.count(a.Kind)
 			if a.Kind == store.Declined && a.Reason == leftRun {
 				c.presence.leaves(a.Participant)
 			} else if a.Kind != store.Waiting {
@@ -134,6 +137,9 @@ func (c *Coordinator) recall(ctx context.Context) error {
 				c.chronicle.released(a.Participant)
 				last[lastOf{a.Participant, c.isEvaluation(r.Number)}] = r.Number
 			}
+		}
+		if !c.isEvaluation(r.Number) && r.Status != store.RoundOpen {
+			c.chronicle.remember(end)
 		}
 	}
 	for i, name := range c.names {

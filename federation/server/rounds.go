@@ -316,6 +316,7 @@ func (c *Coordinator) close(ctx context.Context) error {
 	}
 	c.learnt = true
 	c.chronicle.ended(false, time.Since(r.opened))
+	c.chronicle.remember(r.end(false))
 	c.metrics.closed(false)
 	c.log.Info("round closed", "round", r.number+1, "released", released, "asked", len(r.clients))
 	return nil
@@ -332,6 +333,7 @@ func (c *Coordinator) abandon(ctx context.Context, r *openRound, reason string) 
 	} else {
 		c.state.Round++
 		c.chronicle.ended(true, 0)
+		c.chronicle.remember(r.end(true))
 	}
 	c.metrics.closed(true)
 	return nil

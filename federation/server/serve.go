@@ -32,6 +32,18 @@ type Options struct {
 	Log    *slog.Logger
 	// Listening is told the address, once connections are taken.
 	Listening func(address string)
+	// Page makes the live page of a server, by how it stands; nil: there is none.
+	Page func(status func() (Status, error)) Page
+}
+
+// PagePath is where operators find the live page, by their certificates.
+const PagePath = "/dash/"
+
+// Page is the live page at both of its places.
+type Page struct {
+	Guarded http.Handler // behind operators' certificates
+	// Alone is for the admin address, which knows no certificates: it lets in by itself.
+	Alone func(address string) (http.Handler, error)
 }
 
 // Serve runs a server until its run has ended, or ctx ends: then the error wraps
@@ -102,6 +114,9 @@ func serve(ctx context.Context, o Options, c *Coordinator, a *identity.Authority
 		return Finished{}, fmt.Errorf("listen on %s: %w", o.File.Listen, err)
 	}
 	s := New(c, a, o.File.Limits, o.Log)
+	if o.Page != nil {
+		s.page = o.Page(s.Status)
+	}
 	closeAdmin, err := s.serveAdmin(o.File.Admin)
 	if err != nil {
 		l.Close()
@@ -136,7 +151,21 @@ func (s *Server) serveAdmin(address string) (end func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s for operators: %w", address, err)
 	}
-	srv := &http.Server{Handler: s.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	handler := s.Admin()
+	if s.page.Alone != nil {
+		page, err := s.page.Alone(l.Addr().String())
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		all := http.NewServeMux()
+		for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+			all.Handle(path, handler)
+		}
+		all.Handle("/", page)
+		handler = all
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	go func() { _ = srv.Serve(l) }() // ends with Close
 	s.log.Info("operators are answered", "address", l.Addr().String())
 	return func() { _ = srv.Close() }, nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type Server struct {
 	log         *slog.Logger
 	draining    atomic.Bool
 	attendance  *attendance
+	page        Page
 }
 
 // New gives a coordinator its network half.
@@ -53,11 +55,14 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(path, s.timed(service))
 	mux.Handle("GET "+StatusPath, s.statusHandler(h.shares))
+	if s.page.Guarded != nil {
+		mux.Handle(PagePath, http.StripPrefix(strings.TrimSuffix(PagePath, "/"), s.page.Guarded))
+	}
 	s.health(mux)
 	mux.HandleFunc(identity.SuccessionPath, s.authority.ServeSuccessions)
 	guarded := identity.Guard(s.authority, mux, identity.Paths{
 		Public:    []string{wire.FederationEnrolProcedure, identity.SuccessionPath, "/healthz", "/readyz"},
-		Operators: []string{StatusPath},
+		Operators: []string{StatusPath, PagePath},
 		Members:   []string{wire.FederationRenewProcedure},
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -64,6 +64,7 @@ type Status struct {
 	ModelSHA256 string `json:"model_sha256"`
 
 	Participants []ParticipantStatus `json:"participants"`
+	Recent       []RoundEnd          `json:"recent"` // rounds of training that have ended, the last 200
 }
 
 // ParticipantStatus is how one participant stands.
@@ -182,6 +183,7 @@ func (h *chronicle) tell(st *Status) (waiting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.Closed, st.Abandoned = h.closed, h.abandoned
+	st.Recent = append([]RoundEnd{}, h.recent[max(0, len(h.recent)-mostRecent):]...)
 	for i, d := range h.people {
 		p := &st.Participants[i]
 		p.Released, p.Spent = d.released, append([]Spending{}, d.spent...)

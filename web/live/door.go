@@ -7,13 +7,18 @@ import (
 	"crypto/subtle"
 	_ "embed" // the page of the door
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/report/layout"
 )
 
@@ -28,12 +33,32 @@ var doorTemplate = layout.Parse(doorText)
 // Token is what lets somebody see a page: 32 bytes of entropy in hexadecimal digits.
 type Token string
 
+const tokenBytes = 32
+
 // NewToken draws one.
 func NewToken() Token {
-	var b [32]byte
+	var b [tokenBytes]byte
 	rand.Read(b[:]) // does not fail: it ends the program
 	return Token(hex.EncodeToString(b[:]))
 }
+
+// KeptToken is the token of the address that a file holds, for a page at host:port that is
+// started again and again. Without the file one is drawn; only the file's owner can read it.
+func KeptToken(path, at string) (Token, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the address of the live page: %w", err)
+	}
+	_, said, _ := strings.Cut(strings.TrimSpace(string(text)), "#")
+	t := Token(said)
+	if raw, err := hex.DecodeString(said); err != nil || len(raw) != tokenBytes {
+		t = NewToken()
+	}
+	return t, durable.WriteFile(path, []byte(t.address(at)+"\n"), 0o600)
+}
+
+// address is what to open in a browser, at host:port. The fragment stays in the browser.
+func (t Token) address(at string) string { return "http://" + at + "/#" + string(t) }
 
 // derived is a value for one purpose, from which the token cannot be found.
 func (t Token) derived(purpose string) string {
@@ -67,8 +92,8 @@ func NewDoor(t Token, page http.Handler, names ...string) *Door {
 	return &Door{token: t, names: append(names, "localhost"), folder: folder, page: http.StripPrefix(folder, page)}
 }
 
-// Address is what to open in a browser, at host:port. The fragment stays in the browser.
-func (d *Door) Address(at string) string { return "http://" + at + "/#" + string(d.token) }
+// Address is what to open in a browser, at host:port.
+func (d *Door) Address(at string) string { return d.token.address(at) }
 
 // knows says whether a request came by a name of ours, or by a number: a page elsewhere can
 // make its own name lead here (DNS rebinding), not a number.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +19,16 @@ import (
 type Federation struct {
 	ask func(context.Context) (server.Status, error)
 
-	mu     sync.Mutex
-	asked  time.Time
-	last   server.Status
-	fault  error
-	rounds []seenRound // that the page has seen, in order
+	mu    sync.Mutex
+	asked time.Time
+	last  server.Status
+	fault error
 }
 
-// seenRound is how a round ended, or how far it is.
-type seenRound struct{ round, asked, released, declined int }
+// NewServed is the page of a server in its own process.
+func NewServed(status func() (server.Status, error)) *Federation {
+	return NewFederation(func(context.Context) (server.Status, error) { return status() })
+}
 
 // NewFederation shows what ask is told, which is asked once a second at most, and only while
 // somebody looks.
@@ -37,13 +37,12 @@ func NewFederation(ask func(context.Context) (server.Status, error)) *Federation
 }
 
 const (
-	askEvery   = time.Second
-	askTime    = 15 * time.Second
-	mostRounds = 2000
+	askEvery = time.Second
+	askTime  = 15 * time.Second
 )
 
 // status is the server's, not older than a second.
-func (f *Federation) status() (server.Status, []seenRound, error) {
+func (f *Federation) status() (server.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.asked) >= askEvery*9/10 {
@@ -53,26 +52,9 @@ func (f *Federation) status() (server.Status, []seenRound, error) {
 		f.asked, f.fault = time.Now(), err
 		if err == nil {
 			f.last = st
-			f.note(st)
 		}
 	}
-	return f.last, slices.Clone(f.rounds), f.fault
-}
-
-// note keeps what is seen of the open round.
-func (f *Federation) note(st server.Status) {
-	if st.Asked == 0 {
-		return
-	}
-	now := seenRound{st.Round, st.Asked, st.Released, st.Declined}
-	if n := len(f.rounds); n > 0 && f.rounds[n-1].round == now.round {
-		f.rounds[n-1] = now
-		return
-	}
-	f.rounds = append(f.rounds, now)
-	if len(f.rounds) > mostRounds {
-		f.rounds = f.rounds[1:]
-	}
+	return f.last, f.fault
 }
 
 // Report: what a server leaves lies in its folder, not here.
@@ -80,7 +62,7 @@ func (f *Federation) Report(url.Values) (io.ReadCloser, error) { return nil, Err
 
 // View is the whole federation; participants by pages.
 func (f *Federation) View(place url.Values) (View, error) {
-	st, rounds, err := f.status()
+	st, err := f.status()
 	if err != nil {
 		return View{}, err
 	}
@@ -90,10 +72,10 @@ func (f *Federation) View(place url.Values) (View, error) {
 	if ends := endingOf(st); len(ends) > 0 {
 		p.add("ending", endingTemplate, ends)
 	}
-	if panels, err := study.Panels(roundCharts(rounds)); err != nil {
+	if panels, err := study.Panels(roundCharts(st.Recent)); err != nil {
 		return View{}, err
 	} else if len(panels) > 0 {
-		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Rounds", Note: "Since this page began to look.", Panels: panels})
+		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Rounds", Panels: panels})
 	}
 	page := pageOf(place, "participants", len(st.Participants))
 	p.add("people", peopleTemplate, peopleOf(st, place, page))
@@ -161,22 +143,29 @@ func endingOf(st server.Status) (out []endsSoon) {
 	return out
 }
 
-// roundCharts are who was asked and who released, by round.
-func roundCharts(rounds []seenRound) []study.Chart {
+// roundCharts are who was asked and who answered, and how long it took, by round.
+func roundCharts(rounds []server.RoundEnd) []study.Chart {
 	if len(rounds) < 2 {
 		return nil
 	}
-	series := func(name string, of func(seenRound) int) study.Series {
+	series := func(name string, of func(server.RoundEnd) float64) study.Series {
 		s := study.Series{Name: name}
 		for _, r := range rounds {
-			n := float64(of(r))
-			s.Points = append(s.Points, study.Point{X: float64(r.round), Y: n, Low: n, High: n})
+			y := of(r)
+			s.Points = append(s.Points, study.Point{X: float64(r.Round), Y: y, Low: y, High: y})
 		}
 		return s
 	}
-	return []study.Chart{{Title: "Answers by round", XTitle: "round", YTitle: "participants", Series: []study.Series{
-		series("asked", func(r seenRound) int { return r.asked }), series("released", func(r seenRound) int { return r.released }), series("declined", func(r seenRound) int { return r.declined }),
-	}}}
+	return []study.Chart{
+		{Title: "Answers by round", XTitle: "round", YTitle: "participants", Series: []study.Series{
+			series("asked", func(r server.RoundEnd) float64 { return float64(r.Asked) }),
+			series("released", func(r server.RoundEnd) float64 { return float64(r.Released) }),
+			series("declined", func(r server.RoundEnd) float64 { return float64(r.Declined) }),
+		}},
+		{Title: "Time by round", XTitle: "round", YTitle: "seconds", Series: []study.Series{
+			series("seconds", func(r server.RoundEnd) float64 { return r.Seconds }),
+		}},
+	}
 }
 
 // person is a participant as the page shows it.

@@ -215,11 +215,14 @@ func (f *Folder) list(all []thing, place url.Values) (View, error) {
 		}
 		v.Parts = append(v.Parts, p)
 	}
-	v.Status = fmt.Sprintf("%s running, %s finished", prose.Count(counts[running.Word]), prose.Count(counts[finished.Word]))
-	if n := counts[silent.Word]; n > 0 {
-		v.Status += ", " + prose.Count(n) + " without a sign of life"
+	v.Status = "No runs."
+	if len(counts) > 0 {
+		v.Status = fmt.Sprintf("%s running, %s finished", prose.Count(counts[running.Word]), prose.Count(counts[finished.Word]))
+		if n := counts[silent.Word]; n > 0 {
+			v.Status += ", " + prose.Count(n) + " without a sign of life"
+		}
+		v.Status += "."
 	}
-	v.Status += "."
 	if len(v.Parts) == 0 {
 		v.Status = "Nothing here yet: a run that is started with --out below this folder appears by itself."
 	}

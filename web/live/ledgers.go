@@ -3,6 +3,8 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -58,7 +60,7 @@ func (f *Folder) ledgerView(t thing) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Title: "Ledger " + f.name(t), Lead: t.id, Status: fmt.Sprintf("%s, all as they were written.", prose.Counted(b.sum.Records, "record", "records"))}
+	v := View{Title: "Ledger " + path.Join(filepath.Base(f.path), t.id), Lead: f.where(t), Status: fmt.Sprintf("%s, all as they were written.", prose.Counted(b.sum.Records, "record", "records"))}
 	one := stand{State: state{"whole", "finished"}, Words: "every record, its chain and every receipt’s signature were checked now", Facts: []layout.Fact{
 		{Name: "Founded", Value: b.sum.Founded.UTC().Format("2006-01-02")},
 		{Name: "Records", Value: prose.Count(b.sum.Records)},
@@ -102,6 +104,12 @@ func (b book) budgets() meters {
 			Name: fmt.Sprintf("%s, %s", one.Unit, one.Claim), Value: prose.Cost(float64(one.Epsilon)) + " of " + prose.Cost(float64(one.Ceiling)),
 			Note:  fmt.Sprintf("epsilon: %s; %s", layout.Claimed(one.Statement), prose.Counted(one.Releases, "release", "releases")),
 			Meter: newMeter(one.Used, 1, fmt.Sprintf("%.1f %% of the ceiling used", 100*one.Used)),
+		}
+		if one.EpsilonSwitch != nil && one.CeilingSwitch > 0 {
+			bar.Note += fmt.Sprintf("; between any two data sets %s of %s", prose.Cost(float64(*one.EpsilonSwitch)), prose.Cost(float64(one.CeilingSwitch)))
+		}
+		if one.Distance > 0 {
+			bar.Note += fmt.Sprintf("; at distance %s %s of %s", prose.Rounded(float64(one.Distance)), prose.Cost(float64(one.EpsilonAtDistance)), prose.Cost(float64(one.Ceiling)))
 		}
 		if one.Over {
 			bar.Meter.Over, bar.Note = true, bar.Note+"; over the ceiling: nothing more is released"
