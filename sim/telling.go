@@ -61,6 +61,7 @@ type teller struct {
 	began   time.Time
 	before  float64 // seconds
 	line    time.Time
+	record  time.Time // the last line that had one
 	touched time.Time
 	priced  time.Time
 	pricing time.Duration // what it took the last time
@@ -92,21 +93,24 @@ func (w *teller) close() {
 	}
 }
 
-// due says whether a line may be written now.
-func (w *teller) due(now time.Time, apart time.Duration) bool {
+// due says whether a line may be written now, if the last of its kind was so long ago.
+func (w *teller) due(now, last time.Time, apart time.Duration) bool {
 	share := time.Duration(w.before*float64(time.Second)) + now.Sub(w.began)
-	return w.file != nil && now.Sub(w.line) >= max(apart, share/linesInAll)
+	return w.file != nil && now.Sub(last) >= max(apart, share/linesInAll)
 }
 
 // beat says that the run is at work, if it has not for a while.
 func (w *teller) beat(m Moment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.file == nil {
+		return
+	}
 	now := time.Now()
 	switch {
-	case w.due(now, touchesApart) || m.Doing == Stopping:
+	case w.due(now, w.line, touchesApart) || m.Doing == Stopping:
 		w.write(now, progressOf(m))
-	case w.file != nil && now.Sub(w.touched) >= touchesApart:
+	case now.Sub(w.touched) >= touchesApart:
 		w.touched = now
 		_ = os.Chtimes(w.file.Name(), now, now)
 	}
@@ -119,7 +123,7 @@ func (w *teller) round(s *Simulation, last bool) {
 	now := time.Now()
 	n := len(s.record.Rounds)
 	// Of quick rounds only some are recorded: the judge still has what it said of this one.
-	if w.file == nil || !last && !w.due(now, linesApart) || n == 0 || s.record.Rounds[n-1] != s.rounds.State.Round {
+	if w.file == nil || !last && !w.due(now, w.record, linesApart) || n == 0 || s.record.Rounds[n-1] != s.rounds.State.Round {
 		return
 	}
 	p := progressOf(s.Moment())
@@ -131,6 +135,7 @@ func (w *teller) round(s *Simulation, last bool) {
 		}
 	}
 	w.price(s, now, &p)
+	w.record = now
 	w.write(now, p)
 }
 

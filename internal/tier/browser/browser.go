@@ -30,6 +30,13 @@ const patience = 3 * time.Minute
 // Open starts a browser with one empty tab, or leaves the test out.
 func Open(t testing.TB) *Page {
 	t.Helper()
+	return OpenFor(t, "")
+}
+
+// OpenFor is Open for pages of a server, by the beginning of its addresses: whatever else they
+// ask for is a fault.
+func OpenFor(t testing.TB, server string) *Page {
+	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		tier.LeaveOut(t, tier.Chromium, err)
@@ -50,7 +57,7 @@ func Open(t testing.TB) *Page {
 	requests, messages := chromedp.Events(ctx, network.RequestWillBeSent), chromedp.Console(ctx)
 	go func() {
 		for e, err := range requests {
-			if err == nil && !local(e.Request.URL) {
+			if err == nil && !local(e.Request.URL) && (server == "" || !strings.HasPrefix(e.Request.URL, server+"/")) {
 				p.note("it asks for " + e.Request.URL)
 			}
 		}
