@@ -49,20 +49,28 @@ func (o nextWord[F]) loss(out []F, _ int, row, d []F) float64 {
 // from the ends of single precision.
 const safeScore = 30
 
+// leastSum and mostSum are e^-30 and e^30, each a little nearer to 1: between them sums were
+// rounded by no more than that.
+const leastSum, mostSum = 1e-13, 1e13
+
 // nextWordAt is the cross entropy at one place; d becomes its slopes times share. Ones are
 // as many as there are words.
 func nextWordAt[F Float](scores, d []F, word int, share float64, ones []F) float64 {
 	right := float64(scores[word])
-	if top := largest(scores); top < -safeScore || top > safeScore {
-		for i, v := range scores {
-			d[i] = v - top
-		}
-		right = float64(d[word])
-		kernel.Exp(d, d)
-	} else {
-		kernel.Exp(d, scores)
-	}
+	kernel.Exp(d, scores)
 	sum := kernel.Dot(d, ones)
+	// The largest score is only looked for where the sum does not already say that it is safe:
+	// it lies between the sum's logarithm less that of the words, and the sum's.
+	if !(sum >= leastSum*float64(len(scores)) && sum <= mostSum) {
+		if top := largest(scores); top < -safeScore || top > safeScore {
+			for i, v := range scores {
+				d[i] = v - top
+			}
+			right = float64(d[word])
+			kernel.Exp(d, d)
+			sum = kernel.Dot(d, ones)
+		}
+	}
 	kernel.Scale(d, F(share/sum), d)
 	d[word] -= F(share)
 	return math.Log(sum) - right

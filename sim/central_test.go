@@ -1,10 +1,14 @@
 package sim
 
 import (
+	"bytes"
+	"context"
 	"math"
+	"os"
 	"slices"
 	"testing"
 
+	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -33,6 +37,50 @@ func executedRun(t *testing.T, run config.Run, folder *data.Folder) (Result, *Si
 		t.Fatal(err)
 	}
 	return res, s
+}
+
+// TestTrainedUnjudged: who asks for models alone gets those of the whole run, described the
+// same, in one place and among several, though nobody looks how good they are; where the
+// judge decides what is returned, it is asked.
+func TestTrainedUnjudged(t *testing.T) {
+	folder := smallSchools(t)
+	for name, c := range map[string]struct {
+		kind     string
+		back     string
+		unjudged bool
+	}{"in one place": {"central", "last", true}, "together": {"fedavg", "last", false}, "the best": {"central", "best", false}, "everybody's own": {"local", "last", false}} {
+		run := config.Default("school", c.kind, "paper")
+		run.Seed, run.Algorithm.Rounds, run.Algorithm.Stop.Return, run.Algorithm.Stop.Every = 3, 3, c.back, 1
+		if c.kind != "local" { // with a price
+			run.Algorithm.Mode = "sound"
+			run.Privacy.PublicSize = 50
+		} else {
+			run.Privacy.Protects, run.Privacy.Epsilon = "nothing", 0
+		}
+		whole, alone := directory(t, run), directory(t, run)
+		res, err := execute(t, context.Background(), whole, run, folder, nothing)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s, err := New(run, folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Train(context.Background(), alone, nothing); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s.unjudged != c.unjudged || c.unjudged && s.progress.BestRound > 0 {
+			t.Errorf("%s: unjudged is %v, and round %d the best", name, s.unjudged, s.progress.BestRound)
+		}
+		s.Close()
+		for _, file := range []string{artifact.DescriptionFile, artifact.ModelFile} {
+			one, err1 := os.ReadFile(whole.File(file))
+			other, err2 := os.ReadFile(alone.File(file))
+			if err1 != nil || err2 != nil || !bytes.Equal(one, other) || res.ModelSHA256 == "" {
+				t.Errorf("%s: %s is not the whole run's: %v %v", name, file, err1, err2)
+			}
+		}
+	}
 }
 
 // TestCentralPoolsEverybody: one participant holds all examples, and what all hold out is

@@ -41,6 +41,16 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(Moment
 	return e.finish(ctx)
 }
 
+// Train is Execute for models that somebody else looks at: the same ones, without a result.
+// Nothing is judged, where nothing hangs on it: judging costs as much as a good part of a
+// short training.
+func (s *Simulation) Train(ctx context.Context, d *Directory, tick func(Moment)) error {
+	stop := s.run.Algorithm.Stop
+	s.unjudged = stop.Return == "last" && stop.Patience == 0 && !s.rounds.Algorithm.OwnModels() && s.rounds.Algorithm.Outline().Models == 1
+	_, err := s.Execute(ctx, d, tick)
+	return err
+}
+
 // execution is a run in its directory.
 type execution struct {
 	s      *Simulation

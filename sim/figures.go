@@ -24,6 +24,10 @@ func (s *Simulation) result() (Result, error) {
 	if s.progress.Stopped == "" {
 		return Result{}, fmt.Errorf("the run has not ended: round %d", s.rounds.State.Round)
 	}
+	if s.unjudged { // what the models cost is said beside them
+		var res Result
+		return res, s.account(&res)
+	}
 	metrics, err := s.metrics()
 	if err != nil {
 		return Result{}, err
@@ -113,7 +117,7 @@ func (s *Simulation) account(res *Result) (err error) {
 	} else if res.Privacy.Batches, err = fl.BatchesOf(s.rounds.Participants, spends); err != nil {
 		return err
 	}
-	if s.spent != nil && s.run.Judge.By != "own" {
+	if s.unjudged || s.spent != nil && s.run.Judge.By != "own" {
 		return nil
 	}
 	for i := range s.rounds.Participants {

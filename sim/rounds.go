@@ -312,7 +312,7 @@ func (s *Simulation) Step() (bool, error) {
 		}
 	}
 	judged := s.rounds.State.Round%s.run.Algorithm.Stop.Every == 0 || s.rounds.State.Round >= s.run.Algorithm.Rounds
-	if judged {
+	if judged = judged && !s.unjudged; judged {
 		if err := s.judgeRound(); err != nil {
 			return false, err
 		}

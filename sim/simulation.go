@@ -37,6 +37,7 @@ type Simulation struct {
 	evaluated  *evaluate.Figures    // once it was made
 	followed   bool                 // others come after it, or it comes after another: its end is worth a checkpoint
 	judgement  judgement            // of the returned models, once the run has ended
+	unjudged   bool                 // nobody asks how good the models are: see Train
 	spent      []spending           // by client, as of its last release; nil where epsilon is not added up
 	made       made                 // the round that is yet to be judged
 	traces     []mech.StepTrace     // by participant, since the last record; nil: nobody counts

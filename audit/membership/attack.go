@@ -39,7 +39,13 @@ type Options struct {
 	// Continue is the command that goes on after an interruption.
 	Continue string
 	Tick     func(doing string, m sim.Moment) // of other models' training
+	// Seen keeps losses for later measures of the same target; nil: they are computed anew.
+	Seen *Seen
 }
+
+// Seen are losses of a target's attacked examples, by the model that they are under. It
+// serves one target, one unit and one client: others' examples are others.
+type Seen struct{ losses map[string]losses }
 
 // WordsSigma is the noise on words: the best over models of several sizes and lengths of
 // training, so that no labels are needed to find it.
@@ -141,7 +147,7 @@ func Measure(ctx context.Context, t Target, folder *data.Folder, o Options) (Fou
 	if a.sights, err = e.sights(t.Models); err != nil {
 		return Found{}, err
 	}
-	if a.target, err = e.losses(a.sights); err != nil {
+	if a.target, err = a.under(t.Models, a.sights); err != nil {
 		return Found{}, err
 	}
 	attacks, err := a.all()
@@ -257,6 +263,24 @@ func (a *attacking) trainer() *trainer {
 	return &trainer{population: a.population, folder: a.o.Folder, seed: a.o.Seed, proceed: a.o.Continue, tick: tick}
 }
 
+// under are the losses under some models: those that were seen before, or new ones.
+func (a *attacking) under(m *artifact.Model, sights []sight) (losses, error) {
+	hash := m.ModelSHA256 + m.PersonalSHA256
+	if a.o.Seen != nil {
+		if known, ok := a.o.Seen.losses[hash]; ok && len(known) == len(a.eye.member) {
+			return known, nil
+		}
+	}
+	found, err := a.losses(sights)
+	if err == nil && a.o.Seen != nil {
+		if a.o.Seen.losses == nil {
+			a.o.Seen.losses = map[string]losses{}
+		}
+		a.o.Seen.losses[hash] = found
+	}
+	return found, err
+}
+
 // byModels are the losses under other models.
 func (a *attacking) byModels(others []otherModel) ([]losses, error) {
 	var out []losses
@@ -265,7 +289,7 @@ func (a *attacking) byModels(others []otherModel) ([]losses, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := a.losses(sights)
+		l, err := a.under(m.models, sights)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,13 @@ func TestCentralRun(t *testing.T) {
 	if trainings != begun || *again.Attacks[3].AUC.Low != *f.Attacks[3].AUC.Low {
 		t.Errorf("%d trainings more, AUC %v and %v", trainings-begun, again.Attacks[3].AUC, f.Attacks[3].AUC)
 	}
+	o.Seen = new(Seen) // of the target and seven others
+	for range 2 {
+		if kept := measured(t, target, folder, o); len(o.Seen.losses) != 8 || !reflect.DeepEqual(kept, f) {
+			t.Errorf("with the losses of %d models kept, other figures: %+v", len(o.Seen.losses), kept)
+		}
+	}
+	o.Seen = nil
 	o.Seed = 2
 	if _, err := Measure(context.Background(), target, folder, o); !errors.Is(err, ErrOtherModel) {
 		t.Errorf("models of another seed: %v", err)

@@ -108,7 +108,7 @@ func Trained(ctx context.Context, path string, run config.Run, f *data.Federatio
 		return nil, err
 	}
 	defer s.Close()
-	if _, err := s.Execute(ctx, d, tick); err != nil {
+	if err := s.Train(ctx, d, tick); err != nil {
 		return nil, err
 	}
 	return artifact.Open(path)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coterie-fl/coterie/data"
 )
 
 func write(t testing.TB, path, text string) {
@@ -95,8 +97,15 @@ func TestTheChallengesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := *p.Graph()
-	want.Target = nil
+	want.Target, want.ByStays = nil, true
 	sameGraph(t, got, &want)
+	var folder *data.Folder
+	for partition, open := range map[string]int{Central: 0, ByRegion: 1} { // only there does a household's region matter
+		fed, err := folder.Load(block(t, ", source: {path: "+dir+"}, partition: "+partition).Data, 1)
+		if err != nil || len(fed.NotCovered) != open {
+			t.Errorf("%s: homes by where people stay: not covered %v, %v", partition, fed.NotCovered, err)
+		}
+	}
 	if got.Positive(0) || got.Figures().Target != nil {
 		t.Error("targets that nobody gave")
 	}

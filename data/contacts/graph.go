@@ -6,10 +6,13 @@ type Graph struct {
 	Household []uint32 // index of the household, in order of hid
 	Size      []uint8  // of the household, as declared in the household table, never recomputed
 	Age       []uint8
-	Sex       []uint8  // 1 male, 2 female, as in the files
-	Region    []uint8  // 0..9, by the boxes of longitude and latitude that RegionAt knows
-	Did       []Did    // what the person did on the day
-	Out       []uint16 // time away from home, in units of Tick seconds: all visits' durations, at most a day
+	Sex       []uint8 // 1 male, 2 female, as in the files
+	Region    []uint8 // 0..9, by the boxes of longitude and latitude that RegionAt knows
+	// ByStays says that households' residences were taken from where their members stay, so
+	// that a whole household's Region can hang on one of them.
+	ByStays bool
+	Did     []Did    // what the person did on the day
+	Out     []uint16 // time away from home, in units of Tick seconds: all visits' durations, at most a day
 
 	// Contacts both ways, compressed sparse rows: contact k of person i is at Offsets[i]+k.
 	// A row is sorted by Other, then How (then Start and Where); two persons may meet more

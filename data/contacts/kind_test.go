@@ -32,6 +32,9 @@ func TestClients(t *testing.T) {
 	if len(one.Train) != 1 || one.Train[0].Name != "all" || len(all.Train) != regions {
 		t.Fatalf("%d clients, and %d regions", len(one.Train), len(all.Train))
 	}
+	if len(all.NotCovered) > 0 {
+		t.Errorf("households are told where they live, but not covered: %v", all.NotCovered)
+	}
 	g := GraphOf(all.Train[0].People)
 	if g == nil || GraphOf(one.Train[0].People).Persons() != g.Persons() || GraphOf(nil) != nil {
 		t.Fatal("the whole graph is not told")

@@ -101,7 +101,7 @@ func (l *line) unknownPerson(r *reading, pid int64) {
 // settle gives persons the regions of their residences.
 func (r *reading) settle() error {
 	g := r.graph
-	g.Region = make([]uint8, g.Persons())
+	g.Region, g.ByStays = make([]uint8, g.Persons()), !r.homesTold
 	missing := 0
 	for i, h := range g.Household {
 		if r.homes[h] == unknown {

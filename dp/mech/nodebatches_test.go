@@ -44,6 +44,13 @@ func TestNodeBatches(t *testing.T) {
 	if err := new(Steps).Open(pay(event.ClaimHeuristic, same), shuffled, SystemEntropy(), randomness()); err != nil {
 		t.Errorf("shuffled batches as the thesis has them: %v", err)
 	}
+	replaced, err := NewPaid(event.Release{Unit: event.UnitNode, Relation: event.ReplaceOne, Claim: event.ClaimProved, Trust: event.TrustHolder, What: node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(Steps).Open(replaced, rule, SystemEntropy(), randomness()); err == nil {
+		t.Error("a person in another's place is priced as one that goes: it changes up to 2S-1 examples")
+	}
 	var s Steps
 	if err := s.Open(pay(event.ClaimProved, same), rule, SystemEntropy(), randomness()); err != nil {
 		t.Fatal(err)

@@ -108,6 +108,9 @@ func (s *Steps) Open(paid *Paid, rule StepRule, batches *Entropy, from Randomnes
 	if rule.Keep > 0 && paid.terms.Relation != event.Removal {
 		return fmt.Errorf("steps: for nodes with thinned contacts, under %s; what is thinned is counted under %s alone", paid.terms.Relation, event.Removal)
 	}
+	if rule.Nodes > 0 && rule.Sampling != event.FullBatch && paid.terms.Relation == event.ReplaceOne {
+		return fmt.Errorf("steps: for nodes, on batches, under %s; what changes was counted for a node that goes, and one that comes in its place changes others': allowed: %s, %s", event.ReplaceOne, event.OwnRecord, event.Removal)
+	}
 	if rule.Nodes > 0 && paid.terms.Relation == event.AddRemove {
 		return fmt.Errorf("steps: for nodes, under %s, which does not say whose reports go with a node; allowed: %s, %s, %s", event.AddRemove, event.OwnRecord, event.Removal, event.ReplaceOne)
 	}

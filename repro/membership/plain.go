@@ -59,15 +59,16 @@ func launch(l *lab.Lab) (study.Study, error) {
 func (s size) measured(l *lab.Lab, seed uint64) (*figures, error) {
 	run, name := s.runOf(seed), fmt.Sprintf("target-%d", seed)
 	f := &figures{size: s, sigmas: make([]cell, len(s.sigmas)), models: map[int]cell{}}
+	seen := new(membership.Seen)
 	var jobs []func() error
 	for i, sigma := range s.sigmas {
 		jobs = append(jobs, func() error {
-			return measure(l, name, run, membership.Options{Neighbours: s.neighbours, Sigma: sigma}, &f.sigmas[i])
+			return measure(l, name, run, membership.Options{Neighbours: s.neighbours, Sigma: sigma, Seen: seen}, &f.sigmas[i])
 		})
 	}
 	found := make([]cell, len(s.references))
 	for i, n := range s.references {
-		o := membership.Options{References: n}
+		o := membership.Options{References: n, Seen: seen}
 		if i == len(s.references)-1 {
 			o.Shadows = s.shadows
 		}
