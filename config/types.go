@@ -259,5 +259,6 @@ type Nodes struct {
 // Execution says how fast and how safe from interruption; it changes no result.
 type Execution struct {
 	Workers           int     `yaml:"workers" jsonschema:"minimum=0,maximum=4096" jsonschema_description:"goroutines that train; 0: one a core"`
+	Hold              string  `yaml:"hold,omitempty" jsonschema:"enum=all,enum=asked" jsonschema_description:"which clients are held in memory: all of them, or of those alone who were ever asked what they keep (data that are drawn, and tables, which then lie in a temporary file); empty: asked of more than 100,000 clients that are drawn, where the run allows it"`
 	CheckpointSeconds float64 `yaml:"checkpoint_seconds" jsonschema:"minimum=0" jsonschema_description:"least time between two checkpoints"`
 }

@@ -4,8 +4,10 @@ import "github.com/coterie-fl/coterie/data/bytepair"
 
 // Federation is a whole population.
 type Federation struct {
-	Features   int
-	Train      []Client
+	Features int
+	Train    []Client
+	// Crowd is the training clients that are not held, in Train's stead; nil: Train has them.
+	Crowd      Crowd
 	Validation []Client
 	// Truth is every group's parameters, for generated data.
 	Truth [][]float64
@@ -70,6 +72,9 @@ func (s Shape) Depth() int { return max(1, s.Channels) }
 // Shape is that of the federation's examples.
 func (f *Federation) Shape() Shape {
 	s := Shape{Features: f.Features, Classes: f.Classes, Reconstruct: f.Reconstruct, Vocabulary: f.Vocabulary}
+	if f.Crowd != nil { // of rows
+		return s
+	}
 	if people := f.Train[0].People; people != nil {
 		s.Windows = people.Windows()
 	}

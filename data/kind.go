@@ -24,6 +24,8 @@ type Kind struct {
 	// Clients is how many train and validate, where the block says so; nil: files do.
 	Clients func(d config.Data) (train, validation int)
 	Load    func(f *Folder, d config.Data, seed uint64) (*Federation, error)
+	// Crowd is Load for clients that are not held; nil: they always are.
+	Crowd func(f *Folder, d config.Data, seed uint64) (*Federation, error)
 	// One reads what a single participant of a federation holds, as a federation of one
 	// client with that name, from the source in the block; nil: the block has none.
 	One func(d config.Data, seed uint64, name string) (*Federation, error)

@@ -84,11 +84,7 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 	if err := o.check(s); err != nil {
 		return nil, err
 	}
-	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
-	if s.Encoding != nil {
-		f.Unit = s.Encoding.Unit()
-	}
-	report := s.Report.clone()
+	f, report := s.begin()
 	parts := make([]divided, len(s.All))
 	workers := pool.New(runtime.GOMAXPROCS(0))
 	workers.Each(len(s.All), func(_, i int) { parts[i] = s.All[i].settle(o) })
@@ -108,13 +104,10 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		f.Train = append(f.Train, d.Client)
 	}
 	if len(f.Train) == 0 {
-		return nil, fmt.Errorf("no silo is left: %s", &report)
+		return nil, fmt.Errorf("no silo is left: %s", report)
 	}
-	f.NotCovered = slices.Clone(s.NotCovered)
-	if o.Standardise == BySilo {
-		f.NotCovered = append(f.NotCovered, notStandardised)
-	}
-	f.Report = &report
+	f.cover(s, o)
+	f.Report = report
 	for i, a := range s.Sensitive {
 		for k := range f.Train {
 			a.Groups = append(a.Groups, f.Train[k].Held.Sensitive[i])
@@ -122,6 +115,24 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 		f.Sensitive = append(f.Sensitive, a)
 	}
 	return f, nil
+}
+
+// begin is a federation without clients, and what is told of it so far.
+func (s *Silos) begin() (*Federation, *LoadReport) {
+	f := &Federation{Features: s.Features, Classes: s.Classes, Encoding: s.Encoding}
+	if s.Encoding != nil {
+		f.Unit = s.Encoding.Unit()
+	}
+	report := s.Report.clone()
+	return f, &report
+}
+
+// cover says what no accounting covers of how silos were read and scaled.
+func (f *Federation) cover(s *Silos, o SiloOptions) {
+	f.NotCovered = slices.Clone(s.NotCovered)
+	if o.Standardise == BySilo {
+		f.NotCovered = append(f.NotCovered, notStandardised)
+	}
 }
 
 // divided is a silo that trains, with what it holds out; the zero value has nothing to

@@ -70,14 +70,17 @@ const notHeldOut = "which examples are held out (a client all of whose examples 
 // would be left without any to train on keeps all and holds out none.
 func (f *Federation) holdOut(seed uint64, share float64) {
 	for i := range f.Train {
-		c := &f.Train[i]
-		train, held := c.split(share, seed)
-		if len(train) == 0 {
-			train, held = held, nil
-		}
-		*c = c.divide(train, held)
+		f.Train[i] = f.Train[i].withHeldOut(seed, share)
 	}
 	f.NotCovered = append(slices.Clip(f.NotCovered), notHeldOut)
+}
+
+func (c *Client) withHeldOut(seed uint64, share float64) Client {
+	train, held := c.split(share, seed)
+	if len(train) == 0 {
+		train, held = held, nil
+	}
+	return c.divide(train, held)
 }
 
 // divide is the client with some of its examples to train on and others held out.

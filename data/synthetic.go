@@ -29,6 +29,7 @@ func init() {
 		},
 		Clients: func(d config.Data) (train, validation int) { return d.Users, d.ValidationUsers },
 		Load:    func(_ *Folder, d config.Data, seed uint64) (*Federation, error) { return Synthetic(d, seed), nil },
+		Crowd:   func(_ *Folder, d config.Data, seed uint64) (*Federation, error) { return syntheticCrowd(d, seed), nil },
 		Words:   func(config.Data) string { return "Generated data: y = x·θ + u, with a θ for every group of clients" },
 	})
 }
@@ -75,15 +76,26 @@ func shape(d config.Data) (groups, dimension int) {
 // Synthetic draws the linear federation of papers 000 and 001:
 // y = x·theta_g + shift_g + u.
 func Synthetic(d config.Data, seed uint64) *Federation {
+	f := syntheticCrowd(d, seed)
+	f.Crowd, f.Train = nil, newPopulation(d, f.Truth, d.Users, seed, trainingClients).all(d.Users)
+	return f
+}
+
+// trainingClients is the purpose of a draw.
+const trainingClients = "data: training clients"
+
+// syntheticCrowd is Synthetic with clients that are drawn when they are asked for.
+func syntheticCrowd(d config.Data, seed uint64) *Federation {
 	groups, dimension := shape(d)
 	truth := d.Parameters
 	if len(truth) == 0 {
 		truth = drawParameters(groups, dimension, seed)
 	}
-	f := &Federation{Features: dimension, Truth: truth}
-	f.Train = drawClients(d, truth, d.Users, rng.NewFamily(seed, "data: training clients"))
-	f.Validation = drawClients(d, truth, d.ValidationUsers, rng.NewFamily(seed, "data: validation clients"))
-	return f
+	return &Federation{
+		Features: dimension, Truth: truth,
+		Crowd:      &drawnCrowd{newPopulation(d, truth, d.Users, seed, trainingClients), d.Users},
+		Validation: newPopulation(d, truth, d.ValidationUsers, seed, "data: validation clients").all(d.ValidationUsers),
+	}
 }
 
 func drawParameters(groups, dimension int, seed uint64) [][]float64 {
@@ -102,34 +114,58 @@ func drawParameters(groups, dimension int, seed uint64) [][]float64 {
 	return out
 }
 
-func drawClients(d config.Data, truth [][]float64, users int, family rng.Family) []Client {
-	dimension := len(truth[0])
+// population is clients as they are drawn, each from the seed and its number alone.
+type population struct {
+	config.Data
+	truth  [][]float64
+	counts []int // clients, by group: the groups follow one another
+	family rng.Family
+}
+
+func newPopulation(d config.Data, truth [][]float64, users int, seed uint64, purpose string) population {
+	return population{d, truth, groupCounts(users, d.Shares, len(truth)), rng.NewFamily(seed, purpose)}
+}
+
+func (p *population) groupOf(client int) int {
+	g := 0
+	for ; client >= p.counts[g]; g++ {
+		client -= p.counts[g]
+	}
+	return g
+}
+
+// all draws everybody.
+func (p population) all(users int) []Client {
+	dimension := len(p.truth[0])
 	clients := make([]Client, users)
 	// One block for all: neighbours in a round are then near in memory too.
-	x := make([]float64, users*d.Samples*dimension)
-	y := make([]float64, users*d.Samples)
-	members := assignGroups(users, d.Shares, len(truth))
-	var s rng.Stream
+	x := make([]float64, users*p.Samples*dimension)
+	y := make([]float64, users*p.Samples)
 	for c := range clients {
-		s.Key(&family, 0, c)
-		g := members[c]
-		rows := Rows{X: x[:d.Samples*dimension], Y: y[:d.Samples], Features: dimension}
+		rows := Rows{X: x[:p.Samples*dimension], Y: y[:p.Samples], Features: dimension}
 		x, y = x[len(rows.X):], y[len(rows.Y):]
-		for i := range rows.Y {
-			var dot float64
-			for j, theta := range truth[g] {
-				v := draw(&s, d.X)
-				rows.X[i*dimension+j] = v
-				dot += theta * v
-			}
-			if len(d.Shift) > 0 {
-				dot += d.Shift[g]
-			}
-			rows.Y[i] = dot + draw(&s, d.Noise)
-		}
-		clients[c] = Client{Rows: rows, Group: g}
+		clients[c] = Client{Rows: rows, Group: p.groupOf(c)}
+		p.draw(rows, c, clients[c].Group)
 	}
 	return clients
+}
+
+// draw fills a client's rows.
+func (p *population) draw(rows Rows, client, group int) {
+	var s rng.Stream
+	s.Key(&p.family, 0, client)
+	for i := range rows.Y {
+		var dot float64
+		for j, theta := range p.truth[group] {
+			v := draw(&s, p.X)
+			rows.X[i*rows.Features+j] = v
+			dot += theta * v
+		}
+		if len(p.Shift) > 0 {
+			dot += p.Shift[group]
+		}
+		rows.Y[i] = dot + draw(&s, p.Noise)
+	}
 }
 
 func draw(s *rng.Stream, d config.Distribution) float64 {
@@ -139,9 +175,9 @@ func draw(s *rng.Stream, d config.Distribution) float64 {
 	return d.Low + (d.High-d.Low)*s.Float64()
 }
 
-// assignGroups gives every group its share of the clients, to the nearest whole
+// groupCounts gives every group its share of the clients, to the nearest whole
 // client (largest remainder, ties to the lowest group).
-func assignGroups(users int, shares []float64, groups int) []int {
+func groupCounts(users int, shares []float64, groups int) []int {
 	counts := make([]int, groups)
 	rest := make([]float64, groups)
 	left := users
@@ -165,11 +201,5 @@ func assignGroups(users int, shares []float64, groups int) []int {
 		counts[best]++
 		rest[best]--
 	}
-	out := make([]int, 0, users)
-	for g, n := range counts {
-		for range n {
-			out = append(out, g)
-		}
-	}
-	return out
+	return counts
 }

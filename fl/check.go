@@ -46,6 +46,15 @@ func checkEvaluate(c *config.Checker, run config.Run) {
 	c.Require(e.Bins%2 == 0, "judge.evaluate.bins", "is %d; allowed: even numbers up to 1000 (the answer changes at probability 0.5, which must lie between two bins)", e.Bins)
 }
 
+// OutlineOf is that of the run file's method.
+func OutlineOf(run config.Run) (Outline, error) {
+	k, err := methodOf(run)
+	if err != nil {
+		return Outline{}, err
+	}
+	return outlineOf(k, run)
+}
+
 // outlineOf is the method's without a model: nothing of it depends on one.
 func outlineOf(k MethodKind, run config.Run) (Outline, error) {
 	if run.Algorithm.Hypotheses < 1 || run.Algorithm.Rounds < 1 {

@@ -238,10 +238,13 @@ type Sampler struct {
 	take     int
 	balanced bool
 	stream   rng.Stream
-	order    []int
+	order    []int // all clients; nil: they are too many
 	picked   []int
 	swaps    []int
 	marked   []bool
+	moved    map[int]int // by place, in the order's stead
+	permuted permutation // of the epoch, in the shuffle's stead
+	epoch    int
 	State    SamplerState
 }
 
@@ -249,15 +252,18 @@ type Sampler struct {
 type SamplerState struct {
 	Epoch int   // shuffles made so far
 	Left  []int // clients of the last shuffle that were not yet asked
+	At    int   // of very many clients: the next place of the shuffle, behind those left
 }
 
 // NewSampler takes so many of the clients in every round. Samplers of different
 // purposes are independent.
 func NewSampler(seed uint64, purpose string, clients, take int, balanced bool) *Sampler {
-	s := &Sampler{
-		family: rng.NewFamily(seed, purpose), clients: clients, take: take, balanced: balanced,
-		order: make([]int, clients), picked: make([]int, 0, take), swaps: make([]int, take), marked: make([]bool, clients),
+	s := &Sampler{family: rng.NewFamily(seed, purpose), clients: clients, take: take, balanced: balanced, picked: make([]int, 0, take)}
+	if clients > manyClients && take < clients {
+		s.moved = make(map[int]int, take)
+		return s
 	}
+	s.order, s.swaps, s.marked = make([]int, clients), make([]int, take), make([]bool, clients)
 	for i := range s.order {
 		s.order[i] = i
 	}
@@ -269,6 +275,10 @@ func (s *Sampler) Sample(round int) []int {
 	switch {
 	case s.take == s.clients:
 		return s.order // everybody, every time
+	case s.balanced && s.order == nil:
+		s.drawPermuted()
+	case s.order == nil:
+		s.drawSparse(round)
 	case s.balanced:
 		s.drawBalanced()
 	default:
@@ -281,7 +291,7 @@ func (s *Sampler) Sample(round int) []int {
 // sort puts the picked clients in order: by marking them when they are many, for
 // a round must not be slower than its training.
 func (s *Sampler) sort() {
-	if len(s.picked)*16 < s.clients {
+	if s.order == nil || len(s.picked)*16 < s.clients {
 		slices.Sort(s.picked)
 		return
 	}

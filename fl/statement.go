@@ -61,6 +61,19 @@ type LayerTerms struct {
 
 // StateUpdates sums up what participants spent whose updates are protected, or nothing.
 func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
+	totals := make([]float64, len(participants))
+	worst := 0.0
+	for i := range participants {
+		totals[i] = participants[i].Account.Epsilon()
+		worst = max(worst, participants[i].Switch)
+	}
+	median, most := MedianAndMax(totals)
+	return a.StateTotals(median, most, worst)
+}
+
+// StateTotals is StateUpdates of participants whose totals have this median and maximum,
+// and of whom none loses more by a change of its choice than worst.
+func (a *Algorithm) StateTotals(median, most, worst float64) Privacy {
 	run := a.setup.Run
 	p := Privacy{
 		Statement: a.updateTerms(), Protects: run.Privacy.Protects, NoiseMultiplier: event.Number(run.Privacy.NoiseMultiplier),
@@ -74,13 +87,6 @@ func (a *Algorithm) StateUpdates(participants []Participant) Privacy {
 	if !IsCentral(run.Algorithm.Kind) {
 		p.EpsilonPerRelease = &each
 	}
-	totals := make([]float64, len(participants))
-	worst := 0.0
-	for i := range participants {
-		totals[i] = participants[i].Account.Epsilon()
-		worst = max(worst, participants[i].Switch)
-	}
-	median, most := MedianAndMax(totals)
 	p.MedianEpsilon, p.MaxEpsilon, p.Epsilon = event.Number(median), event.Number(most), event.Number(most)
 	if run.Algorithm.Mode == "sound" && run.Privacy.NoiseMultiplier > 0 {
 		twice, change := event.Number(2*most), event.Number(worst)

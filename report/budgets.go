@@ -23,29 +23,35 @@ const mostClusterRows = 24
 
 // spending sorts clients by what their budget is.
 type spending struct {
-	finite        []float64 // in order of size
+	finite        []sim.Budget // in order of size
 	none, endless int
+	clients       int // with a finite budget
 }
 
 func spent(r run) spending {
 	var s spending
+	all := r.History.Spends
 	for _, b := range r.History.Budgets {
-		switch v := float64(b); {
+		all = append(all, sim.Budget{Epsilon: b, Clients: 1})
+	}
+	for _, b := range all {
+		switch v := float64(b.Epsilon); {
 		case math.IsInf(v, 1):
-			s.endless++
+			s.endless += b.Clients
 		case chart.Drawable(v):
 			if v == 0 {
-				s.none++
+				s.none += b.Clients
 			}
-			s.finite = append(s.finite, v)
+			s.clients += b.Clients
+			s.finite = append(s.finite, b)
 		}
 	}
-	slices.Sort(s.finite)
+	slices.SortFunc(s.finite, func(a, b sim.Budget) int { return cmp.Compare(a.Epsilon, b.Epsilon) })
 	return s
 }
 
 // drawn says that there is a distribution to show.
-func (s spending) drawn() bool { return len(s.finite) > s.none }
+func (s spending) drawn() bool { return s.clients > s.none }
 
 // words take the place of a picture.
 func (s spending) words() string {
@@ -69,8 +75,8 @@ func (b bins) end() float64 { return b.start + b.width*float64(len(b.counts)) }
 
 // binned sorts the values into bins. If every release costs the same, the bins
 // are centred on multiples of that cost, so that a bar is a number of releases.
-func binned(sorted []float64, release float64) bins {
-	highest := sorted[len(sorted)-1]
+func binned(sorted []sim.Budget, release float64) bins {
+	highest := float64(sorted[len(sorted)-1].Epsilon)
 	b := bins{}
 	if release > 0 && chart.Drawable(release) && highest/release < 1e9 {
 		releases := math.Floor(highest/release+0.5) + 1
@@ -80,8 +86,8 @@ func binned(sorted []float64, release float64) bins {
 		b.width = chart.NiceStep(max(highest, 1e-290) / mostBins)
 	}
 	b.counts = make([]int, b.index(highest)+1)
-	for _, v := range sorted {
-		b.counts[b.index(v)]++
+	for _, one := range sorted {
+		b.counts[b.index(float64(one.Epsilon))] += one.Clients
 	}
 	return b
 }

@@ -3,14 +3,19 @@ package report
 import (
 	"fmt"
 	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/sim"
 )
 
 // Sums of 0.4 differ in the last bit; bars must not.
 func TestBinsHoldNumbersOfReleases(t *testing.T) {
-	var values []float64
+	var values []sim.Budget
+	add := func(v float64) { values = append(values, sim.Budget{Epsilon: event.Number(v), Clients: 1}) }
 	total := 0.0
 	for range 7 {
-		values = append(values, total, total)
+		add(total)
+		add(total)
 		total += 0.4
 	}
 	b := binned(values, 0.4)
@@ -19,7 +24,7 @@ func TestBinsHoldNumbersOfReleases(t *testing.T) {
 	}
 	values = nil
 	for i := range 10000 {
-		values = append(values, 0.4*float64(i/10))
+		add(0.4 * float64(i/10))
 	}
 	b = binned(values, 0.4)
 	sum := 0

@@ -362,7 +362,7 @@ func summaryNotes(runs []run) (notes []string) {
 }
 
 func newRunNote(r run) runNote {
-	return runNote{Method: r.label, Command: r.Command, Config: r.Result.Config, Facts: []layout.Fact{
+	n := runNote{Method: r.label, Command: r.Command, Config: r.Result.Config, Facts: []layout.Fact{
 		{Name: "Seed", Value: fmt.Sprint(r.Seed), Code: true},
 		{Name: "Configuration, SHA-256", Value: r.ConfigSHA256, Code: true},
 		{Name: "Models, SHA-256", Value: r.ModelSHA256, Code: true},
@@ -371,4 +371,8 @@ func newRunNote(r run) runNote {
 		{Name: "Run", Value: r.RunID, Code: true},
 		{Name: "Took", Value: prose.Rounded(r.WallSeconds) + " s"},
 	}}
+	if words := Crowd(r.Summary); words != "" {
+		n.Facts = append(n.Facts, layout.Fact{Name: "Clients held", Value: words})
+	}
+	return n
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/sim"
 )
 
-// mostParticipants keeps the page readable; result.json has them all.
+// mostParticipants keeps the page readable; result.json has more of them.
 const mostParticipants = 500
 
 // participants is the table of a run's lines.

@@ -53,6 +53,10 @@ type checkpoint struct {
 	// Singles are the lengths of those in single precision, which follow them. Older
 	// checkpoints have these among the rest.
 	Singles []int
+	// Asked is how many clients follow all that, of a run that holds no others.
+	Asked int
+	crowd *crowd
+	given []byte // what follows, as it was read
 }
 
 // vectors are the long ones, in the order in which they follow.
@@ -90,6 +94,9 @@ func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
 		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds, Traces: s.traces,
 		State: *s.rounds.State, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
+	if c.crowd = s.rounds.crowd; c.crowd != nil {
+		c.Asked = c.crowd.size
+	}
 	for i := range s.rounds.Participants {
 		p := &s.rounds.Participants[i]
 		c.Accounts, c.Switch, c.Kept = append(c.Accounts, p.Account), append(c.Switch, p.Switch), append(c.Kept, p.Kept)
@@ -126,6 +133,11 @@ func (c *checkpoint) write(w io.Writer) error {
 		return binary.LittleEndian.AppendUint32(to, math.Float32bits(x))
 	}); err != nil {
 		return err
+	}
+	if c.crowd != nil {
+		if err := c.crowd.write(both); err != nil {
+			return err
+		}
 	}
 	if _, err := file.Write(sum.Sum(nil)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
@@ -205,19 +217,24 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	fit := len(c.Accounts) == k && len(c.Switch) == k && len(c.Kept) == k && len(c.Progress.Cluster) == k &&
 		len(c.State.Hypotheses) == len(s.rounds.State.Hypotheses) && len(c.State.Memory) == len(s.rounds.State.Memory) &&
 		len(c.Progress.Best) == len(s.progress.Best)
+	if crowd := s.rounds.crowd; crowd != nil && fit {
+		fit = crowd.resume(c.given) == nil
+	} else {
+		fit = fit && c.Asked == 0
+	}
 	for i := range c.Kept {
 		fit = fit && len(c.Kept[i].Personal) == len(s.rounds.Participants[i].Personal)
 	}
 	s.rounds.round = fl.Round{}
 	if a := c.Answers; fit && a != nil {
-		fit = a.Number == c.State.Round && (len(a.Clients) == 0 || a.Clients[0] >= 0 && a.Clients[len(a.Clients)-1] < k) &&
+		fit = a.Number == c.State.Round && (len(a.Clients) == 0 || a.Clients[0] >= 0 && a.Clients[len(a.Clients)-1] < s.rounds.Count()) &&
 			s.rounds.reopen(*a) == nil
 	}
 	if !fit {
 		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))
 	}
 	s.rounds.State, s.sampler.State, s.progress, s.made = &c.State, c.Sampler, c.Progress, c.Made
-	s.record.resume(c.Record, c.Sizes, k)
+	s.record.resume(c.Record, c.Sizes, s.rounds.Count())
 	copy(s.traces, c.Traces)
 	for i := range s.rounds.Participants {
 		p := &s.rounds.Participants[i]
@@ -274,6 +291,9 @@ func (c *checkpoint) fill(values []byte) error {
 	values, err := taken(values, all, c.Lengths, 8, func(from []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(from)) })
 	if err == nil && c.Singles != nil {
 		values, err = taken(values, c.singles(), c.Singles, 4, func(from []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(from)) })
+	}
+	if asked := c.Asked * 8 * askedWords; err == nil && asked > 0 && asked <= len(values) {
+		values, c.given = values[asked:], values[:asked]
 	}
 	if err == nil && len(values) > 0 {
 		err = fmt.Errorf("cannot be read: %d bytes too many", len(values))

@@ -37,7 +37,7 @@ func (s *Simulation) result() (Result, error) {
 		Summary: Summary{
 			Name: s.run.Name, Dataset: s.run.Data.Kind, Algorithm: a.Kind, Mode: a.Mode, Judge: s.run.Judge.By, Seed: s.run.Seed,
 			Rounds: s.rounds.State.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
-			Clients: len(s.rounds.Participants), Hypotheses: s.rounds.Algorithm.Outline().Models, Parameters: s.parameters,
+			Clients: s.rounds.Count(), Hypotheses: s.rounds.Algorithm.Outline().Models, Parameters: s.parameters,
 			Metrics: metrics, Data: s.federation.Report, Kernel: model.Kernel(),
 		},
 		History: s.record.history(s),
@@ -60,6 +60,7 @@ func (s *Simulation) result() (Result, error) {
 		res.Privacy.NotCovered = append(res.Privacy.NotCovered, UncoveredComparison)
 	}
 	res.History.Truth = s.truth()
+	res.Crowd = s.crowdFigures()
 	res.History.Returned = vectors(shown(s.Returned(), s.parameters))
 	return res, nil
 }
@@ -99,6 +100,13 @@ func (s *Simulation) metrics() (m Metrics, err error) {
 // account writes what participants spent, and every one's line where they have targets
 // or figures of their own.
 func (s *Simulation) account(res *Result) (err error) {
+	if s.spent != nil {
+		res.Privacy = s.stateUpdates()
+		s.addBudgets(res)
+		if s.run.Judge.By != "own" {
+			return nil
+		}
+	}
 	k := len(s.rounds.Participants)
 	spends, proved := make([]account.Guarantee, k), make([]*account.Guarantee, k)
 	s.rounds.pool.Each(k, func(_, i int) {
@@ -107,37 +115,24 @@ func (s *Simulation) account(res *Result) (err error) {
 	if err := s.rounds.firstError(k); err != nil {
 		return err
 	}
-	if s.spent != nil {
-		res.Privacy = s.rounds.Algorithm.StateUpdates(s.rounds.Participants)
-		s.addBudgets(res)
-	} else if res.Privacy, err = fl.StateSpends(s.run, spends, proved, s.federation.NotCovered); err != nil {
-		return err
-	} else if err := s.priceRounds(&res.History, spends); err != nil {
-		return err
-	} else if res.Privacy.Batches, err = fl.BatchesOf(s.rounds.Participants, spends); err != nil {
-		return err
+	if s.spent == nil {
+		if res.Privacy, err = fl.StateSpends(s.run, spends, proved, s.federation.NotCovered); err != nil {
+			return err
+		}
+		if err := s.priceRounds(&res.History, spends); err != nil {
+			return err
+		}
+		if res.Privacy.Batches, err = fl.BatchesOf(s.rounds.Participants, spends); err != nil {
+			return err
+		}
 	}
-	if s.unjudged || s.spent != nil && s.run.Judge.By != "own" {
+	if s.unjudged {
 		return nil
 	}
-	for i := range s.rounds.Participants {
+	for _, i := range s.someClients() {
 		res.Participants = append(res.Participants, s.line(i, spends[i], proved[i]))
 	}
 	return nil
-}
-
-// addBudgets is what is added up round by round.
-func (s *Simulation) addBudgets(res *Result) {
-	for i, d := range s.progress.Declined {
-		if d {
-			res.History.Declined = append(res.History.Declined, i)
-		}
-	}
-	res.Privacy.Declined, res.Privacy.DeclinedRequests = len(res.History.Declined), s.progress.Requests
-	res.History.Clusters = s.clusterBudgets()
-	for i := range s.rounds.Participants {
-		res.History.Budgets = append(res.History.Budgets, event.Number(s.rounds.Participants[i].Account.Epsilon()))
-	}
 }
 
 // line is one participant's.
@@ -220,21 +215,6 @@ func (s *Simulation) worstDistance(hypotheses []float64) *event.Number {
 	}
 	d := event.Number(worst)
 	return &d
-}
-
-func (s *Simulation) clusterBudgets() []ClusterBudget {
-	members := make([][]float64, s.rounds.Algorithm.Outline().Models)
-	for i, j := range s.progress.Cluster {
-		if j >= 0 {
-			members[j] = append(members[j], s.rounds.Participants[i].Account.Epsilon())
-		}
-	}
-	out := make([]ClusterBudget, len(members))
-	for j, totals := range members {
-		median, most := fl.MedianAndMax(totals)
-		out[j] = ClusterBudget{Clients: len(totals), Median: event.Number(median), Max: event.Number(most)}
-	}
-	return out
 }
 
 func vectors(flat []float64, n int) [][]float64 {

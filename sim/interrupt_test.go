@@ -72,7 +72,11 @@ func interruptible(t *testing.T) map[string]config.Run {
 	updates.Algorithm.Stop.ValidationClients = 3
 	updates.Privacy.Ceiling = &ceiling
 	runs["updates"] = updates
+	updates.Run.Hold = "asked"
+	runs["updates of a crowd"] = updates
 	updates.Privacy.Noise = "exact-seeded"
+	runs["updates of a crowd on a lattice"] = updates
+	updates.Run.Hold = ""
 	runs["updates on a lattice"] = updates
 	network := config.Default("synthetic", "ifca", "paper")
 	network.Algorithm.Rounds, network.Algorithm.ClientsPerRound, network.Algorithm.Stop.Patience = 3, 5, 0
@@ -116,7 +120,13 @@ func watched(t *testing.T, d *Directory, run config.Run, folder *data.Folder, at
 	for i := range s.rounds.Participants {
 		s.rounds.Participants[i].Purse = stopping{&asked, at, stop}
 	}
+	if s.rounds.crowd != nil {
+		s.rounds.crowd.purse = stopping{&asked, at, stop}
+	}
 	res, err := s.Execute(ctx, d, nothing)
+	if res.Crowd != nil {
+		res.Crowd.PeakMemoryBytes = 0
+	}
 	return res, asked.Load(), err
 }
 
@@ -127,7 +137,7 @@ func watched(t *testing.T, d *Directory, run config.Run, folder *data.Folder, at
 func TestInterruptedAnywhereARunEndsTheSame(t *testing.T) {
 	folder := smallSchools(t)
 	for name, run := range interruptible(t) {
-		if testing.Short() && name != "updates" && name != "ditto" && name != "network" {
+		if testing.Short() && name != "updates" && name != "updates of a crowd" && name != "ditto" && name != "network" {
 			continue // the race detector needs no more
 		}
 		whole, answers, err := watched(t, directory(t, run), run, folder, 0, keptValues)

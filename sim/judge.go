@@ -29,22 +29,38 @@ type judge interface {
 	trained() (float64, error)
 }
 
-func newJudge(s *Simulation) judge {
+func newJudge(s *Simulation) (judge, error) {
 	if s.run.Judge.By == "own" {
 		j := &ownJudge{s: s, losses: make([]float64, len(s.rounds.Participants)), wrong: make([]int, len(s.rounds.Participants))}
 		for range s.rounds.workers {
 			j.models = append(j.models, make([]float64, s.parameters))
 		}
-		return j
+		return j, nil
 	}
 	if s.run.Judge.By == "test" {
 		return newTestJudge(s)
 	}
-	j := &clientJudge{s: s, losses: make([]float64, max(len(s.rounds.Participants), len(s.federation.Validation))), faults: make([]error, len(s.rounds.workers))}
+	j := &clientJudge{s: s, losses: make([]float64, max(min(listed, s.rounds.Count()), len(s.federation.Validation))), faults: make([]error, len(s.rounds.workers))}
 	if v := s.run.Algorithm.Stop.ValidationClients; v > 0 && v < len(s.federation.Validation) {
 		j.sampler = fl.NewSampler(s.run.Seed, "validation sampling", len(s.federation.Validation), v, false)
 	}
-	return j
+	return j, nil
+}
+
+// someClients are up to so many of those that train, drawn by the seed: their figures stand
+// for everybody's.
+func (s *Simulation) someClients() []int {
+	k := s.rounds.Count()
+	return fl.NewSampler(s.run.Seed, "clients whose figures stand for all", k, min(k, listed), false).Sample(0)
+}
+
+// examples are what a client trains on, in a worker's seat if it is not held.
+func (s *Simulation) examples(worker, client int) (*data.Client, error) {
+	if c := s.rounds.crowd; c != nil {
+		own := &c.seats[worker].client
+		return own, c.clients.Read(own, client)
+	}
+	return s.rounds.Participants[client].Data, nil
 }
 
 // clientJudge asks clients that take no part in training, each with the model that fits
@@ -109,14 +125,19 @@ const trainPictures = 20
 
 func (j *clientJudge) trained() (float64, error) {
 	s := j.s
-	s.rounds.Each(len(s.rounds.Participants), func(worker, i int) {
-		c := s.rounds.Participants[i].Data
+	some := s.someClients()
+	s.rounds.Each(len(some), func(worker, i int) {
+		c, err := s.examples(worker, some[i])
+		if err != nil {
+			j.faults[worker] = err
+			return
+		}
 		if c.Images != nil && len(c.Index) > trainPictures {
 			c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:trainPictures]}}
 		}
 		j.losses[i], _ = j.best(worker, c)
 	})
-	return mean(j.losses[:len(s.rounds.Participants)]), errors.Join(j.faults...)
+	return mean(j.losses[:len(some)]), errors.Join(j.faults...)
 }
 
 // ownJudge has every participant's model of now on its own held-out examples.

@@ -20,19 +20,37 @@ type testJudge struct {
 	errs   []error // by part
 }
 
-func newTestJudge(s *Simulation) *testJudge {
+func newTestJudge(s *Simulation) (*testJudge, error) {
 	j := &testJudge{s: s}
 	for i := range s.federation.Validation {
 		j.held, j.of = append(j.held, &s.federation.Validation[i]), append(j.of, -1)
 	}
-	for i := range s.federation.Train {
-		if held := s.federation.Train[i].Held; held != nil && held.Len() > 0 {
+	for _, i := range s.someClients() {
+		held, err := s.heldBy(i)
+		if err != nil {
+			return nil, err
+		}
+		if held != nil && held.Len() > 0 {
 			j.held, j.of = append(j.held, held), append(j.of, i)
 		}
 	}
+	if len(j.held) == 0 {
+		return nil, errors.New("judge.by is test, but none of the clients that are asked holds out examples; set data.test_share")
+	}
 	k := len(s.rounds.State.Hypotheses) / s.parameters
 	j.losses, j.wrong, j.errs = make([]float64, k*len(j.held)), make([]int, k*len(j.held)), make([]error, len(j.held))
-	return j
+	return j, nil
+}
+
+// heldBy is what a client holds out, in memory of its own.
+func (s *Simulation) heldBy(client int) (*data.Client, error) {
+	c := s.rounds.crowd
+	if c == nil {
+		return s.federation.Train[client].Held, nil
+	}
+	var own data.Client
+	err := c.clients.Read(&own, client)
+	return own.Held, err
 }
 
 func (j *testJudge) open(hypotheses []float64) (int, error) {
@@ -81,9 +99,15 @@ const pooledPictures = 2000
 
 func (j *testJudge) trained() (float64, error) {
 	s, n := j.s, j.s.parameters
-	losses, errs := make([]float64, len(s.rounds.Participants)), make([]error, len(s.rounds.Participants))
-	s.rounds.Each(len(losses), func(worker, i int) {
-		c := s.rounds.Participants[i].Data
+	some := s.someClients()
+	losses, sizes, errs := make([]float64, len(some)), make([]float64, len(some)), make([]error, len(some))
+	s.rounds.Each(len(some), func(worker, i int) {
+		c, err := s.examples(worker, some[i])
+		if err != nil {
+			errs[i] = err
+			return
+		}
+		sizes[i] = float64(c.Len())
 		if len(losses) == 1 && c.Images != nil && len(c.Index) > pooledPictures {
 			c = &data.Client{Pictures: data.Pictures{Images: c.Images, Index: c.Index[:pooledPictures]}}
 		}
@@ -91,8 +115,7 @@ func (j *testJudge) trained() (float64, error) {
 	})
 	var sum, total float64
 	for i, l := range losses {
-		size := float64(s.rounds.Participants[i].Data.Len())
-		sum, total = sum+size*l, total+size
+		sum, total = sum+sizes[i]*l, total+sizes[i]
 	}
 	return sum / total, errors.Join(errs...)
 }

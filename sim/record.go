@@ -56,7 +56,7 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 		}
 		r.size[j]++
 		if s.spent != nil {
-			spent := s.spent[releases.Clients[i]]
+			spent := s.spentBy(releases.Clients[i])
 			r.Top[j] = max(r.Top[j], spent.epsilon)
 			r.count(spent.releases, spent.epsilon)
 		}
@@ -66,7 +66,7 @@ func (r *recorder) tally(s *Simulation, releases fl.Releases, outcome fl.Outcome
 		r.keepReleases(round, releases, outcome)
 	}
 	if r.due(round) {
-		r.median, r.most = r.medianAndMax(len(s.rounds.Participants))
+		r.median, r.most = r.medianAndMax(s.rounds.Count())
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *recorder) add(s *Simulation, m made) {
 	case s.progress.Stopped == "":
 		return
 	default:
-		r.median, r.most = r.medianAndMax(len(s.rounds.Participants))
+		r.median, r.most = r.medianAndMax(s.rounds.Count())
 	}
 	r.Rounds = append(r.Rounds, round)
 	r.Loss = append(r.Loss, s.progress.Loss)

@@ -34,9 +34,13 @@ type Summary struct {
 	Privacy   fl.Privacy `json:"privacy"`
 	// Steps are those of the last round, in central training and where the clip moves; null
 	// elsewhere.
-	Steps        *StepsRecord `json:"steps"`
-	Participants []Line       `json:"participants"` // null where none has a figure or a target of its own
-	Comparison   []Comparison `json:"comparison"`   // with judge.compare's methods; null: none
+	Steps *StepsRecord `json:"steps"`
+	// Participants is null where none has a figure or a target of its own; of more than
+	// 10,000 it lists so many, drawn by the seed.
+	Participants []Line       `json:"participants"`
+	Comparison   []Comparison `json:"comparison"` // with judge.compare's methods; null: none
+	// Crowd says how many were asked where nobody else is held; absent: all are held.
+	Crowd *CrowdFigures `json:"crowd,omitempty"`
 	// Evaluation is what the evaluation round's noised counts say; absent: there was none.
 	Evaluation   *evaluate.Figures `json:"evaluation,omitempty"`
 	Data         *data.LoadReport  `json:"data"` // what was read, and what was left out and why; null for drawn data
@@ -150,9 +154,13 @@ type History struct {
 	Truth [][]float64 `json:"truth"`
 	// Curves of the judged examples, all together; null unless they have 2 classes.
 	Curves *metrics.Curves `json:"curves"`
-	// Budgets is every client's total epsilon, in client order.
+	// Budgets is every client's total epsilon, in client order; null: Spends counts them.
 	Budgets []event.Number `json:"budgets"`
-	// Declined are the clients that declined at least once.
+	// Spends counts clients by their total epsilon instead, in ascending order, where there
+	// are more than 10,000 of them; of more than 1,000 different totals each is rounded up.
+	Spends []Budget `json:"spends,omitempty"`
+	// Declined are the clients that declined at least once; of more than 10,000 clients they
+	// are only counted, in the statement.
 	Declined []int           `json:"declined"`
 	Clusters []ClusterBudget `json:"clusters"`
 }

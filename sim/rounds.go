@@ -41,6 +41,7 @@ type Rounds struct {
 	failed  atomic.Bool
 	after   func(p *fl.Participant) // what follows a release, on its worker; nil: nothing
 	liars   *liars                  // nil: everybody is honest
+	crowd   *crowd                  // in the stead of Participants; nil: they are held
 	respond func(worker, i int)     // made once: a closure a round would be garbage a round
 }
 
@@ -52,13 +53,8 @@ func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int, stop
 		workers = runtime.GOMAXPROCS(0)
 	}
 	k, examples := len(participants), 0
-	r := &Rounds{
-		Algorithm: a, Participants: participants, State: a.Start(),
-		pool: pool.New(workers), workers: make([]fl.Worker, workers), errs: make([]error, k),
-		before: make([]before, workers), stop: stop, kept: keptValues,
-	}
-	r.pool.StopBy(stop)
-	r.respond, r.freed.L = r.respondOne, &r.turn
+	r := newRounds(a, workers, k, stop)
+	r.Participants = participants
 	for i := range participants {
 		examples += participants[i].Data.Len()
 	}
@@ -73,6 +69,17 @@ func NewRounds(a *fl.Algorithm, participants []fl.Participant, workers int, stop
 		return nil, err
 	}
 	return r, nil
+}
+
+func newRounds(a *fl.Algorithm, workers, asked int, stop *atomic.Bool) *Rounds {
+	r := &Rounds{
+		Algorithm: a, State: a.Start(),
+		pool: pool.New(workers), workers: make([]fl.Worker, workers), errs: make([]error, asked),
+		before: make([]before, workers), stop: stop, kept: keptValues,
+	}
+	r.pool.StopBy(stop)
+	r.respond, r.freed.L = r.respondOne, &r.turn
+	return r
 }
 
 // interrupted is ErrInterrupted once somebody has stopped the rounds. What was computed
@@ -102,6 +109,9 @@ func (r *Rounds) Each(n int, job func(worker, i int)) {
 
 // Make makes one round among some participants, by their numbers in ascending order.
 func (r *Rounds) Make(clients []int) error {
+	if r.crowd != nil {
+		r.crowd.admit(clients)
+	}
 	var err error
 	if sum := r.sumFor(len(clients)); sum != nil {
 		err = r.round.OpenSum(r.State.Round, clients, sum, r.places())
@@ -261,14 +271,22 @@ func (r *Rounds) halt(i int) {
 }
 
 func (r *Rounds) respondTo(worker, i int, slot []float64) {
-	p := &r.Participants[r.round.Clients()[i]]
+	p, err := r.participant(worker, r.round.Clients()[i])
+	if err != nil {
+		r.fail(i, err)
+		return
+	}
 	r.before[worker].note(p)
 	released, err := fl.RespondOpenly(r.Algorithm, &r.workers[worker], r.Broadcast, p, slot)
-	switch {
-	case r.stop.Load(): // perhaps before the answer was whole
+	if r.stop.Load() { // perhaps before the answer was whole
 		r.before[worker].restore(p)
 		r.halt(i)
 		return
+	}
+	if err == nil && r.crowd != nil {
+		err = r.crowd.leave(p)
+	}
+	switch {
 	case err != nil:
 	case released:
 		if r.after != nil {
@@ -282,10 +300,31 @@ func (r *Rounds) respondTo(worker, i int, slot []float64) {
 		err = r.settle(i, false)
 	}
 	if err != nil {
-		r.errs[i] = err
-		r.failed.Store(true)
-		r.halt(i)
+		r.fail(i, err)
 	}
+}
+
+// participant is a client, in a worker's seat if it is not held.
+func (r *Rounds) participant(worker, client int) (*fl.Participant, error) {
+	if r.crowd != nil {
+		return r.crowd.enter(worker, client)
+	}
+	return &r.Participants[client], nil
+}
+
+// Count is how many participants there are.
+func (r *Rounds) Count() int {
+	if r.crowd != nil {
+		return r.crowd.clients.Len()
+	}
+	return len(r.Participants)
+}
+
+// fail ends the round with the i-th client's error.
+func (r *Rounds) fail(i int, err error) {
+	r.errs[i] = err
+	r.failed.Store(true)
+	r.halt(i)
 }
 
 // firstError is the lowest participant's, whichever worker met one first.
@@ -374,7 +413,11 @@ func (s *Simulation) makeRound() (err error) {
 		return err
 	}
 	for _, c := range s.rounds.round.Decliners() {
-		s.progress.Declined[c] = true
+		if s.rounds.crowd != nil {
+			s.rounds.crowd.of(c).Declined = true
+		} else {
+			s.progress.Declined[c] = true
+		}
 		s.progress.Requests++
 	}
 	r := s.rounds.Releases
@@ -405,6 +448,15 @@ func (s *Simulation) noteSpent(p *fl.Participant) {
 	s.spent[p.ID] = spending{int(p.Account.Releases), p.Account.Epsilon()}
 }
 
+// spentBy is a client's account in short.
+func (s *Simulation) spentBy(client int) spending {
+	if c := s.rounds.crowd; c != nil {
+		account := &c.of(client).Account
+		return spending{int(account.Releases), account.Epsilon()}
+	}
+	return s.spent[client]
+}
+
 // tally notes, once, where the round's releases fell and what they cost.
 func (s *Simulation) tally() {
 	if s.made.Tallied {
@@ -412,7 +464,11 @@ func (s *Simulation) tally() {
 	}
 	s.made.Tallied = true
 	for i, j := range s.rounds.Outcome.Assigned {
-		s.progress.Cluster[s.rounds.Releases.Clients[i]] = j
+		if c := s.rounds.Releases.Clients[i]; s.rounds.crowd != nil {
+			s.rounds.crowd.of(c).Fell = j
+		} else {
+			s.progress.Cluster[c] = j
+		}
 	}
 	s.record.tally(s, s.rounds.Releases, s.rounds.Outcome)
 }
@@ -464,6 +520,9 @@ func (s *Simulation) anyoneLeft() bool {
 		return true
 	}
 	next := event.MetricLaplace{Dimension: s.parameters, NoiseMultiplier: s.run.Privacy.NoiseMultiplier, Radius: 1}
+	if c := s.rounds.crowd; c != nil && c.anyoneLeft(next, *s.run.Privacy.Ceiling) {
+		return true
+	}
 	for i, declined := range s.progress.Declined {
 		if !declined && s.rounds.Participants[i].Account.Allows(next, *s.run.Privacy.Ceiling) {
 			return true

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -73,13 +74,17 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile, checkHold}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,
 // and prepares the first round. Close it after use.
 func New(run config.Run, folder *data.Folder) (*Simulation, error) {
-	federation, err := folder.Load(run.Data, run.Seed)
+	load := folder.Load
+	if holdsAsked(run) {
+		load = folder.LoadCrowd
+	}
+	federation, err := load(run.Data, run.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +93,11 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 			return nil, fmt.Errorf("judge.compare %s: %w", name, err)
 		}
 	}
-	return NewOn(run, federation, nil)
+	s, err := NewOn(run, federation, nil)
+	if err != nil && federation.Crowd != nil {
+		err = errors.Join(err, federation.Crowd.Close())
+	}
+	return s, err
 }
 
 // NewOn prepares a run on data that are there. Wrap, if there is one, stands between the
@@ -102,7 +111,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		return nil, err
 	}
 	if run.Algorithm.ClientsPerRound == 0 {
-		run.Algorithm.ClientsPerRound = len(federation.Train)
+		run.Algorithm.ClientsPerRound = federation.Clients()
 	}
 	m, err := model.Of(run, federation.Shape())
 	if err != nil {
@@ -121,7 +130,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	m = model.Stoppable(m, stop.Load)
 	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
 	workers := run.Run.Workers
-	if len(federation.Train) == 1 { // its batches are what is shared among workers
+	if federation.Clients() == 1 && federation.Crowd == nil { // its batches are what is shared among workers
 		s.inner = pool.New(cmp.Or(workers, runtime.GOMAXPROCS(0)))
 		m, workers = model.Spread(m, s.inner), 1
 		defer func() {
@@ -136,16 +145,16 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	if err := fl.Affordable(run, m.Parameters()); err != nil {
 		return nil, err
 	}
-	algorithm, err := fl.New(run, m, len(federation.Train))
+	algorithm, err := fl.New(run, m, federation.Clients())
 	if err != nil {
 		return nil, err
 	}
-	a, k := run.Algorithm, len(federation.Train)
-	participants := make([]fl.Participant, k)
+	a, k := run.Algorithm, federation.Clients()
+	participants := make([]fl.Participant, len(federation.Train))
 	for i := range participants {
 		participants[i] = fl.Participant{ID: i, Data: &federation.Train[i], Name: federation.Train[i].Name, Uncovered: federation.NotCovered}
 	}
-	hostile, err := newLiars(run, algorithm, m.Parameters(), k)
+	hostile, err := newLiars(run, algorithm, m.Parameters(), len(participants))
 	if err != nil {
 		return nil, err
 	}
@@ -157,13 +166,17 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err
 	}
-	if s.rounds, err = NewRounds(algorithm, participants, workers, stop); err != nil {
+	if federation.Crowd != nil {
+		s.rounds = newCrowdRounds(newCrowd(federation, algorithm), a.ClientsPerRound, workers, stop)
+	} else if s.rounds, err = NewRounds(algorithm, participants, workers, stop); err != nil {
 		return nil, err
 	}
 	s.rounds.liars = hostile
 	if run.Privacy.Protects == "update" || run.Privacy.Protects == "nothing" {
-		s.spent = make([]spending, k)
-		s.rounds.after = s.noteSpent
+		s.spent = make([]spending, len(participants))
+		if s.rounds.crowd == nil {
+			s.rounds.after = s.noteSpent
+		}
 	}
 	for i := range s.rounds.workers {
 		learner, err := algorithm.Learner(&s.rounds.workers[i])
@@ -177,10 +190,13 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		participants[0].Steps = &s.at.steps
 	}
 	s.watchSteps()
-	s.judge = newJudge(s)
+	if s.judge, err = newJudge(s); err != nil {
+		s.Close()
+		return nil, err
+	}
 	s.progress = progress{
 		Loss: math.Inf(1), BestLoss: math.Inf(1), Error: math.NaN(),
-		Declined: make([]bool, k), Cluster: slices.Repeat([]int{-1}, k),
+		Declined: make([]bool, len(participants)), Cluster: slices.Repeat([]int{-1}, len(participants)),
 	}
 	if a.Stop.Return == "best" {
 		s.progress.Best = slices.Clone(s.rounds.State.Hypotheses)
@@ -248,8 +264,11 @@ func (u *until) forget() {
 // fits holds the run file against the data, once they are known.
 func fits(run config.Run, f *data.Federation) error {
 	var c config.Checker
-	fl.CheckCounts(&c, run, len(f.Train), len(f.Validation))
+	fl.CheckCounts(&c, run, f.Clients(), len(f.Validation))
 	held, names := 0, f.Names()
+	if f.Crowd != nil && run.Data.TestShare > 0 {
+		held++
+	}
 	for i := range f.Train {
 		if f.Train[i].Held != nil {
 			held += f.Train[i].Held.Len()
@@ -278,6 +297,9 @@ func (s *Simulation) Federation() *data.Federation { return s.federation }
 func (s *Simulation) Close() {
 	s.until.forget()
 	s.rounds.Close()
+	if c := s.rounds.crowd; c != nil {
+		_ = c.clients.Close() // nothing was written that anybody reads again
+	}
 	if s.inner != nil {
 		s.inner.Close()
 	}
@@ -296,7 +318,13 @@ func (s *Simulation) Returned() []float64 {
 func (s *Simulation) ModelOf(participant int) ([]float64, error) {
 	if !s.rounds.Algorithm.OwnModels() {
 		returned := vectors(s.Returned(), s.parameters)
-		return returned[min(max(0, s.rounds.Participants[participant].Cluster), len(returned)-1)], nil
+		cluster := 0
+		if c := s.rounds.crowd; c == nil {
+			cluster = s.rounds.Participants[participant].Cluster
+		} else if at, asked := c.place[participant]; asked {
+			cluster = c.at(at).Cluster
+		}
+		return returned[min(max(0, cluster), len(returned)-1)], nil
 	}
 	b, err := s.rounds.Algorithm.Broadcast(s.rounds.State)
 	if err != nil {

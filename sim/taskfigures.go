@@ -57,7 +57,7 @@ func (s *Simulation) taskFigures(m *Metrics, jobs int) error {
 		return fmt.Errorf("judge: %w", err)
 	}
 	for i, part := range parts {
-		if p := s.judge.participant(i); p >= 0 && len(part.Targets) > 0 {
+		if p := s.judge.participant(i); p >= 0 && p < k && len(part.Targets) > 0 { // of a crowd nobody is listed
 			j.answers[p] = part
 			if j.untrained != nil && k > 1 {
 				if j.untrainedOwn[p], err = s.compareUntrained(held[i:i+1], parts[i:i+1]); err != nil {

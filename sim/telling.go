@@ -150,7 +150,7 @@ const (
 func (w *teller) price(s *Simulation, now time.Time, p *Progress) {
 	a, everybody := s.rounds.Algorithm, s.rounds.Participants
 	if s.spent != nil {
-		stated := a.StateUpdates(everybody[:1]) // its terms are everybody's
+		stated := a.StateTotals(0, 0, 0) // the terms are everybody's
 		stated.Epsilon = *p.Record.Max
 		p.Privacy, p.Ceiling = &stated.Statement, stated.Ceiling
 		return

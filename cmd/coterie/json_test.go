@@ -29,7 +29,7 @@ func TestDocumentedKeys(t *testing.T) {
 		"schools.yaml": "data: {kind: school, standardise: none}\nalgorithm: {kind: mr-mtl, lambda: auto, rounds: 2}\nprivacy: {records_per_person: 2}\njudge: {compare: [local], evaluate: {epsilon: 2}}\n",
 		"whole.yaml":   "data: {kind: school}\nalgorithm: {kind: fedavg, rounds: 2}\nprivacy: {protects: client}\n",
 	})
-	for i, file := range []string{example("group-private-sound.yaml"), example("ifca.yaml"), "layers.yaml", "schools.yaml", "whole.yaml", "people.yaml"} {
+	for i, file := range []string{example("group-private-sound.yaml"), example("ifca.yaml"), example("crowd.yaml"), "layers.yaml", "schools.yaml", "whole.yaml", "people.yaml"} {
 		if !strings.Contains(file, "examples") {
 			file = filepath.Join(folder, file)
 		}

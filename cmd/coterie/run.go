@@ -147,6 +147,9 @@ func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 	for _, line := range res.Privacy.NotCovered {
 		a.remark("not covered: %s", line)
 	}
+	if c := res.Crowd; c != nil {
+		a.remark("\n%s", report.Crowd(res.Summary))
+	}
 	a.remark("\nmodels  %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
 	return nil
 }

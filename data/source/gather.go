@@ -172,10 +172,8 @@ func (g *gathering) holdOut(seed uint64, share float64) {
 // silos are the clients, sorted by name, so that their order tells nothing of the file,
 // with what each holds out if that is known.
 func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
-	s := &data.Silos{
-		All: g.clients(), Features: len(g.encoding.Inputs), Classes: len(g.encoding.Classes), Encoding: g.encoding,
-		Report: t.report(d), NotCovered: append(d.TakenFromData(), g.encoding.Projection.Uncovered()...),
-	}
+	s := emptySilos(d, g.encoding, t)
+	s.All = g.clients()
 	if len(s.All) == 0 {
 		if g.only != "" && d.Source.Client != "" {
 			return nil, fmt.Errorf("%s: no rows of %q in the column %s", s.Report.Source, g.only, d.Source.Client)
@@ -198,6 +196,14 @@ func (g *gathering) silos(d config.Data, t Tally) (*data.Silos, error) {
 		s.Sensitive = append(s.Sensitive, column)
 	}
 	return s, nil
+}
+
+// emptySilos are a table's without their rows.
+func emptySilos(d config.Data, e *data.Encoding, t Tally) *data.Silos {
+	return &data.Silos{
+		Features: len(e.Inputs), Classes: len(e.Classes), Encoding: e,
+		Report: t.report(d), NotCovered: append(d.TakenFromData(), e.Projection.Uncovered()...),
+	}
 }
 
 // report is what the owner of the data is told.

@@ -29,8 +29,9 @@ func init() {
 			}
 			return e.Shape(), true
 		},
-		Load: loadTable,
-		One:  LoadTable,
+		Load:  loadTable,
+		Crowd: loadCrowd,
+		One:   LoadTable,
 		Ranges: func(d config.Data) (centre, scale []float64) {
 			if e, err := encodingOf(d); err == nil {
 				return e.Ranges()
