@@ -71,10 +71,12 @@ func trimmed(dst []float64, vectors [][]float64, each int) {
 }
 
 // krum is the place of the vector whose n-f-2 nearest others are nearest, f being those
-// that may be forged. Of equal ones it is the first.
+// that may be forged. Krum holds for n of at least 2f+3: of fewer it counts on as many
+// forged ones as it can, for otherwise two that lie together would be each other's only
+// neighbour. Of equal ones it is the first.
 func (r Robust) krum(vectors [][]float64) int {
 	n := len(vectors)
-	near := max(1, n-r.forged(n)-2)
+	near := max(1, n-min(r.forged(n), max(0, (n-3)/2))-2)
 	if n == 1 {
 		return 0
 	}
@@ -109,9 +111,10 @@ func squaredDistance(a, b []float64) (sum float64) {
 }
 
 // geometricMedian is found by Weiszfeld's steps, from the median of every coordinate: each
-// vector weighs one over its distance. Distances are kept from 0 by a tiny share of the
-// first ones' median, so that the steps pass through vectors that they meet; they end
-// once they hardly move.
+// vector weighs one over its distance. On a vector, whose weight would have no end, the
+// step is that of Vardi and Zhang (2000): it ends there if the others pull less than those
+// that lie there hold, and goes part of the way otherwise. The steps end once they hardly
+// move, or where distances are no numbers any more.
 func geometricMedian(dst []float64, vectors [][]float64) {
 	trimmed(dst, vectors, (len(vectors)-1)/2)
 	distances := make([]float64, len(vectors))
@@ -123,22 +126,35 @@ func geometricMedian(dst []float64, vectors [][]float64) {
 	measure()
 	sorted := slices.Sorted(slices.Values(distances))
 	scale := sorted[len(sorted)/2]
-	if scale == 0 { // half of them are one place
+	if scale == 0 || math.IsInf(scale, 1) { // half of them are one place, or beyond all measure
 		return
 	}
-	next := make([]float64, len(dst))
+	next, pull := make([]float64, len(dst)), make([]float64, len(dst))
 	for range 1000 {
 		clear(next)
-		total := 0.0
+		clear(pull)
+		total, here := 0.0, 0.0
 		for i, v := range vectors {
-			weight := 1 / max(distances[i], 1e-9*scale)
+			if distances[i] <= 1e-9*scale {
+				here++
+				continue
+			}
+			weight := 1 / distances[i]
 			total += weight
 			for j, x := range v {
 				next[j] += weight * x
+				pull[j] += weight * (x - dst[j])
 			}
 		}
+		stay := 0.0
+		if here > 0 {
+			stay = here / math.Sqrt(squaredDistance(pull, make([]float64, len(pull))))
+		}
+		if !(stay < 1) {
+			return
+		}
 		for j := range next {
-			next[j] /= total
+			next[j] = (1-stay)*next[j]/total + stay*dst[j]
 		}
 		moved := math.Sqrt(squaredDistance(next, dst))
 		copy(dst, next)

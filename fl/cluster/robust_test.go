@@ -85,3 +85,65 @@ func TestForgedReleasesMoveNoRobustCentre(t *testing.T) {
 		}
 	}
 }
+
+// Two of five that lie together are each other's only neighbour, if Krum counts on two;
+// it can count on one.
+func TestKrumOfFew(t *testing.T) {
+	for _, vectors := range [][][]float64{
+		{{1}, {1.1}, {1.3}, {9}, {9}},
+		{{9}, {9}, {1}, {1.1}, {1.3}},
+		{{9}, {1}, {1.2}, {1.1}},
+	} {
+		if got := centre(cluster.Krum, 0.49, vectors...); got[0] > 2 {
+			t.Errorf("krum of %v is %v", vectors, got)
+		}
+	}
+}
+
+// The geometric median has the least sum of distances: no point near it has less, and
+// neither has any of the vectors, also where steps begin on one of them.
+func TestGeometricMedianIsTheLeast(t *testing.T) {
+	src := rand.New(rand.NewPCG(3, 4))
+	for trial := range 200 {
+		vectors := make([][]float64, 3+trial%6)
+		for i := range vectors {
+			vectors[i] = []float64{math.Round(4 * src.NormFloat64()), math.Round(4 * src.NormFloat64())} // places that coincide, too
+		}
+		sum := func(at []float64) (all float64) {
+			for _, v := range vectors {
+				all += math.Hypot(v[0]-at[0], v[1]-at[1])
+			}
+			return all
+		}
+		found := centre(cluster.GeometricMedian, 0, vectors...)
+		least := sum(found)
+		for range 50 {
+			near := []float64{found[0] + 0.3*src.NormFloat64(), found[1] + 0.3*src.NormFloat64()}
+			if sum(near) < least-1e-4 {
+				t.Fatalf("of %v: %v has %v, %v has %v", vectors, found, least, near, sum(near))
+			}
+		}
+		for _, v := range vectors {
+			if sum(v) < least-1e-4 {
+				t.Fatalf("of %v: %v has %v, %v itself has %v", vectors, found, least, v, sum(v))
+			}
+		}
+	}
+}
+
+// However far forged releases lie, and however many, the centre is finite.
+func TestRobustCentresAreFinite(t *testing.T) {
+	for _, forged := range []int{1, 4, 7} {
+		vectors := [][]float64{{1, 2}, {1.5, 2}, {1, 2.5}}
+		for i := range forged {
+			vectors = append(vectors, []float64{math.MaxFloat64 * float64(1-2*(i%2)), 1e300})
+		}
+		for _, rule := range cluster.RobustRules {
+			for _, x := range centre(rule, 0.2, vectors...) {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Errorf("%s with %d forged releases: %v", rule, forged, x)
+				}
+			}
+		}
+	}
+}
