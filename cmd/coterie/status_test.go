@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coterie-fl/coterie/federation/server"
 )
 
 // watched is a federation whose server writes its log to a file.
@@ -219,6 +221,11 @@ func (w *watched) wantDocumented(status map[string]any) {
 		return object.(map[string]any)
 	}
 	note(status)
+	var ended any // there may be none yet
+	if text, err := json.Marshal(server.RoundEnd{}); err != nil || json.Unmarshal(text, &ended) != nil {
+		w.t.Fatal(err)
+	}
+	note(ended)
 	for _, p := range status["participants"].([]any) {
 		for _, s := range note(p)["spent"].([]any) {
 			note(s)
