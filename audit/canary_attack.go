@@ -22,6 +22,7 @@ type canaryRound struct {
 	steps   int
 	rate    float64
 	noise   float64
+	nodes   int64     // that examples of one person are; 0: canaries are examples. Noise is in units of what one moves
 	weights []float64 // log probability that so many steps draw the canary
 }
 
@@ -79,6 +80,9 @@ func (r *canaryRound) read(e event.Event, times int64) error {
 	case event.Repeated:
 		return r.read(e.Of, times*e.Times)
 	case event.Sampled:
+		if n, ok := e.Of.(event.NodeSum); ok && e.Sampling == event.FullBatch {
+			return r.moved(n, times)
+		}
 		g, ok := e.Of.(event.Gaussian)
 		if !ok || e.Sampling != event.Poisson && e.Sampling != event.FullBatch {
 			return notKnown(e)

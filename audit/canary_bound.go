@@ -109,6 +109,9 @@ func withNoise(e event.Event, share float64) event.Event {
 	case event.Gaussian:
 		e.Noise *= share
 		return e
+	case event.NodeSum:
+		e.Noise *= share
+		return e
 	}
 	return e // newCanaryAttack refused everything else
 }

@@ -186,7 +186,7 @@ const (
 
 // noCanary finds people, of whom no canary is made: nothing else of their run file matters.
 func noCanary(c *config.Checker, shape data.Shape, kind string) {
-	c.Require(shape.Windows == 0, "data.kind", "is %s, whose people are in each other's examples: a canary is one example, and no audit here plants a person with its contacts; allowed: data of rows or pictures (coterie audit certify tries of such a run what can be tried)", kind)
+	c.Require(shape.Windows == 0, "data.kind", "is %s, whose people are in each other's examples: a canary is one example, and this audit plants no person with its contacts; allowed: data of rows or pictures (coterie audit mechanism plays the noised steps of such a run)", kind)
 }
 
 // CheckCanary lists what a run file must say so that its pipeline can be audited.

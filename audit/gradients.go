@@ -79,7 +79,7 @@ func (g *gradientCanaries) complete() error {
 func (g *gradientCanaries) see(sum []float64, clips float64) {
 	squares := 0.0
 	for i, at := range g.at {
-		z := sum[at] * clips
+		z := g.round.places(sum[at] * clips)
 		g.scores[i] += g.round.stepRatio(z)
 		if !g.in[i] {
 			squares += z * z
@@ -87,7 +87,7 @@ func (g *gradientCanaries) see(sum []float64, clips float64) {
 	}
 	g.open--
 	g.still = append(g.still, squares/(g.round.noise*g.round.noise))
-	g.steps = append(g.steps, canaryRound{steps: 1, rate: g.round.rate, noise: g.round.noise})
+	g.steps = append(g.steps, canaryRound{steps: 1, rate: g.round.rate, noise: g.round.noise, nodes: g.round.nodes})
 }
 
 // stepRatio is how much likelier a coordinate is in one step if its canary is in, as a
@@ -136,14 +136,16 @@ func (l *plantingLearner) Train(theta []float64, c *data.Client, p *model.Pass) 
 	if c != l.canaries.victim || p.Paid == nil {
 		return l.Learner.Train(theta, c, p)
 	}
-	p.Planted = l.canaries.planted(p.Paid.Clip())
+	if c.People == nil {
+		p.Planted = l.canaries.planted(p.Paid.Clip())
+	}
 	err := p.Descend(l, theta, c)
 	p.Planted = nil
 	return err
 }
 
 func (l *plantingLearner) Gradient(dst, theta []float64, c *data.Client, batch []int, s *model.Step) error {
-	if s.Planted == nil {
+	if s.Planted == nil && !l.canaries.ofPersons(c) {
 		return l.Learner.Gradient(dst, theta, c, batch, s)
 	}
 	clip := s.Paid.Clip() // before the step moves it
@@ -155,7 +157,7 @@ func (l *plantingLearner) Gradient(dst, theta []float64, c *data.Client, batch [
 	}
 	seen := l.seen[:len(dst)]
 	clear(seen)
-	if len(batch) > 0 { // of the own examples, without noise: what the attacker knows
+	if len(batch) > 0 && c.People == nil { // of the own examples, without noise: what the attacker knows
 		known := model.Step{Clip: clip, Divisor: s.Divisor, Shift: s.Shift}
 		if err := l.Learner.Gradient(seen, theta, c, batch, &known); err != nil {
 			return err
@@ -172,8 +174,7 @@ func (l *plantingLearner) Gradient(dst, theta []float64, c *data.Client, batch [
 // path, but with nothing to train on and a coordinate for every canary: what is left is
 // the mechanism. Meddle may put something between the canaries and the model, for tests.
 func (g *gradientCanaries) playSteps(ctx context.Context, run config.Run, name string, meddle func(model.Model) model.Model, tick func(round int)) error {
-	run = stepsOnly(run)
-	m, err := model.Of(run, data.Shape{Features: len(g.in)})
+	run, m, victim, err := g.stage(run, name)
 	if err != nil {
 		return fmt.Errorf("gradient canaries: %w", err)
 	}
@@ -184,11 +185,11 @@ func (g *gradientCanaries) playSteps(ctx context.Context, run config.Run, name s
 	if err != nil {
 		return fmt.Errorf("gradient canaries: %w", err)
 	}
-	g.victim = &data.Client{Name: name, Rows: data.Rows{Features: len(g.in)}}
-	p := fl.Participant{Name: name, Data: g.victim, Purse: g}
+	p := fl.Participant{Name: name, Data: victim, Purse: g}
 	if err := algorithm.Prepare(&p); err != nil {
 		return fmt.Errorf("gradient canaries: %w", err)
 	}
+	g.victim = p.Data // people are under their rule now
 	st, w, out := algorithm.Start(), new(fl.Worker), make([]float64, algorithm.ReleaseLength())
 	for round := range run.Algorithm.Rounds {
 		if err := ctx.Err(); err != nil {

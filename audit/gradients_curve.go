@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -47,7 +48,7 @@ func playGradients(ctx context.Context, run config.Run, o CanaryOptions, meddle 
 	if 2*o.Runs > mostCanaries {
 		return GradientAudit{}, fmt.Errorf("gradient canaries: %d that are in and as many that are not; allowed: at most %d each", o.Runs, mostCanaries/2)
 	}
-	if faults := append(fl.Check(run), CheckGradients(run)...); len(faults) > 0 {
+	if faults := append(fl.Check(run), CheckMechanism(run)...); len(faults) > 0 {
 		return GradientAudit{}, fmt.Errorf("gradient canaries: %w", faults)
 	}
 	o.Delta, o.Confidence = cmp.Or(o.Delta, run.Privacy.Delta), cmp.Or(o.Confidence, 0.95)
@@ -107,6 +108,10 @@ func (g *gradientCanaries) judge(plan *gradientPlan) (GradientAudit, error) {
 	}
 	out := GradientAudit{Canary: c, AllSteps: len(g.still)}
 	out.Rounds, out.Steps, out.Confidence, out.Assumes = len(g.charged), g.round.steps, plan.confidence, gradientAssumes
+	if g.round.nodes > 0 {
+		out.Assumes = append(slices.Clone(gradientAssumes), personAssumes)
+		out.Multiplier *= g.round.moves() // in clips
+	}
 	out.steps = g.noises(plan.level())
 	out.StepNoiseAtMost, out.Step = quietest(out.steps)
 	if out.StepAtLeast, err = g.stepEpsilon(plan, out.Step, out.StepNoiseAtMost); err != nil {
@@ -169,7 +174,7 @@ func quietest(steps []stepNoise) (share event.Number, step int) {
 func (g *gradientCanaries) stepEpsilon(plan *gradientPlan, step int, share event.Number) (event.Number, error) {
 	charged, one := g.steps[step-1], plan.curve
 	alone := g.charged[0]
-	alone.What = event.Sampled{Sampling: event.Poisson, Rate: charged.rate, Of: event.Gaussian{Noise: charged.noise}}
+	alone.What = charged.alone()
 	one.charged = []event.Release{alone}
 	// With less noise still epsilon is larger: a share that the curve is quick at will do.
 	least, err := one.atLeast(max(float64(share), min(1.0/16, 0.1/charged.noise)), plan.o.Delta)

@@ -232,6 +232,11 @@ func TestTheoremsAreThere(t *testing.T) {
 	if all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode}); !slices.ContainsFunc(all, func(th Theorem) bool { return th.Note == proofs+"node-relations.md" }) {
 		t.Errorf("a claim about persons rests on %v", all)
 	}
+	run.Algorithm.Local.Batch = 64
+	if all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode}); !slices.ContainsFunc(all, func(th Theorem) bool { return th.Note == proofs+"node-level.md" }) {
+		t.Errorf("a claim on batches of persons rests on %v", all)
+	}
+	run.Algorithm.Local.Batch = 0
 	run.Privacy.Nodes.Contacts = "thinned"
 	all := theorems(run, event.Statement{Claim: event.ClaimProved, Unit: event.UnitNode})
 	at := slices.IndexFunc(all, func(th Theorem) bool { return th.Note == proofs+"thinned-steps.md" })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coterie-fl/coterie/audit"
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fl"
 )
 
@@ -100,6 +101,7 @@ func NewPlan(s Subject, o Options) (Plan, error) {
 	run := s.Target.Run
 	p := Plan{Confidence: o.Confidence, Seed: binary.BigEndian.Uint64(s.seed()), Bounds: []Planned{}, Attacks: []string{}, References: o.References, NotTried: []Left{}}
 	gradients, row := whyNot(append(fl.Check(run), audit.CheckGradients(run)...)), whyNot(append(fl.Check(run), audit.CheckCanary(run)...))
+	steps := whyNot(append(fl.Check(run), audit.CheckMechanism(run)...))
 	planted := Planned{Audit: OneRun, Canaries: o.Planted, StepsOnly: o.StepsOnly}
 	switch n := s.Result.Parameters; {
 	case n < leastPlanted:
@@ -111,14 +113,18 @@ func NewPlan(s Subject, o Options) (Plan, error) {
 	if fl.IsCentral(run.Algorithm.Kind) {
 		sent = "nothing is sent: whoever holds the examples trains"
 	}
+	nobody := ""
+	if shape, _ := data.ShapeOf(run.Data); shape.Windows > 0 {
+		nobody = "people are judged by their own later days, so that nobody is a non-member"
+	}
 	for _, one := range []struct {
 		name, why string
 		planned   *Planned
 	}{
-		{Mechanism, gradients, &Planned{Audit: Mechanism, Canaries: 2 * o.Canaries}},
+		{Mechanism, steps, &Planned{Audit: Mechanism, Canaries: 2 * o.Canaries}},
 		{Canary, row, &Planned{Audit: Canary, Canaries: 2 * o.Runs}},
 		{OneRun, gradients, &planted},
-		{Membership, "", nil},
+		{Membership, nobody, nil},
 		{Inversion, sent, nil},
 	} {
 		switch {

@@ -40,6 +40,9 @@ func theorems(run config.Run, s event.Statement) []Theorem {
 	}
 	if s.Unit == event.UnitNode {
 		add("a person that goes changes so many examples at most, by which contacts enter them", "node-relations.md")
+		if run.Algorithm.Local.Batch > 0 {
+			add("of a batch that is drawn afresh, without replacement, a person's examples are a hypergeometric number", "node-level.md")
+		}
 		if p.Nodes.Contacts == "thinned" {
 			add("contacts that a secret of every step's own keeps put a person into a binomial number of examples, of the contacts that nobody is promised to have more of", "thinned-steps.md")
 		}

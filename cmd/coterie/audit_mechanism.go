@@ -32,7 +32,7 @@ func (a *app) auditMechanism(cmd *cobra.Command, f canaryFlags, args []string) e
 	if err := f.audit.Check(); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	run, err := resolveRun(cmd, f.run, args, audit.CheckGradients)
+	run, err := resolveRun(cmd, f.run, args, audit.CheckMechanism)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestAuditsOfPeople: every attack says in words why it does not know people; a certificate
-// of such a run is signed with what can be tried.
+// TestAuditsOfPeople: every attack says in words why it does not know people; the mechanism's
+// audit plays persons, and a certificate of such a run rests on it.
 func TestAuditsOfPeople(t *testing.T) {
 	t.Setenv("COTERIE_DATA", "")
 	folder := t.TempDir()
@@ -21,9 +22,9 @@ func TestAuditsOfPeople(t *testing.T) {
 	}{
 		{[]string{"audit", "membership", at("run")}, exitUsage, "people are judged by their own later days, so that nobody is a non-member"},
 		{[]string{"audit", "inversion", at("people.yaml")}, exitFailure, "the examples are people, built of each other's contacts, and neither attack knows them"},
-		{[]string{"audit", "canary", at("people.yaml")}, exitUsage, "no audit here plants a person with its contacts"},
-		{[]string{"audit", "onerun", at("people.yaml")}, exitUsage, "no audit here plants a person with its contacts"},
-		{[]string{"audit", "mechanism", at("people.yaml")}, exitUsage, "no audit here plants a person with its contacts"},
+		{[]string{"audit", "canary", at("people.yaml")}, exitUsage, "this audit plants no person with its contacts"},
+		{[]string{"audit", "onerun", at("people.yaml")}, exitUsage, "this audit plants no person with its contacts"},
+		{[]string{"audit", "mechanism", at("people.yaml"), "--set", "privacy.nodes={contacts: thinned, degree: 200}"}, exitUsage, "privacy.nodes.contacts: is thinned"},
 		{[]string{"audit", "fairness", at("run")}, exitUsage, `data of the kind "pandemic" have no sensitive attributes`},
 	} {
 		_, stderr, code := coterie(t, c.args...)
@@ -31,8 +32,11 @@ func TestAuditsOfPeople(t *testing.T) {
 			t.Errorf("%v: %d, %s", c.args, code, stderr)
 		}
 	}
+	if found := runJSON(t, "audit", "mechanism", at("people.yaml"), "--canaries", "200"); found["exceeds"] != false || !strings.Contains(fmt.Sprint(found["privacy"]), "own-record") {
+		t.Errorf("the steps of persons: %v", found)
+	}
 	stdout, stderr, code := coterie(t, "audit", "certify", at("run"), "--out", at("certificate"))
-	if code != 0 || !strings.Contains(stdout, "own-record") {
+	if code != 0 || !strings.Contains(stdout, "own-record") || !strings.Contains(stdout, "mechanism") || strings.Contains(stdout, "not tested") || !strings.Contains(stdout, "not     membership: people") {
 		t.Errorf("certify: %d, %s%s", code, stdout, stderr)
 	}
 }
