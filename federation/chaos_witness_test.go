@@ -143,6 +143,9 @@ func (s *witnessServer) noteOffer(body []byte, whole bool) {
 	if !stored || !bytes.Equal(e.Content[:], q.GetContent().GetSha256()) {
 		s.complain("round %d is offered, stored: %v, content %v", q.GetSlot().GetRound(), stored, e.Content)
 	}
+	if sum := sha256.Sum256(q.GetRelease()); len(q.GetRelease()) > 0 && sum != [32]byte(e.Content) {
+		s.complain("other bytes of round %d left with their offer than the ledger has stored", q.GetSlot().GetRound())
+	}
 }
 
 // noteUpload holds every part against what the ledger has stored.

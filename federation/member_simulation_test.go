@@ -3,6 +3,7 @@ package federation_test
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -142,6 +143,9 @@ func (s *witness) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.OfferR
 	s.w.mu.Unlock()
 	if again && before != sum {
 		s.w.complain("%s offers other bytes for round %d", s.w.name(s.member), round)
+	}
+	if release := q.GetRelease(); len(release) > 0 && sha256.Sum256(release) != sum {
+		s.w.complain("%s sends other bytes for round %d than it offers", s.w.name(s.member), round)
 	}
 	reply, err := s.FederationClient.Offer(ctx, q)
 	if err == nil && s.w.afterOffer != nil {

@@ -48,6 +48,13 @@ func (s hasty) Upload(ctx context.Context, u store.Update) (store.Upload, error)
 	return hastyUpload{up}, nil
 }
 
+func (s hasty) Accept(ctx context.Context, u store.Update, content []byte, r *store.Receipt) (bool, error) {
+	if u.Round != 2 || u.Participant != 1 {
+		return s.Store.Accept(ctx, u, content, r)
+	}
+	return false, nil
+}
+
 type hastyUpload struct{ store.Upload }
 
 func (hastyUpload) Commit(context.Context, *store.Receipt) (bool, error) { return false, nil }

@@ -129,16 +129,45 @@ func signed(canonical []byte) []byte {
 // Sign signs a receipt, if it is valid. The server checks first that it says what
 // happened: slot, participant, plan and content.
 func Sign(r Receipt, key ed25519.PrivateKey) (SignedReceipt, error) {
-	if len(key) != ed25519.PrivateKeySize {
-		return SignedReceipt{}, fmt.Errorf("sign a receipt: the key has %d bytes, want %d", len(key), ed25519.PrivateKeySize)
-	}
 	text, err := r.Canonical()
 	if err != nil {
 		return SignedReceipt{}, err
 	}
+	return sign(r, text, key)
+}
+
+func sign(r Receipt, canonical []byte, key ed25519.PrivateKey) (SignedReceipt, error) {
+	if len(key) != ed25519.PrivateKeySize {
+		return SignedReceipt{}, fmt.Errorf("sign a receipt: the key has %d bytes, want %d", len(key), ed25519.PrivateKeySize)
+	}
 	return SignedReceipt{
-		Receipt: r, Key: Key(key.Public().(ed25519.PublicKey)), Signature: Signature(ed25519.Sign(key, signed(text))),
+		Receipt: r, Key: Key(key.Public().(ed25519.PublicKey)), Signature: Signature(ed25519.Sign(key, signed(canonical))),
 	}, nil
+}
+
+// Draft is a receipt that a participant wants signed, as it was read: valid, and with its
+// one spelling at hand, which is costly to make for every release of thousands.
+type Draft struct {
+	Receipt   Receipt // as it was read: what is signed is not this but its spelling
+	canonical []byte
+}
+
+// ParseDraft reads a draft as strictly as ParseReceipt.
+func ParseDraft(text []byte) (Draft, error) {
+	r, canonical, err := parseCanonical[Receipt](text)
+	if err != nil {
+		return Draft{}, err
+	}
+	return Draft{r, canonical}, r.Validate()
+}
+
+// Sign is the signed receipt's text, which ParseSignedReceipt reads.
+func (d Draft) Sign(key ed25519.PrivateKey) ([]byte, error) {
+	s, err := sign(d.Receipt, d.canonical, key)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"receipt":%s,"key":"%s","signature":"%x"}`, d.canonical, s.Key, s.Signature[:]), nil
 }
 
 // Verify checks the signature against the key that the receipt carries; whether
@@ -157,17 +186,14 @@ func (s SignedReceipt) Verify() error {
 // ParseReceipt reads a draft strictly: its canonical bytes, perhaps with other white
 // space between them.
 func ParseReceipt(text []byte) (Receipt, error) {
-	r, err := parseCanonical[Receipt](text)
-	if err != nil {
-		return Receipt{}, err
-	}
-	return r, r.Validate()
+	d, err := ParseDraft(text)
+	return d.Receipt, err
 }
 
 // ParseSignedReceipt reads a signed receipt as strictly. It does not check the
 // signature.
 func ParseSignedReceipt(text []byte) (SignedReceipt, error) {
-	s, err := parseCanonical[SignedReceipt](text)
+	s, _, err := parseCanonical[SignedReceipt](text)
 	if err != nil {
 		return SignedReceipt{}, err
 	}
@@ -178,24 +204,26 @@ func ParseSignedReceipt(text []byte) (SignedReceipt, error) {
 const maxReceipt = 256 << 10
 
 // parseCanonical accepts only what this code would write: a signed text must not
-// have two readings.
-func parseCanonical[T any](text []byte) (T, error) {
-	var value, none T
+// have two readings. It returns the value and how it is written.
+func parseCanonical[T any](text []byte) (value T, again []byte, err error) {
+	var none T
 	if len(text) > maxReceipt {
-		return none, fmt.Errorf("%w: %d bytes; the most is %d", ErrReceipt, len(text), maxReceipt)
+		return none, nil, fmt.Errorf("%w: %d bytes; the most is %d", ErrReceipt, len(text), maxReceipt)
 	}
 	if err := json.Unmarshal(text, &value); err != nil {
-		return none, fmt.Errorf("%w: %w", ErrReceipt, err)
+		return none, nil, fmt.Errorf("%w: %w", ErrReceipt, err)
 	}
-	again, err := json.Marshal(value)
-	if err != nil {
-		return none, fmt.Errorf("%w: %w", ErrReceipt, err)
+	if again, err = json.Marshal(value); err != nil {
+		return none, nil, fmt.Errorf("%w: %w", ErrReceipt, err)
+	}
+	if bytes.Equal(text, again) {
+		return value, again, nil
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil || !bytes.Equal(compact.Bytes(), again) {
-		return none, fmt.Errorf("%w: not written as receipts are: a key is unknown, missing, repeated or out of order, or a value has another spelling", ErrReceipt)
+		return none, nil, fmt.Errorf("%w: not written as receipts are: a key is unknown, missing, repeated or out of order, or a value has another spelling", ErrReceipt)
 	}
-	return value, nil
+	return value, again, nil
 }
 
 func checkEnforcement(e Enforcement) error {

@@ -177,3 +177,29 @@ func TestPrivateRadiusIsNotTold(t *testing.T) {
 		t.Errorf("the receipt depends on the radius:\n%s\n%s", one, other)
 	}
 }
+
+// TestDraftIsSignedAsReceiptsAre: the text that a server sends is the one that the signed
+// receipt would be written as, and what is signed is what was read.
+func TestDraftIsSignedAsReceiptsAre(t *testing.T) {
+	_, want := signedRound(t, metricRelease(5))
+	text, err := json.MarshalIndent(want.Receipt, " ", "\t")
+	must(t, err)
+	d, err := ParseDraft(text)
+	must(t, err)
+	got, err := d.Sign(testKey)
+	must(t, err)
+	wanted, err := json.Marshal(want)
+	must(t, err)
+	if !bytes.Equal(got, wanted) {
+		t.Errorf("signed: %s\nwant:   %s", got, wanted)
+	}
+	again, err := ParseSignedReceipt(got)
+	must(t, err)
+	must(t, again.Verify())
+	if _, err := d.Sign(testKey[:5]); err == nil {
+		t.Error("signed with a part of a key")
+	}
+	if _, err := ParseDraft(bytes.Replace(text, []byte(`"counter": 1`), []byte(`"counter": 0`), 1)); err == nil {
+		t.Error("a draft without a counter is taken")
+	}
+}

@@ -92,9 +92,12 @@ func fetch(ctx context.Context, client wire.FederationClient, log *slog.Logger, 
 	if c.GetSize() < 0 || c.GetSize() > most || len(c.GetSha256()) != sha256.Size {
 		return nil, fmt.Errorf("the server announces %d bytes with a hash of %d; at most %d and 32 are expected", c.GetSize(), len(c.GetSha256()), most)
 	}
-	d := &download{client: client, run: run, content: c, all: make([]byte, 0, c.GetSize()), left: fetchTime(c.GetSize())}
-	if _, err := Retry(ctx, log, "fetch what the round begins with", d.attempt); err != nil {
-		return nil, err
+	d := &download{client: client, run: run, content: c, all: c.GetData(), left: fetchTime(c.GetSize())}
+	if int64(len(d.all)) != c.GetSize() || len(d.all) > transfer.EnclosedBytes { // it did not come along
+		d.all = make([]byte, 0, c.GetSize())
+		if _, err := Retry(ctx, log, "fetch what the round begins with", d.attempt); err != nil {
+			return nil, err
+		}
 	}
 	if sum := sha256.Sum256(d.all); string(sum[:]) != string(c.GetSha256()) {
 		return nil, errors.New("the server sent other bytes than it announced")
@@ -237,6 +240,9 @@ func (p *Participant) deliver(ctx context.Context, s *session, slot ledger.Slot,
 	name := &wire.Slot{Run: s.plan.Run, PlanSha256: s.sum[:], Round: int64(slot.Round)}
 	offer := &wire.OfferRequest{
 		Slot: name, Content: &wire.Content{Size: int64(len(noised)), Sha256: sum[:]}, Statement: statement,
+	}
+	if len(noised) <= transfer.EnclosedBytes {
+		offer.Release = noised // a server of before asks for it all the same
 	}
 	return Retry(ctx, p.o.Log, "send the release", func(ctx context.Context) ([]byte, error) {
 		short, cancel := context.WithTimeout(ctx, callTime)

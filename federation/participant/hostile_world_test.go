@@ -119,7 +119,7 @@ func (h *hostileServer) Offer(_ context.Context, q *wire.OfferRequest) (*wire.Of
 	if err != nil {
 		return nil, err
 	}
-	h.note("offer of round %d: %d bytes, a statement of %d: %s", q.GetSlot().GetRound(), q.GetContent().GetSize(), len(h.offered), words)
+	h.note("offer of round %d: %d bytes and %d with it, a statement of %d: %s", q.GetSlot().GetRound(), q.GetContent().GetSize(), len(q.GetRelease()), len(h.offered), words)
 	return &wire.OfferReply{}, nil
 }
 

@@ -3,10 +3,9 @@ package server
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -25,7 +24,7 @@ func (h *Handlers) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.Offer
 		return nil, h.refused(ctx, err)
 	}
 	s, err := h.c.offer(ctx, name, offered{
-		Slot: slotOf(q.GetSlot()), Size: q.GetContent().GetSize(), SHA256: q.GetContent().GetSha256(), Statement: q.GetStatement(),
+		Slot: slotOf(q.GetSlot()), Size: q.GetContent().GetSize(), SHA256: q.GetContent().GetSha256(), Statement: q.GetStatement(), Release: q.GetRelease(),
 	})
 	if err != nil {
 		return nil, h.refused(ctx, err)
@@ -40,7 +39,7 @@ func slotOf(s *wire.Slot) slotKey {
 // offer is a release that was announced and may be uploaded.
 type offer struct {
 	update store.Update
-	draft  ledger.Receipt
+	draft  ledger.Draft
 }
 
 // slotKey names a release as its sender does.
@@ -56,6 +55,7 @@ type offered struct {
 	Size      int64
 	SHA256    []byte
 	Statement []byte // the receipt to sign
+	Release   []byte // if it came along
 }
 
 // standing is how far an offered release has come.
@@ -90,6 +90,9 @@ func (c *Coordinator) offer(ctx context.Context, name string, o offered) (standi
 		// acknowledgement was lost, and the receipt is repeated.
 		return c.acknowledged(ctx, name, fresh.update, err)
 	}
+	if c.isSmall(o.Size) && c.round.waitsFor(i) {
+		return c.offerSmall(ctx, name, fresh, o.Release)
+	}
 	up, err := c.direct.Upload(ctx, fresh.update)
 	if err != nil {
 		return standing{}, fromStore(err)
@@ -98,9 +101,7 @@ func (c *Coordinator) offer(ctx context.Context, name string, o offered) (standi
 	if up.Offset() == o.Size && !c.round.waitsFor(i) {
 		return c.acknowledged(ctx, name, fresh.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", o.Slot.Round+1))
 	}
-	c.round.mu.Lock()
-	c.round.offers[i] = fresh
-	c.round.mu.Unlock()
+	c.round.offered(fresh)
 	return standing{Offset: up.Offset()}, nil
 }
 
@@ -119,11 +120,12 @@ func (c *Coordinator) isOpen(round int64) error {
 
 // checkStatement reads the receipt that the participant wants signed, and holds it
 // against what the server knows.
-func (c *Coordinator) checkStatement(name string, o offered) (ledger.Receipt, error) {
-	r, err := ledger.ParseReceipt(o.Statement)
+func (c *Coordinator) checkStatement(name string, o offered) (ledger.Draft, error) {
+	d, err := ledger.ParseDraft(o.Statement)
 	if err != nil {
-		return r, transfer.Refuse(transfer.ReasonMalformed, "the statement: %w", err)
+		return d, transfer.Refuse(transfer.ReasonMalformed, "the statement: %w", err)
 	}
+	r := d.Receipt
 	slot := ledger.Slot{Federation: c.plan.Federation, Run: c.plan.Run, Round: int(o.Slot.Round)}
 	for _, check := range []struct {
 		ok   bool
@@ -135,37 +137,31 @@ func (c *Coordinator) checkStatement(name string, o offered) (ledger.Receipt, er
 		{r.Content == ledger.Hash(o.SHA256) && r.Size == o.Size, "other bytes"},
 	} {
 		if !check.ok {
-			return r, transfer.Refuse(transfer.ReasonMalformed, "the statement is about %s", check.what)
+			return d, transfer.Refuse(transfer.ReasonMalformed, "the statement is about %s", check.what)
 		}
 	}
-	return r, nil
+	return d, nil
 }
 
 // acknowledged repeats the receipt of an accepted release, or gives the refusal.
 func (c *Coordinator) acknowledged(ctx context.Context, name string, u store.Update, otherwise error) (standing, error) {
-	answers, err := c.direct.Answers(ctx, u.Run, u.Round)
-	if err != nil {
+	a, err := c.direct.Answer(ctx, u.Run, u.Round, u.Participant)
+	if err != nil || a.Kind != store.Released {
 		return standing{}, otherwise
 	}
-	for _, a := range answers {
-		if a.Participant != u.Participant || a.Kind != store.Released {
-			continue
+	if a.SHA256 != u.SHA256 {
+		up, err := c.direct.Upload(ctx, u) // refuses it as well, and records it
+		if err == nil {
+			up.Close()
+			err = store.ErrEquivocation
 		}
-		if a.SHA256 != u.SHA256 {
-			up, err := c.direct.Upload(ctx, u) // refuses it as well, and records it
-			if err == nil {
-				up.Close()
-				err = store.ErrEquivocation
-			}
-			return standing{}, fromStore(err)
-		}
-		r, err := c.direct.Receipt(ctx, u.Run, u.Round, name)
-		if err != nil {
-			return standing{}, err
-		}
-		return standing{Offset: u.Size, Receipt: r.Signed}, nil
+		return standing{}, fromStore(err)
 	}
-	return standing{}, otherwise
+	r, err := c.direct.Receipt(ctx, u.Run, u.Round, name)
+	if err != nil {
+		return standing{}, err
+	}
+	return standing{Offset: u.Size, Receipt: r.Signed}, nil
 }
 
 // Upload takes the parts of a release that was offered, and returns the receipt.
@@ -198,7 +194,8 @@ func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientS
 	if err := h.begin(ctx, in); err != nil {
 		return nil, err
 	}
-	defer h.uploads.give()
+	give := sync.OnceFunc(h.uploads.give)
+	defer give()
 	r, err := h.c.receive(ctx, name, slotOf(in.Msg().GetSlot()))
 	if err != nil {
 		return nil, err
@@ -218,6 +215,9 @@ func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientS
 	}
 	if err := in.Err(); err != nil {
 		return nil, broken(err)
+	}
+	if r.upload == nil {
+		give() // it is small, and here: others need not wait until it is recorded
 	}
 	// What has arrived is recorded, even if the caller is gone by now.
 	return r.Accept(context.WithoutCancel(ctx))
@@ -256,7 +256,8 @@ type receiving struct {
 	index  int
 	name   string
 	offer  offer
-	upload store.Upload
+	upload store.Upload // nil: it is small
+	small  []byte       // what has come of a small one
 }
 
 // receive opens the upload of an offered release.
@@ -279,23 +280,34 @@ func (c *Coordinator) receive(ctx context.Context, name string, s slotKey) (*rec
 	if !ok {
 		return nil, transfer.Refuse(transfer.ReasonNotOffered, "the release of round %d was not offered", s.Round+1)
 	}
-	up, err := c.direct.Upload(ctx, o.update)
-	if err != nil {
+	r := &receiving{c: c, round: c.round, index: i, name: name, offer: o}
+	if c.isSmall(o.update.Size) {
+		return r, nil
+	}
+	if r.upload, err = c.direct.Upload(ctx, o.update); err != nil {
 		return nil, fromStore(err)
 	}
-	return &receiving{c: c, round: c.round, index: i, name: name, offer: o, upload: up}, nil
+	return r, nil
+}
+
+// offset is how much of it is here.
+func (r *receiving) offset() int64 {
+	if r.upload == nil {
+		return int64(len(r.small))
+	}
+	return r.upload.Offset()
 }
 
 // time is how long the rest may take to come in: the time of a part for every part
 // that is left, and for the end.
 func (r *receiving) time() time.Duration {
-	left := r.offer.update.Size - r.upload.Offset()
+	left := r.offer.update.Size - r.offset()
 	return PartTime * time.Duration(1+(left+transfer.PartBytes-1)/transfer.PartBytes)
 }
 
 // Write takes the part at an offset.
 func (r *receiving) Write(offset int64, part []byte) error {
-	at := r.upload.Offset()
+	at := r.offset()
 	switch {
 	case offset != at:
 		return transfer.Refuse(transfer.ReasonMalformed, "a part at offset %d where %d was due", offset, at)
@@ -305,6 +317,10 @@ func (r *receiving) Write(offset int64, part []byte) error {
 	_, bounds := r.c.expected(r.round.number)
 	if err := checkBounds(part, at, bounds); err != nil {
 		return err
+	}
+	if r.upload == nil {
+		r.small = append(r.small, part...)
+		return nil
 	}
 	r.c.metrics.received(len(part))
 	_, err := r.upload.Write(part)
@@ -339,41 +355,71 @@ func (r *receiving) Accept(ctx context.Context) (receipt []byte, err error) {
 	if c.round != r.round {
 		return nil, transfer.Refuse(transfer.ReasonLate, "round %d ended while the release was on its way", r.round.number+1)
 	}
-	key, err := c.signer()
+	if r.upload == nil {
+		return c.takeSmall(ctx, r.round, r.name, r.offer, r.small)
+	}
+	signed, err := c.sign(r.offer)
 	if err != nil {
 		return nil, err
 	}
-	signed, err := ledger.Sign(r.offer.draft, key)
-	if err != nil {
-		return nil, transfer.Refuse(transfer.ReasonMalformed, "the statement cannot be signed: %w", err)
-	}
-	text, err := json.Marshal(signed)
-	if err != nil {
-		return nil, fmt.Errorf("write a receipt: %w", err)
-	}
-	repeated, err := r.upload.Commit(ctx, &store.Receipt{
-		Run: c.plan.Run, Round: r.round.number, Participant: r.name,
-		Counter: uint64(signed.Receipt.Counter), Head: signed.Receipt.Head, Signed: text,
-	})
+	repeated, err := r.upload.Commit(ctx, signed.record(r.name))
 	if err != nil {
 		return nil, fromStore(err)
 	}
-	if r.round.settle(r.index, store.Released, "") { // the word that it was recorded may have been lost before
-		c.chronicle.released(r.index)
-		c.chronicle.says(r.index, spendingOf(signed.Receipt))
+	return c.accepted(ctx, r.round, r.name, r.offer, signed, repeated)
+}
+
+// signature is a receipt that is signed, and not yet given to anybody.
+type signature struct {
+	receipt ledger.Receipt
+	text    []byte
+}
+
+// record is the receipt as the store keeps it.
+func (s signature) record(name string) *store.Receipt {
+	return &store.Receipt{
+		Run: s.receipt.Slot.Run, Round: s.receipt.Slot.Round, Participant: name,
+		Counter: uint64(s.receipt.Counter), Head: s.receipt.Head, Signed: s.text,
 	}
+}
+
+// sign signs for an offered release.
+func (c *Coordinator) sign(o offer) (signature, error) {
+	key, err := c.signer()
+	if err != nil {
+		return signature{}, err
+	}
+	text, err := o.draft.Sign(key)
+	if err != nil {
+		return signature{}, transfer.Refuse(transfer.ReasonMalformed, "the statement cannot be signed: %w", err)
+	}
+	return signature{o.draft.Receipt, text}, nil
+}
+
+// accepted notes a release that is durable, and returns the receipt that is. The gate is
+// held.
+func (c *Coordinator) accepted(ctx context.Context, r *openRound, name string, o offer, s signature, repeated bool) ([]byte, error) {
+	i := o.update.Participant
+	if r.settle(i, store.Released, "") { // the word that it was recorded may have been lost before
+		c.chronicle.released(i)
+		c.chronicle.says(i, spendingOf(s.receipt))
+	}
+	defer c.progress.ring()
 	if repeated {
-		c.progress.ring()
-		standing, err := c.acknowledged(ctx, r.name, r.offer.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", r.round.number+1))
+		standing, err := c.acknowledged(ctx, name, o.update, transfer.Refuse(transfer.ReasonAnswered, "round %d was answered", r.number+1))
 		return standing.Receipt, err
 	}
 	c.metrics.answered("released")
-	c.progress.ring()
-	return text, nil
+	return s.text, nil
 }
 
 // Close lets go of the upload; it can be continued later.
-func (r *receiving) Close() error { return r.upload.Close() }
+func (r *receiving) Close() error {
+	if r.upload == nil {
+		return nil
+	}
+	return r.upload.Close()
+}
 
 // fromStore says what the store's errors mean to the caller.
 func fromStore(err error) error {

@@ -36,6 +36,7 @@ type Coordinator struct {
 	model     model.Model
 	algorithm *fl.Algorithm
 	bounds    []fl.Bound // of a release's values
+	small     int64      // bytes up to which a release is recorded with others
 	sampler   *fl.Sampler
 	// evaluation is the round after the last one; nil: the plan has none.
 	evaluation *evaluate.Evaluation
@@ -84,6 +85,8 @@ type Terms struct {
 	Scratch string
 	Log     *slog.Logger
 	Tracer  trace.Tracer // nil: no traces
+
+	small int64 // bytes up to which a release is recorded with others; 0: as many as a store takes
 }
 
 // Finished is a run that has ended.
@@ -137,6 +140,9 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		presence: newPresence(len(t.Names)),
 		reached:  -1,
 		metrics:  newMetrics(), chronicle: newChronicle(len(t.Names)),
+	}
+	if c.small = t.small; c.small == 0 {
+		c.small = store.SmallBytes
 	}
 	if c.store.most == 0 {
 		c.store.most = storePatience

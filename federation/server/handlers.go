@@ -197,7 +197,7 @@ func (h *Handlers) Next(ctx context.Context, q *wire.NextRequest) (*wire.NextRep
 	case work != nil:
 		return &wire.NextReply{What: &wire.NextReply_Work{Work: &wire.Work{
 			Slot:      &wire.Slot{Run: q.GetRun(), PlanSha256: q.GetPlanSha256(), Round: int64(work.Round)},
-			Broadcast: named(work.Broadcast), MillisecondsLeft: work.Left.Milliseconds(), Cohort: int64(work.Cohort),
+			Broadcast: enclosed(work.Broadcast), MillisecondsLeft: work.Left.Milliseconds(), Cohort: int64(work.Cohort),
 		}}}, nil
 	case end != nil:
 		return &wire.NextReply{What: &wire.NextReply_Finished{Finished: &wire.Finished{
@@ -212,6 +212,15 @@ func named(c content) *wire.Content {
 		return nil // a run that ended without a model
 	}
 	return &wire.Content{Size: int64(len(c.bytes)), Sha256: c.sum[:]}
+}
+
+// enclosed names bytes, and sends them along if they are few: that saves a call.
+func enclosed(c content) *wire.Content {
+	out := named(c)
+	if out != nil && len(c.bytes) <= transfer.EnclosedBytes {
+		out.Data = c.bytes
+	}
+	return out
 }
 
 // work is one round that waits for a participant.

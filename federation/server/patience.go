@@ -151,6 +151,12 @@ func (p patient) Answers(ctx context.Context, run string, round int) ([]store.An
 	return ask(ctx, p, "read a round's answers", func() ([]store.Answer, error) { return p.Store.Answers(ctx, run, round) })
 }
 
+func (p patient) SmallUpdates(ctx context.Context, run string, round, after, most int) ([]store.Small, error) {
+	return ask(ctx, p, "read releases back", func() ([]store.Small, error) {
+		return p.Store.SmallUpdates(ctx, run, round, after, most)
+	})
+}
+
 func (p patient) Rounds(ctx context.Context, run string) ([]store.Round, error) {
 	return ask(ctx, p, "read the rounds", func() ([]store.Round, error) { return p.Store.Rounds(ctx, run) })
 }

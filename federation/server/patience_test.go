@@ -65,6 +65,22 @@ func (m *moody) OpenUpdate(ctx context.Context, run string, round, participant i
 	return b, err
 }
 
+func (m *moody) SmallUpdates(ctx context.Context, run string, round, after, most int) (all []store.Small, err error) {
+	err = m.mood(fmt.Sprint("read small ", round, after), func() error {
+		all, err = m.Store.SmallUpdates(ctx, run, round, after, most)
+		return err
+	})
+	return all, err
+}
+
+func (m *moody) Accept(ctx context.Context, u store.Update, content []byte, receipt *store.Receipt) (repeated bool, err error) {
+	err = m.mood(fmt.Sprint("accept ", u.Round, u.Participant), func() error {
+		repeated, err = m.Store.Accept(ctx, u, content, receipt)
+		return err
+	})
+	return repeated, err
+}
+
 func (m *moody) Upload(ctx context.Context, u store.Update) (store.Upload, error) {
 	up, err := m.Store.Upload(ctx, u)
 	return moodyUpload{up, m, u}, err
@@ -118,24 +134,36 @@ func playTwoRounds(b *bench) *Finished {
 // those of a run that was not disturbed.
 func TestStoreThatFailsForAWhile(t *testing.T) {
 	want := playTwoRounds(newBench(t, shortRun))
-	b := newBench(t, func(p *plan.Plan) { shortRun(p); p.Run = "idle" })
-	b.stop()
-	b.plan.Run = "r"
-	good, m := b.store, &moody{Store: b.store, made: map[string]int{}}
-	b.store = m
-	b.begin()
-	got := playTwoRounds(b)
-	if got.ModelSHA256 != want.ModelSHA256 || got.Rounds != 2 || got.Abandoned != 0 {
-		t.Errorf("%d rounds, %d abandoned, model %.8s; want 2, 0 and %.8s", got.Rounds, got.Abandoned, got.ModelSHA256, want.ModelSHA256)
-	}
-	receipts, err := good.Receipts(t.Context(), b.plan.Run)
-	if err != nil || len(receipts) != 6 {
-		t.Errorf("%d receipts (%v), want 6", len(receipts), err)
-	}
-	for _, call := range []string{"open 0", "open 1", "close 0", "close 1", "end", "read 0 0", "commit 1 2"} {
-		if m.made[call] < 3 {
-			t.Errorf("%q was tried %d times: it did not fail", call, m.made[call])
-		}
+	for name, c := range map[string]struct {
+		small    int64
+		enclosed bool
+		calls    []string // that must have failed
+	}{
+		"large releases":               {small: -1, calls: []string{"read 0 0", "commit 1 2"}},
+		"small ones":                   {calls: []string{"read small 0 -1", "accept 1 2"}},
+		"small ones with their offers": {enclosed: true, calls: []string{"read small 0 -1", "accept 1 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(p *plan.Plan) { shortRun(p); p.Run = "idle" })
+			b.stop()
+			b.plan.Run, b.small, b.enclosed = "r", c.small, c.enclosed
+			good, m := b.store, &moody{Store: b.store, made: map[string]int{}}
+			b.store = m
+			b.begin()
+			got := playTwoRounds(b)
+			if got.ModelSHA256 != want.ModelSHA256 || got.Rounds != 2 || got.Abandoned != 0 {
+				t.Errorf("%d rounds, %d abandoned, model %.8s; want 2, 0 and %.8s", got.Rounds, got.Abandoned, got.ModelSHA256, want.ModelSHA256)
+			}
+			receipts, err := good.Receipts(t.Context(), b.plan.Run)
+			if err != nil || len(receipts) != 6 {
+				t.Errorf("%d receipts (%v), want 6", len(receipts), err)
+			}
+			for _, call := range append([]string{"open 0", "open 1", "close 0", "close 1", "end"}, c.calls...) {
+				if m.made[call] < 3 {
+					t.Errorf("%q was tried %d times: it did not fail", call, m.made[call])
+				}
+			}
+		})
 	}
 }
 

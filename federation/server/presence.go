@@ -19,6 +19,7 @@ type presence struct {
 	home  []bool // has fetched the models
 	due   []bool // has released, and so is to have them
 	away  []bool // has no connection, as far as connections are known
+	gone  int    // how often somebody declined the rest of the run
 }
 
 func newPresence(n int) presence {
@@ -49,6 +50,14 @@ func (p *presence) leaves(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out[i] = true
+	p.gone++
+}
+
+// departures changes whenever somebody declines the rest of the run.
+func (p *presence) departures() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
 }
 
 func (p *presence) hasLeft(i int) bool {

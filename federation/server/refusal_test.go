@@ -29,6 +29,9 @@ type bench struct {
 	ledgers map[string]*ledger.Ledger
 	stop    func()
 	log     *slog.Logger
+
+	small    int64 // as Terms has it
+	enclosed bool  // releases go with their offers
 }
 
 func newBench(t *testing.T, change func(*plan.Plan)) *bench {
@@ -54,7 +57,7 @@ func (b *bench) begin() {
 	b.t.Helper()
 	var err error
 	if b.c, err = NewCoordinator(b.t.Context(), Terms{
-		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log,
+		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log, small: b.small,
 	}); err != nil {
 		b.t.Fatal(err)
 	}
@@ -137,6 +140,9 @@ func (b *bench) offer(name string, round int64, values ...float64) (offered, []b
 func (b *bench) send(name string, round int64, values ...float64) ([]byte, error) {
 	b.t.Helper()
 	o, raw := b.offer(name, round, values...)
+	if b.enclosed {
+		o.Release = raw
+	}
 	s, err := b.c.offer(b.t.Context(), name, o)
 	if err != nil || s.Receipt != nil {
 		return s.Receipt, err

@@ -24,10 +24,8 @@ func (c *Coordinator) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, name := range c.names {
-		if _, err := c.store.AddParticipant(ctx, c.plan.Run, name, i); err != nil {
-			return err
-		}
+	if err := c.store.AddParticipants(ctx, c.plan.Run, c.names); err != nil {
+		return err
 	}
 	kept, err := c.store.Run(ctx, c.plan.Run)
 	if err != nil {

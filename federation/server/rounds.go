@@ -33,18 +33,22 @@ type openRound struct {
 
 	mu      sync.Mutex
 	answers map[int]store.AnswerKind
-	words   map[int]string // of those who declined
+	counts  map[store.AnswerKind]int // of the answers: nobody walks over them all to know
+	words   map[int]string           // of those who declined
 	offers  map[int]offer
+	taking  map[int]bool // small releases that are being recorded
 }
 
 func newRound(number int, clients []int, b content, deadline time.Time) *openRound {
 	r := &openRound{
 		number: number, clients: clients, broadcast: b, opened: time.Now(), deadline: deadline,
-		answers: make(map[int]store.AnswerKind, len(clients)), words: map[int]string{}, offers: map[int]offer{},
+		answers: make(map[int]store.AnswerKind, len(clients)), words: map[int]string{}, offers: map[int]offer{}, taking: map[int]bool{},
+		counts: map[store.AnswerKind]int{},
 	}
 	for _, c := range clients {
 		r.answers[c] = store.Waiting
 	}
+	r.counts[store.Waiting] = len(r.answers)
 	return r
 }
 
@@ -58,30 +62,24 @@ func (r *openRound) waitsFor(i int) bool {
 func (r *openRound) settle(i int, kind store.AnswerKind, word string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := r.answers[i] != kind
+	before, asked := r.answers[i]
+	if asked {
+		r.counts[before]--
+	}
 	r.answers[i] = kind
+	r.counts[kind]++
 	if kind == store.Declined {
 		r.words[i] = word
 	}
 	delete(r.offers, i)
-	return news
+	return before != kind
 }
 
 // tally counts what has come in.
 func (r *openRound) tally() (waiting, released, declined int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range r.answers {
-		switch a {
-		case store.Waiting:
-			waiting++
-		case store.Released:
-			released++
-		default:
-			declined++
-		}
-	}
-	return waiting, released, declined
+	return r.counts[store.Waiting], r.counts[store.Released], r.counts[store.Declined]
 }
 
 // Run makes the rounds until the run ends. When ctx ends it returns ErrInterrupted;
@@ -153,6 +151,11 @@ func (c *Coordinator) waitForEnough(ctx context.Context) error {
 		if err := transfer.Wait(ctx, rung, absence); err != nil {
 			return err
 		}
+		// Everybody who comes rings, and everybody is counted: not more often than that costs
+		// next to nothing.
+		if err := transfer.Wait(ctx, nil, time.Duration(len(c.names))*10*time.Microsecond); err != nil {
+			return err
+		}
 	}
 }
 
@@ -207,16 +210,14 @@ func (c *Coordinator) ask(r *openRound) {
 
 // collect waits until everybody has answered, or enough have, or time is up.
 func (c *Coordinator) collect(ctx context.Context) error {
-	r := c.round
+	r, known := c.round, -1
 	for {
 		rung := c.progress.next()
-		for _, i := range r.clients {
-			if c.presence.hasLeft(i) && r.waitsFor(i) {
-				err := c.recordDecline(ctx, c.store, r, i, leftRun)
-				if err != nil && transfer.ReasonOf(err) != transfer.ReasonAnswered {
-					return err
-				}
+		if gone := c.presence.departures(); gone != known { // or everybody would be looked at for every answer
+			if err := c.declineForThoseWhoLeft(ctx, r); err != nil {
+				return err
 			}
+			known = gone
 		}
 		waiting, released, _ := r.tally()
 		left := time.Until(r.deadline)
@@ -227,6 +228,19 @@ func (c *Coordinator) collect(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// declineForThoseWhoLeft records the answer of those who declined the rest of the run.
+func (c *Coordinator) declineForThoseWhoLeft(ctx context.Context, r *openRound) error {
+	for _, i := range r.clients {
+		if !c.presence.hasLeft(i) || !r.waitsFor(i) {
+			continue
+		}
+		if err := c.recordDecline(ctx, c.store, r, i, leftRun); err != nil && transfer.ReasonOf(err) != transfer.ReasonAnswered {
+			return err
+		}
+	}
+	return nil
 }
 
 // aggregate moves the state on by a round's releases.
@@ -259,11 +273,12 @@ func (c *Coordinator) sumUp(ctx context.Context, r *openRound, answers []store.A
 	if err != nil {
 		return err
 	}
+	early := newAhead()
 	for _, a := range answers {
 		if a.Kind != store.Released {
 			continue
 		}
-		if err := c.readUpdate(ctx, r.number, a, room.bytes); err != nil {
+		if err := c.readUpdate(ctx, r.number, a, early, room.bytes); err != nil {
 			return fmt.Errorf("the release of %s: %w", c.names[a.Participant], err)
 		}
 		room.settle()

@@ -23,15 +23,27 @@ const (
 // round: the first acknowledgement may have been lost.
 func (s *sqlStore) judge(ctx context.Context, tx *sql.Tx, u Update) (verdict, error) {
 	status, a, err := s.assignment(ctx, tx, u.slot())
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
+	}
+	v, err := judged(status, a, true, u)
+	if err == nil && v == equivocation {
+		err = s.addEquivocation(ctx, tx, u)
+	}
+	return v, err
+}
+
+// judged holds an update against its slot.
+func judged(status RoundStatus, a Answer, assigned bool, u Update) (verdict, error) {
+	switch {
+	case !assigned:
+		return 0, ErrNotAssigned
 	case a.Kind == Declined:
 		return 0, fmt.Errorf("%w: it has declined", ErrAnswered)
 	case a.Kind == Released && a.SHA256 == u.SHA256 && a.Size == u.Size:
 		return repetition, nil
 	case a.Kind == Released:
-		return equivocation, s.addEquivocation(ctx, tx, u)
+		return equivocation, nil
 	case status != RoundOpen:
 		return 0, fmt.Errorf("%w: it is %s", ErrRoundClosed, status)
 	}
@@ -63,10 +75,7 @@ func (s *sqlStore) addEquivocation(ctx context.Context, tx *sql.Tx, u Update) er
 
 // assignment locks a slot and returns it with its round's status.
 func (s *sqlStore) assignment(ctx context.Context, tx *sql.Tx, at slot) (status RoundStatus, a Answer, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT status FROM rounds WHERE run = $1 AND number = $2"+s.share(), at.run, at.round).Scan(&status)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", Answer{}, fmt.Errorf("%w: there is no such round", ErrRoundClosed)
-	} else if err != nil {
+	if status, err = s.roundStatus(ctx, tx, at.run, at.round); err != nil {
 		return "", Answer{}, err
 	}
 	a, err = scanAnswer(tx.QueryRowContext(ctx, answerColumns+" AND participant = $3"+s.update(), at.run, at.round, at.participant))
@@ -74,6 +83,15 @@ func (s *sqlStore) assignment(ctx context.Context, tx *sql.Tx, at slot) (status 
 		err = ErrNotAssigned
 	}
 	return status, a, err
+}
+
+// roundStatus keeps a round from being ended, and says how it stands.
+func (s *sqlStore) roundStatus(ctx context.Context, tx *sql.Tx, run string, number int) (status RoundStatus, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT status FROM rounds WHERE run = $1 AND number = $2"+s.share(), run, number).Scan(&status)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%w: there is no such round", ErrRoundClosed)
+	}
+	return status, err
 }
 
 // accept records an update, its bytes and its receipt.
@@ -126,24 +144,33 @@ func (s *sqlStore) Answers(ctx context.Context, run string, round int) ([]Answer
 	return list(ctx, s.db, func(r *sql.Rows) (Answer, error) { return scanAnswer(r) }, answerColumns+" ORDER BY participant", run, round)
 }
 
+func (s *sqlStore) Answer(ctx context.Context, run string, round, participant int) (Answer, error) {
+	a, err := scanAnswer(s.db.QueryRowContext(ctx, answerColumns+" AND participant = $3", run, round, participant))
+	return a, one(err, "%v", Update{Run: run, Round: round, Participant: participant})
+}
+
 func (s *sqlStore) OpenUpdate(ctx context.Context, run string, round, participant int) (Blob, error) {
 	u := Update{Run: run, Round: round, Participant: participant}
-	r, err := s.Round(ctx, run, round)
+	var status RoundStatus
+	err := s.db.QueryRowContext(ctx, "SELECT status FROM rounds WHERE run = $1 AND number = $2", run, round).Scan(&status)
+	if err := one(err, "round %d of run %s", round, run); err != nil {
+		return nil, err
+	}
+	if status != RoundOpen {
+		return nil, fmt.Errorf("%v: %w", u, ErrRoundClosed)
+	}
+	a, err := s.Answer(ctx, run, round, participant)
 	if err != nil {
 		return nil, err
 	}
-	if r.Status != RoundOpen {
-		return nil, fmt.Errorf("%v: %w", u, ErrRoundClosed)
+	if a.Kind != Released {
+		return nil, fmt.Errorf("%v: %w", u, ErrNotFound)
 	}
-	a, err := scanAnswer(s.db.QueryRowContext(ctx, answerColumns+" AND participant = $3", run, round, participant))
-	if err == nil && a.Kind != Released {
-		err = sql.ErrNoRows
+	u.SHA256, u.Size = a.SHA256, a.Size
+	b, err := openSmall(ctx, s.db, u)
+	if err == nil && b == nil {
+		b, err = s.blobs.open(ctx, updateKey(u), u.Size)
 	}
-	if err := one(err, "%v", u); err != nil {
-		return nil, err
-	}
-	u.SHA256 = a.SHA256
-	b, err := s.blobs.open(ctx, updateKey(u), a.Size)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", u, err)
 	}
@@ -180,23 +207,54 @@ func scanReceipt(row scanner) (r Receipt, err error) {
 	return r, err
 }
 
-func (s *sqlStore) addReceipt(ctx context.Context, tx *sql.Tx, r Receipt) error {
-	if r.Counter == 0 || r.Counter > math.MaxInt64 {
+// follows refuses a receipt that does not follow the one with the last counter, 0 if there
+// was none.
+func follows(r Receipt, last uint64) error {
+	switch {
+	case r.Counter == 0 || r.Counter > math.MaxInt64:
 		return fmt.Errorf("%w: counter %d", ErrReceiptOrder, r.Counter)
+	case r.Counter <= last:
+		return fmt.Errorf("%w: %s has had counter %d, this one is %d", ErrReceiptOrder, r.Participant, last, r.Counter)
 	}
+	return nil
+}
+
+// latestCounter is of a participant's latest receipt; 0: it has none.
+func latestCounter(ctx context.Context, q query, participant string) (uint64, error) {
+	last, err := scanReceipt(q.QueryRowContext(ctx, receiptColumns+" WHERE participant = $1 ORDER BY counter DESC LIMIT 1", participant))
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return last.Counter, err
+}
+
+const insertReceipts = "INSERT INTO receipts (run, round, participant, counter, head, signed) VALUES "
+
+func receiptArgs(r Receipt) []any {
 	if r.Signed == nil {
 		r.Signed = []byte{}
 	}
-	last, err := scanReceipt(tx.QueryRowContext(ctx, receiptColumns+" WHERE participant = $1 ORDER BY counter DESC LIMIT 1", r.Participant))
-	switch {
-	case err == nil && r.Counter <= last.Counter:
-		return fmt.Errorf("%w: %s has had counter %d, this one is %d", ErrReceiptOrder, r.Participant, last.Counter, r.Counter)
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
+	return []any{r.Run, r.Round, r.Participant, int64(r.Counter), r.Head[:], r.Signed}
+}
+
+func (s *sqlStore) addReceipt(ctx context.Context, tx *sql.Tx, r Receipt) error {
+	last, err := latestCounter(ctx, tx, r.Participant)
+	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO receipts (run, round, participant, counter, head, signed) VALUES ($1, $2, $3, $4, $5, $6)",
-		r.Run, r.Round, r.Participant, int64(r.Counter), r.Head[:], r.Signed)
+	if err := follows(r, last); err != nil {
+		return err
+	}
+	s.forget(r.Participant)
+	_, err = tx.ExecContext(ctx, insertReceipts+places(1, 1, 6), receiptArgs(r)...)
 	return err
+}
+
+// forget a participant's counter: another one is being recorded.
+func (s *sqlStore) forget(participant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.counters, participant)
 }
 
 func (s *sqlStore) LatestReceipt(ctx context.Context, participant string) (Receipt, error) {

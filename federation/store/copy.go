@@ -167,12 +167,50 @@ func (c *Copy) open(ctx context.Context, db *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
+	inside, err := hasSmall(ctx, db)
+	if err != nil {
+		return err
+	}
 	for _, u := range updates {
+		if inside {
+			there, err := intact(ctx, db, u)
+			if err != nil {
+				return err
+			}
+			if there {
+				continue // it was copied with the database
+			}
+		}
 		if err := c.add(path, updateKey(u), u.SHA256, u.Size); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasSmall says whether a database holds small updates: one that an older release serves
+// does not.
+func hasSmall(ctx context.Context, db *sql.DB) (bool, error) {
+	var tables int
+	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'small'").Scan(&tables)
+	return tables > 0, err
+}
+
+// intact says whether an update lies in the database, and fails with ErrDamaged if it is
+// another one there.
+func intact(ctx context.Context, db *sql.DB, u Update) (bool, error) {
+	b, err := openSmall(ctx, db, u)
+	if err != nil || b == nil {
+		return false, err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, b); err != nil {
+		return true, err
+	}
+	if toSum(sum.Sum(nil)) != u.SHA256 {
+		return true, fmt.Errorf("%v: %w: it is not in the database what it was when it came", u, ErrDamaged)
+	}
+	return true, nil
 }
 
 func (c *Copy) add(path, key string, sum [32]byte, size int64) error {

@@ -124,7 +124,7 @@ func checkWritten(t *testing.T, s Store, last Round) (accepted int) {
 	}
 	var want []byte
 	for n := 1; n <= number; n++ {
-		want = writerState(want, writerUpdate(n, 0), writerUpdate(n, 1), writerUpdate(n, 2))
+		want = writerState(want, writerUpdates(n)...)
 	}
 	if !bytes.Equal(state, want) {
 		t.Errorf("the state after round %d is not the writer's", number)

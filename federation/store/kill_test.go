@@ -12,19 +12,40 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// The writer is a small server: rounds of three updates, each state a hash of the
-// one before and of the round's updates.
+// The writer is a small server: rounds of two large updates and then of five small ones
+// that come at once, each state a hash of the one before and of the round's updates.
 const (
-	writerClients = 3
+	writerClients = 7
+	writerLarge   = 2
 	writerBytes   = 100_000
 )
 
 func writerUpdate(round, client int) []byte {
-	return bytes.Repeat(fmt.Appendf(nil, "%08d%08d", round, client), writerBytes/16)
+	size := writerBytes
+	if client >= writerLarge {
+		size = 1600
+	}
+	return bytes.Repeat(fmt.Appendf(nil, "%08d%08d", round, client), size/16)
+}
+
+// writerUpdates are all of a round.
+func writerUpdates(round int) (all [][]byte) {
+	for c := range writerClients {
+		all = append(all, writerUpdate(round, c))
+	}
+	return all
+}
+
+func writerAsked() (all []int) {
+	for c := range writerClients {
+		all = append(all, c)
+	}
+	return all
 }
 
 func writerState(before []byte, updates ...[]byte) []byte {
@@ -64,24 +85,13 @@ func writeRound(ctx context.Context, s Store, early bool) error {
 		number = last.Number + 1
 	}
 	if last.Status != RoundOpen {
-		if err := s.OpenRound(ctx, Round{Run: "r", Number: number, Clients: []int{0, 1, 2}, Sampler: fmt.Append(nil, number)}); err != nil {
+		if err := s.OpenRound(ctx, Round{Run: "r", Number: number, Clients: writerAsked(), Sampler: fmt.Append(nil, number)}); err != nil {
 			return err
 		}
 		fmt.Println("opened", number)
 	}
-	for c := range writerClients {
-		content := writerUpdate(number, c)
-		u := Update{Run: "r", Round: number, Participant: c, SHA256: sha256.Sum256(content), Size: int64(len(content))}
-		if early { // the planted bug: acknowledged before it is recorded
-			fmt.Println("acked", number, c)
-		}
-		_, err := send(ctx, s, u, content, &Receipt{Run: "r", Round: number, Participant: fmt.Sprint(c), Counter: uint64(number), Signed: []byte("{}")})
-		if err != nil {
-			return err
-		}
-		if !early {
-			fmt.Println("acked", number, c)
-		}
+	if err := writeUpdates(ctx, s, number, early); err != nil {
+		return err
 	}
 	_, before, err := s.LatestState(ctx, "r")
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -104,6 +114,40 @@ func writeRound(ctx context.Context, s Store, early bool) error {
 	}
 	fmt.Println("closed", number)
 	return nil
+}
+
+// writeUpdates sends a round's updates: the large ones one by one, the small ones at once.
+func writeUpdates(ctx context.Context, s Store, number int, early bool) error {
+	one := func(c int) error {
+		content := writerUpdate(number, c)
+		u := Update{Run: "r", Round: number, Participant: c, SHA256: sha256.Sum256(content), Size: int64(len(content))}
+		receipt := &Receipt{Run: "r", Round: number, Participant: fmt.Sprint(c), Counter: uint64(number), Signed: []byte("{}")}
+		if early { // the planted bug: acknowledged before it is recorded
+			fmt.Println("acked", number, c)
+		}
+		var err error
+		if u.Size <= SmallBytes {
+			_, err = s.Accept(ctx, u, content, receipt)
+		} else {
+			_, err = send(ctx, s, u, content, receipt)
+		}
+		if err == nil && !early {
+			fmt.Println("acked", number, c)
+		}
+		return err
+	}
+	for c := range writerLarge {
+		if err := one(c); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, writerClients)
+	var all sync.WaitGroup
+	for c := writerLarge; c < writerClients; c++ {
+		all.Go(func() { errs[c] = one(c) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // killWriter runs the writer until it has said so many lines, and a moment longer,
@@ -178,7 +222,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			var said []string
 			for range kills {
-				said = append(said, killWriter(t, b, 1+random.IntN(6), time.Duration(random.IntN(8000))*time.Microsecond, false)...)
+				said = append(said, killWriter(t, b, 1+random.IntN(11), time.Duration(random.IntN(8000))*time.Microsecond, false)...)
 			}
 			s := b.open(t)
 			if found := faults(t, s, said); len(found) > 0 {
@@ -188,7 +232,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 			check(t, err)
 			var want []byte
 			for n := 1; n <= number; n++ {
-				want = writerState(want, writerUpdate(n, 0), writerUpdate(n, 1), writerUpdate(n, 2))
+				want = writerState(want, writerUpdates(n)...)
 			}
 			if !bytes.Equal(state, want) {
 				t.Errorf("the state after round %d is not that of an uninterrupted run", number)

@@ -46,7 +46,7 @@ func Open(ctx context.Context, address string, o Options) (Store, error) {
 	if o.KeepStates < 1 {
 		return nil, fmt.Errorf("open the store: keep %d states; at least 1 is needed to go on", o.KeepStates)
 	}
-	s := &sqlStore{options: o, active: map[slot]bool{}, seen: map[[2]string]time.Time{}, further: map[slot]int{}}
+	s := &sqlStore{options: o, active: map[slot]bool{}, seen: map[[2]string]time.Time{}, further: map[slot]int{}, counters: map[string]uint64{}, known: statements{}}
 	var err error
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
 		err = s.openPostgres(ctx, address)
@@ -95,7 +95,7 @@ func (s *sqlStore) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	place := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: url.Values{
-		"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "busy_timeout(10000)"},
+		"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "busy_timeout(10000)", "wal_autocheckpoint(4000)"},
 		"_txlock": {"immediate"},
 	}.Encode()}
 	if s.db, err = sql.Open("sqlite", place.String()); err != nil {
@@ -106,7 +106,10 @@ func (s *sqlStore) openSQLite(ctx context.Context, path string) error {
 	if err := connect(ctx, s.db); err != nil {
 		return err
 	}
-	return migrate(ctx, s.db, goose.DialectSQLite3, "migrations/sqlite")
+	if err := migrate(ctx, s.db, goose.DialectSQLite3, "migrations/sqlite"); err != nil {
+		return err
+	}
+	return s.known.know(ctx, s.db)
 }
 
 // connect makes the one connection, and the settings with it. SQLite does not wait by

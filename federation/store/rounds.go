@@ -107,6 +107,9 @@ func (s *sqlStore) end(ctx context.Context, tx *sql.Tx, run string, number int, 
 	if !changed {
 		return ErrRoundClosed
 	}
+	if _, err := tx.ExecContext(ctx, "DELETE FROM small WHERE run = $1 AND round = $2", run, number); err != nil {
+		return err
+	}
 	return s.blobs.drop(ctx, tx, updatesOf(run, number))
 }
 

@@ -101,6 +101,44 @@ func (s *sqlStore) AddParticipant(ctx context.Context, run, name string, index i
 	return p, err
 }
 
+func (s *sqlStore) AddParticipants(ctx context.Context, run string, names []string) error {
+	return s.change(ctx, fmt.Sprintf("add %d participants to run %s", len(names), run), func(tx *sql.Tx) error {
+		if _, err := scanRun(tx.QueryRowContext(ctx, runColumns+" WHERE id = $1"+s.update(), run)); err != nil {
+			return one(err, "the run")
+		}
+		there, err := list(ctx, tx, func(r *sql.Rows) (Participant, error) { return scanParticipant(r) }, participantColumns, run)
+		if err != nil {
+			return err
+		}
+		byName, byPlace := map[string]int{}, map[int]string{}
+		for _, p := range there {
+			byName[p.Name], byPlace[p.Index] = p.Index, p.Name
+		}
+		insert, err := tx.PrepareContext(ctx, "INSERT INTO participants (run, place, name, last_seen) VALUES ($1, $2, $3, 0)")
+		if err != nil {
+			return err
+		}
+		defer insert.Close()
+		for i, name := range names {
+			place, known := byName[name]
+			holder, taken := byPlace[i]
+			switch {
+			case known && place == i:
+				continue
+			case known:
+				return fmt.Errorf("%s %w at place %d, not %d", name, ErrExists, place, i)
+			case taken:
+				return fmt.Errorf("%s at place %d %w, not %s", holder, i, ErrExists, name)
+			}
+			if _, err := insert.ExecContext(ctx, run, i, name); err != nil {
+				return err
+			}
+			byName[name], byPlace[i] = i, name
+		}
+		return nil
+	})
+}
+
 func lowestFree(ctx context.Context, q query, run string) (int, error) {
 	taken, err := list(ctx, q, func(r *sql.Rows) (i int, err error) { return i, r.Scan(&i) }, "SELECT place FROM participants WHERE run = $1 ORDER BY place", run)
 	for i, place := range taken {

@@ -27,6 +27,11 @@ type sqlStore struct {
 	active  map[slot]bool           // uploads on their way
 	seen    map[[2]string]time.Time // what Seen last recorded, by run and name
 	further map[slot]int            // equivocations that were counted only, by run and participant
+	// counters are of participants' latest receipts, as far as they are known: nobody else
+	// writes any while this server holds the store.
+	counters map[string]uint64
+	known    statements
+	queue    queue // small updates that wait to be recorded
 }
 
 // change runs edit as one transaction, and only while this server holds the store.

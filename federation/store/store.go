@@ -1,6 +1,6 @@
 // Package store is the federation server's durable state: runs, rounds, updates and receipts, in SQLite or PostgreSQL.
 //
-// An update's bytes go to a file in the spool first, so that an upload can go on
+// A large update's bytes go to a file in the spool first, so that an upload can go on
 // after a broken connection or a crash. The row in the database makes it accepted:
 // the bytes are on disk before the row, and the row before the acknowledgement. A
 // file without a row is an upload that may go on; a row without its file cannot be.
@@ -10,6 +10,9 @@
 // who chooses it wants a server on another machine to be able to take the run over,
 // and that one does not have the first one's disk. Either way they are given up when
 // the round ends.
+//
+// A small update needs none of that: its bytes lie in the database, in the transaction
+// that makes it accepted, and updates that come at once share one (group.go).
 package store
 
 import (
@@ -66,6 +69,8 @@ type Store interface {
 	// the lowest free one. The same name again returns its place; a place that
 	// somebody else has, or another place for the same name, is ErrExists.
 	AddParticipant(ctx context.Context, run, name string, index int) (Participant, error)
+	// AddParticipants gives everybody in a list its place there, in one transaction.
+	AddParticipants(ctx context.Context, run string, names []string) error
 	// Participants are those of a run, by index.
 	Participants(ctx context.Context, run string) ([]Participant, error)
 	// Seen records that a participant was heard of.
@@ -96,11 +101,21 @@ type Store interface {
 	// before), ErrEquivocation (recorded), ErrBusy (the same participant is
 	// uploading the same update over another connection).
 	Upload(ctx context.Context, u Update) (Upload, error)
+	// Accept records an update of at most SmallBytes, its bytes and its receipt, together,
+	// and returns when they are durable: Upload and Commit at once. Those who come at the
+	// same time share a transaction and a sync; what is wrong with one of them is no harm
+	// to the others. It has the errors and the repetitions of Upload and Commit.
+	Accept(ctx context.Context, u Update, content []byte, receipt *Receipt) (repeated bool, err error)
 	// Decline records that a participant keeps its data to itself this time. The
 	// same again is no change; after a release it is ErrAnswered.
 	Decline(ctx context.Context, run string, round, participant int, reason string, at time.Time) error
 	// Answers are the assignments of a round and what came of them, by index.
 	Answers(ctx context.Context, run string, round int) ([]Answer, error)
+	// Answer is one participant's, or ErrNotFound if the round does not ask it.
+	Answer(ctx context.Context, run string, round, participant int) (Answer, error)
+	// SmallUpdates are the bytes of updates that Accept recorded, of those after an index,
+	// by index, so many at most. An ended round has none.
+	SmallUpdates(ctx context.Context, run string, round, after, most int) ([]Small, error)
 	// OpenUpdate reads the bytes of an accepted update of an open round.
 	OpenUpdate(ctx context.Context, run string, round, participant int) (Blob, error)
 	// Equivocations are the refused attempts of a run to replace an update, the first

@@ -159,6 +159,9 @@ func (up *upload) Commit(ctx context.Context, receipt *Receipt) (repeated bool, 
 		}
 		return up.store.accept(ctx, tx, u, up.file, receipt)
 	})
+	if receipt != nil {
+		up.store.forget(receipt.Participant)
+	}
 	if err == nil && v == equivocation {
 		err = fmt.Errorf("%v: %w", u, ErrEquivocation)
 	}

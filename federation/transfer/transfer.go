@@ -15,6 +15,10 @@ import (
 // PartBytes is the size of the pieces in which models and releases travel.
 const PartBytes = 1 << 20
 
+// EnclosedBytes is up to which size a broadcast comes with the word that a round waits, and
+// a release goes with its offer, instead of in a call of its own.
+const EnclosedBytes = 64 << 10
+
 // Overhead is what a message may hold besides its part: names, hashes, lengths.
 const Overhead = 64 << 10
 

@@ -63,7 +63,7 @@ type FederationClient interface {
 	// Broadcast sends what a round begins with, from an offset on.
 	Broadcast(context.Context, *BroadcastRequest) (*connect.ServerStreamForClient[Part], error)
 	// Offer announces a release, so that it can be refused before any of it is sent,
-	// and says where to go on after an interruption.
+	// and says where to go on after an interruption. A small one comes along with it.
 	Offer(context.Context, *OfferRequest) (*OfferReply, error)
 	// Upload sends an offered release.
 	Upload(context.Context) (*connect.ClientStreamForClientSimple[UploadPart, UploadReply], error)
@@ -222,7 +222,7 @@ type FederationHandler interface {
 	// Broadcast sends what a round begins with, from an offset on.
 	Broadcast(context.Context, *BroadcastRequest, *connect.ServerStream[Part]) error
 	// Offer announces a release, so that it can be refused before any of it is sent,
-	// and says where to go on after an interruption.
+	// and says where to go on after an interruption. A small one comes along with it.
 	Offer(context.Context, *OfferRequest) (*OfferReply, error)
 	// Upload sends an offered release.
 	Upload(context.Context, *connect.ClientStream[UploadPart]) (*UploadReply, error)

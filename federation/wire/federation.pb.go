@@ -697,9 +697,12 @@ func (x *Finished) GetBroadcast() *Content {
 
 // Content names bytes.
 type Content struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Size          int64                  `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
-	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Size   int64                  `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
+	Sha256 []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// The bytes themselves, if they are few and the server sends them along: Broadcast
+	// gives them to whoever does not look here.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -744,6 +747,13 @@ func (x *Content) GetSize() int64 {
 func (x *Content) GetSha256() []byte {
 	if x != nil {
 		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Content) GetData() []byte {
+	if x != nil {
+		return x.Data
 	}
 	return nil
 }
@@ -870,10 +880,13 @@ func (x *Part) GetCrc32C() uint32 {
 }
 
 type OfferRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slot          *Slot                  `protobuf:"bytes,1,opt,name=slot,proto3" json:"slot,omitempty"`
-	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Statement     []byte                 `protobuf:"bytes,3,opt,name=statement,proto3" json:"statement,omitempty"` // what the ledger asks the server to sign; JSON
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Slot      *Slot                  `protobuf:"bytes,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	Content   *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Statement []byte                 `protobuf:"bytes,3,opt,name=statement,proto3" json:"statement,omitempty"` // what the ledger asks the server to sign; JSON
+	// The release itself, if it is small. A server that takes it answers with the receipt;
+	// one that does not know the field asks for an Upload, as it always did.
+	Release       []byte `protobuf:"bytes,4,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,6 +938,13 @@ func (x *OfferRequest) GetContent() *Content {
 func (x *OfferRequest) GetStatement() []byte {
 	if x != nil {
 		return x.Statement
+	}
+	return nil
+}
+
+func (x *OfferRequest) GetRelease() []byte {
+	if x != nil {
+		return x.Release
 	}
 	return nil
 }
@@ -1227,10 +1247,11 @@ const file_federation_proto_rawDesc = "" +
 	"\x06rounds\x18\x01 \x01(\x03R\x06rounds\x126\n" +
 	"\x06models\x18\x02 \x01(\v2\x1e.coterie.federation.v1.ContentR\x06models\x12\x18\n" +
 	"\astopped\x18\x03 \x01(\tR\astopped\x12<\n" +
-	"\tbroadcast\x18\x04 \x01(\v2\x1e.coterie.federation.v1.ContentR\tbroadcast\"5\n" +
+	"\tbroadcast\x18\x04 \x01(\v2\x1e.coterie.federation.v1.ContentR\tbroadcast\"I\n" +
 	"\aContent\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x03R\x04size\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"T\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"T\n" +
 	"\x10BroadcastRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +
@@ -1238,11 +1259,12 @@ const file_federation_proto_rawDesc = "" +
 	"\x04Part\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
-	"\x06crc32c\x18\x03 \x01(\aR\x06crc32c\"\x97\x01\n" +
+	"\x06crc32c\x18\x03 \x01(\aR\x06crc32c\"\xb1\x01\n" +
 	"\fOfferRequest\x12/\n" +
 	"\x04slot\x18\x01 \x01(\v2\x1b.coterie.federation.v1.SlotR\x04slot\x128\n" +
 	"\acontent\x18\x02 \x01(\v2\x1e.coterie.federation.v1.ContentR\acontent\x12\x1c\n" +
-	"\tstatement\x18\x03 \x01(\fR\tstatement\"Z\n" +
+	"\tstatement\x18\x03 \x01(\fR\tstatement\x12\x18\n" +
+	"\arelease\x18\x04 \x01(\fR\arelease\"Z\n" +
 	"\n" +
 	"OfferReply\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x1a\n" +

@@ -17,8 +17,8 @@ import (
 )
 
 // Postgres starts a database that asks the user coterie for a password, on a socket in a
-// folder, or leaves the test out.
-func Postgres(t testing.TB, secret string) (dir string) {
+// folder, with further settings, or leaves the test out.
+func Postgres(t testing.TB, secret string, settings ...string) (dir string) {
 	t.Helper()
 	find := func(name string) string {
 		if path, err := exec.LookPath(name); err == nil {
@@ -61,7 +61,11 @@ func Postgres(t testing.TB, secret string) (dir string) {
 	if out, err := prepare.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off")
+	args := []string{"-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	server := exec.Command(postgres, args...)
 	server.SysProcAttr, server.Dir = as, dir
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
