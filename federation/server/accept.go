@@ -18,11 +18,13 @@ import (
 )
 
 // Offer takes the announcement of a release, and says how much of it is here already.
-func (h *Handlers) Offer(ctx context.Context, q *wire.OfferRequest) (*wire.OfferReply, error) {
+func (h *Handlers) Offer(ctx context.Context, q *wire.OfferRequest) (_ *wire.OfferReply, err error) {
 	name, err := caller(ctx)
 	if err != nil {
 		return nil, h.refused(ctx, err)
 	}
+	ctx, end := h.c.inRound(ctx, wire.FederationOfferProcedure, q.GetSlot().GetRound())
+	defer func() { end(err) }()
 	s, err := h.c.offer(ctx, name, offered{
 		Slot: slotOf(q.GetSlot()), Size: q.GetContent().GetSize(), SHA256: q.GetContent().GetSha256(), Statement: q.GetStatement(), Release: q.GetRelease(),
 	})
@@ -190,12 +192,14 @@ const PartTime = 30 * time.Second
 const longestTransfer = 24 * time.Hour
 
 // receive takes parts as they come; what is damaged or out of range ends the upload.
-func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientStream[wire.UploadPart]) ([]byte, error) {
+func (h *Handlers) receive(ctx context.Context, name string, in *connect.ClientStream[wire.UploadPart]) (receipt []byte, err error) {
 	if err := h.begin(ctx, in); err != nil {
 		return nil, err
 	}
 	give := sync.OnceFunc(h.uploads.give)
 	defer give()
+	ctx, end := h.c.inRound(ctx, wire.FederationUploadProcedure, in.Msg().GetSlot().GetRound())
+	defer func() { end(err) }()
 	r, err := h.c.receive(ctx, name, slotOf(in.Msg().GetSlot()))
 	if err != nil {
 		return nil, err
@@ -362,10 +366,12 @@ func (r *receiving) Accept(ctx context.Context) (receipt []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	repeated, err := r.upload.Commit(ctx, signed.record(r.name))
 	if err != nil {
 		return nil, fromStore(err)
 	}
+	c.metrics.recorded(began)
 	return c.accepted(ctx, r.round, r.name, r.offer, signed, repeated)
 }
 

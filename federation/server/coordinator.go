@@ -49,6 +49,7 @@ type Coordinator struct {
 	metrics    *metrics
 	tracer     trace.Tracer
 	span       trace.Span // of the open round
+	spans      roundSpans // for the calls that belong to a round
 
 	// gate is held for reading while an answer is recorded, and for writing while a
 	// round opens or closes: an answer is part of its round or refused.
@@ -147,8 +148,9 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 	if c.store.most == 0 {
 		c.store.most = storePatience
 	}
+	c.spans.kept = t.Tracer != nil
 	if c.tracer = t.Tracer; c.tracer == nil {
-		c.tracer = silent()
+		c.tracer = silent() // and no span is made
 	}
 	c.news.ring()
 	c.progress.ring()

@@ -11,11 +11,13 @@ import (
 )
 
 // Decline takes the word that no release will come.
-func (h *Handlers) Decline(ctx context.Context, q *wire.DeclineRequest) (*wire.DeclineReply, error) {
+func (h *Handlers) Decline(ctx context.Context, q *wire.DeclineRequest) (_ *wire.DeclineReply, err error) {
 	name, err := caller(ctx)
 	if err != nil {
 		return nil, h.refused(ctx, err)
 	}
+	ctx, end := h.c.inRound(ctx, wire.FederationDeclineProcedure, q.GetSlot().GetRound())
+	defer func() { end(err) }()
 	if err := h.c.decline(ctx, name, slotOf(q.GetSlot()), q.GetWholeRun(), q.GetCode()); err != nil {
 		return nil, h.refused(ctx, err)
 	}

@@ -190,11 +190,13 @@ func (h *Handlers) Next(ctx context.Context, q *wire.NextRequest) (*wire.NextRep
 		return nil, h.refused(ctx, err)
 	}
 	wait := min(longestWait, max(0, time.Duration(q.GetWaitMilliseconds())*time.Millisecond))
+	began := time.Now()
 	work, end, err := h.c.next(ctx, name, q.GetRun(), q.GetPlanSha256(), wait)
 	switch {
 	case err != nil:
 		return nil, h.refused(ctx, err)
 	case work != nil:
+		h.c.handedOut(ctx, work.Round, began)
 		return &wire.NextReply{What: &wire.NextReply_Work{Work: &wire.Work{
 			Slot:      &wire.Slot{Run: q.GetRun(), PlanSha256: q.GetPlanSha256(), Round: int64(work.Round)},
 			Broadcast: enclosed(work.Broadcast), MillisecondsLeft: work.Left.Milliseconds(), Cohort: int64(work.Cohort),
@@ -282,7 +284,7 @@ func (c *Coordinator) look(i int) (*work, *Finished) {
 }
 
 // Broadcast sends what a round begins with, or the models, in parts.
-func (h *Handlers) Broadcast(ctx context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) error {
+func (h *Handlers) Broadcast(ctx context.Context, q *wire.BroadcastRequest, out *connect.ServerStream[wire.Part]) (err error) {
 	name, err := caller(ctx)
 	if err != nil {
 		return h.refused(ctx, err)
@@ -290,6 +292,10 @@ func (h *Handlers) Broadcast(ctx context.Context, q *wire.BroadcastRequest, out 
 	all, err := h.c.content(name, q.GetRun(), q.GetSha256())
 	if err != nil {
 		return h.refused(ctx, err)
+	}
+	if round, ok := h.c.roundOf(q.GetSha256()); ok {
+		_, end := h.c.inRound(ctx, wire.FederationBroadcastProcedure, round)
+		defer func() { end(err) }()
 	}
 	at := q.GetOffset()
 	if at < 0 || at > int64(len(all)) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,10 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/transfer"
+	"github.com/coterie-fl/coterie/federation/wire"
 )
 
 // served is a bench with a network.
@@ -48,6 +55,13 @@ func TestOperatorsSeeHealthAndFigures(t *testing.T) {
 	_, figures := get("/metrics")
 	for _, want := range []string{
 		"coterie_round 1\n", "coterie_round_asked 3\n", `coterie_answers_total{kind="released"} 1`, "coterie_received_bytes_total 16\n",
+		// What has not happened is there with 0.
+		`coterie_answers_total{kind="declined"} 0`, `coterie_answers_total{kind="left"} 0`, `coterie_rounds_total{end="closed"} 0`,
+		`coterie_rounds_total{end="abandoned"} 0`, `coterie_refused_total{reason="equivocation"} 0`, `coterie_refused_total{reason="internal"} 0`,
+		`coterie_call_duration_seconds_count{call="Offer"} 0`, `coterie_call_duration_seconds_count{call="Next"} 0`,
+		"coterie_round_duration_seconds_count 0\n", "coterie_round_closing_duration_seconds_count 0\n",
+		"coterie_record_duration_seconds_count 1\n", `coterie_record_duration_seconds_bucket{le="+Inf"} 1`,
+		"go_goroutines ", "go_memstats_heap_alloc_bytes ", "process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds ",
 	} {
 		if !strings.Contains(figures, want) {
 			t.Errorf("/metrics lacks %q:\n%s", want, figures)
@@ -90,6 +104,84 @@ func TestStoppingSendsWaitersAway(t *testing.T) {
 	}
 	if err := <-waiting; transfer.ReasonOf(err) != transfer.ReasonDraining {
 		t.Errorf("the waiter is told %v; want draining", err)
+	}
+}
+
+// TestCallsAreSpansOfTheirRound: asking for work, releasing, declining; also what comes
+// when the next round is open. What belongs to no round stands alone.
+func TestCallsAreSpansOfTheirRound(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	b := newBench(t, func(p *plan.Plan) { shortRun(p); p.Run = "idle" })
+	b.stop()
+	b.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
+	b.plan.Run, b.enclosed = "r", true
+	b.begin()
+	h := NewHandlers(b.c, nil, 2)
+	as := func(name string) context.Context {
+		return identity.WithPeer(t.Context(), identity.Peer{Name: name, Role: identity.Participant})
+	}
+	slot := func(round int64) *wire.Slot {
+		return &wire.Slot{Run: b.plan.Run, PlanSha256: b.c.sum[:], Round: round}
+	}
+	release := func(name string, round int64) error {
+		o, raw := b.offer(name, round, 1, 2)
+		_, err := h.Offer(as(name), &wire.OfferRequest{
+			Slot: slot(round), Content: &wire.Content{Size: o.Size, Sha256: o.SHA256}, Statement: o.Statement, Release: raw,
+		})
+		return err
+	}
+	if _, err := h.Next(as("north"), &wire.NextRequest{Run: b.plan.Run, PlanSha256: b.c.sum[:], WaitMilliseconds: 10_000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Decline(as("west"), &wire.DeclineRequest{Slot: slot(0), Code: "policy"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"north", "south"} {
+		if err := release(name, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.work("north") // the second round is open
+	if err := release("west", 0); err == nil {
+		t.Error("a release of who declined is taken")
+	}
+	b.stop()
+	spans := recorder.Ended()
+	rounds := map[int64]trace.SpanID{}
+	number := func(s sdktrace.ReadOnlySpan) int64 {
+		for _, a := range s.Attributes() {
+			if a.Key == "coterie.round" {
+				return a.Value.AsInt64()
+			}
+		}
+		return 0
+	}
+	for _, s := range spans {
+		if s.Name() == "round" {
+			rounds[number(s)] = s.SpanContext().SpanID()
+		}
+	}
+	calls := map[string]int{}
+	for _, s := range spans {
+		if s.Name() == "round" {
+			continue
+		}
+		calls[s.Name()]++
+		if s.Parent().SpanID() != rounds[1] || number(s) != 1 {
+			t.Errorf("%s of round %d is a child of %v; the rounds are %v", s.Name(), number(s), s.Parent().SpanID(), rounds)
+		}
+		if failed := s.Status().Code == codes.Error; failed != (s.Name() == "coterie.federation.v1.Federation/Offer" && calls[s.Name()] == 3) {
+			t.Errorf("%s: %v", s.Name(), s.Status())
+		}
+	}
+	want := map[string]int{"coterie.federation.v1.Federation/Next": 1, "coterie.federation.v1.Federation/Decline": 1, "coterie.federation.v1.Federation/Offer": 3}
+	if !maps.Equal(calls, want) {
+		t.Errorf("spans %v, want %v", calls, want)
+	}
+	_, done := b.c.outside(t.Context(), wire.FederationJoinProcedure)
+	done()
+	if all := recorder.Ended(); all[len(all)-1].Parent().IsValid() || all[len(all)-1].Name() != "coterie.federation.v1.Federation/Join" {
+		t.Errorf("joining is %s, a child of %v", all[len(all)-1].Name(), all[len(all)-1].Parent())
 	}
 }
 

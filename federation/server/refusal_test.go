@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/federation/plan"
@@ -32,6 +34,7 @@ type bench struct {
 
 	small    int64 // as Terms has it
 	enclosed bool  // releases go with their offers
+	tracer   trace.Tracer
 }
 
 func newBench(t *testing.T, change func(*plan.Plan)) *bench {
@@ -57,7 +60,7 @@ func (b *bench) begin() {
 	b.t.Helper()
 	var err error
 	if b.c, err = NewCoordinator(b.t.Context(), Terms{
-		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log, small: b.small,
+		Plan: b.plan, Names: federationtest.Names, Store: b.store, Signer: federationtest.Signer(b.signer), Log: b.log, small: b.small, Tracer: b.tracer,
 	}); err != nil {
 		b.t.Fatal(err)
 	}

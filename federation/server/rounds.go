@@ -198,12 +198,13 @@ func (c *Coordinator) open(ctx context.Context) error {
 }
 
 func (c *Coordinator) ask(r *openRound) {
+	_, c.span = c.tracer.Start(context.Background(), "round", trace.WithAttributes(
+		attribute.Int("coterie.round", r.number+1), attribute.Int("coterie.asked", len(r.clients))))
+	c.spans.begins(r.number, c.span.SpanContext())
 	c.gate.Lock()
 	c.round, c.reached = r, r.number
 	c.gate.Unlock()
 	c.metrics.opened(r)
-	_, c.span = c.tracer.Start(context.Background(), "round", trace.WithAttributes(
-		attribute.Int("coterie.round", r.number+1), attribute.Int("coterie.asked", len(r.clients))))
 	c.log.Info("round opened", "round", r.number+1, "asked", len(r.clients))
 	c.news.ring()
 }
@@ -296,6 +297,7 @@ func (c *Coordinator) close(ctx context.Context) error {
 	c.round = nil
 	c.gate.Unlock()
 	defer c.span.End()
+	defer c.metrics.ended(r.opened, time.Now())
 
 	answers, err := c.store.Answers(ctx, c.plan.Run, r.number)
 	if err != nil {

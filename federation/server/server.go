@@ -99,8 +99,9 @@ func (s *Server) timed(next http.Handler) http.Handler {
 			}
 			_ = control.SetReadDeadline(at)
 		})
-		ctx, span := s.coordinator.tracer.Start(ctx, r.URL.Path)
-		defer span.End()
+		defer s.coordinator.metrics.called(r.URL.Path, time.Now())
+		ctx, done := s.coordinator.outside(ctx, r.URL.Path)
+		defer done()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

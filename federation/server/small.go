@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/coterie-fl/coterie/federation/store"
 	"github.com/coterie-fl/coterie/federation/transfer"
@@ -45,10 +46,12 @@ func (c *Coordinator) takeSmall(ctx context.Context, r *openRound, name string, 
 	}
 	// What has arrived is recorded, even if the caller is gone by now.
 	ctx = context.WithoutCancel(ctx)
+	began := time.Now()
 	repeated, err := c.direct.Accept(ctx, o.update, release, signed.record(name))
 	if err != nil {
 		return nil, fromStore(err)
 	}
+	c.metrics.recorded(began)
 	return c.accepted(ctx, r, name, o, signed, repeated)
 }
 

@@ -3,6 +3,8 @@ package transfer
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -56,6 +58,9 @@ var codes = map[Reason]connect.Code{
 	ReasonEquivocation: connect.CodeAlreadyExists, ReasonNotOffered: connect.CodeFailedPrecondition,
 	ReasonBusy: connect.CodeUnavailable, ReasonDraining: connect.CodeUnavailable, ReasonInternal: connect.CodeInternal,
 }
+
+// Reasons are all of them, in order.
+func Reasons() []Reason { return slices.Sorted(maps.Keys(codes)) }
 
 // ToWire is an error as the network carries it. The inside of the server's own
 // failures stays in its log.
