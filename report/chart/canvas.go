@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // All charts have one size, so that type has the same size everywhere: about one
@@ -85,9 +86,52 @@ func (c *Canvas) Frame(x, y Axis, xTitle, yTitle string) {
 	c.Line("axis", PlotLeft, PlotBottom, PlotRight, PlotBottom)
 	c.Line("axis", PlotLeft, PlotTop, PlotLeft, PlotBottom)
 	if yTitle != "" {
-		c.Text("title", "start", 4, 15, y.titled(yTitle))
+		c.title("start", 4, 15, 24, y.titled(yTitle))
 	}
-	c.Text("title", "end", PlotRight, Height-8, x.titled(xTitle))
+	c.title("end", PlotRight, Height-8, Height-3, x.titled(xTitle))
+}
+
+// A title's letters are about so wide at most, and the frame has room for so many in a line.
+const (
+	letterWidth  = 6.6
+	titleLetters = 52
+)
+
+// title writes an axis title whole: on one line at y, or on two of which the second is at
+// last. What is longer still is squeezed.
+func (c *Canvas) title(anchor string, x, y, last float64, words string) {
+	lines := broken(words)
+	if len(lines) == 1 {
+		last = y
+	}
+	for i, line := range lines {
+		at := last - 13*float64(len(lines)-1-i)
+		if utf8.RuneCountInString(line) <= titleLetters {
+			c.Text("title", anchor, x, at, line)
+			continue
+		}
+		fmt.Fprintf(&c.b, `<text class="title" text-anchor="%s" x="%s" y="%s" textLength="%d" lengthAdjust="spacingAndGlyphs">%s</text>`,
+			anchor, Coordinate(x), Coordinate(at), PlotRight-4, escaped(line))
+	}
+}
+
+// broken is words on one line, or on two that are about as long, if one is too short.
+func broken(words string) []string {
+	if utf8.RuneCountInString(words) <= titleLetters {
+		return []string{words}
+	}
+	best, longest := 0, len(words)
+	for i, r := range words {
+		if r == ' ' {
+			if rest := max(i, len(words)-i-1); rest < longest {
+				best, longest = i, rest
+			}
+		}
+	}
+	if best == 0 {
+		return []string{words}
+	}
+	return []string{words[:best], words[best+1:]}
 }
 
 // Elements are what was drawn, without the SVG around it.

@@ -3,7 +3,10 @@ package chart
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -125,5 +128,29 @@ func TestThinCloudKeepsTheOutermost(t *testing.T) {
 	}
 	if got := ThinCloud(points[:20], 500); len(got) != 20 {
 		t.Errorf("%d of 20 points left", len(got))
+	}
+}
+
+// Axis titles are whole, however long, and no line is wider than the frame.
+func TestAxisTitlesAreNotCut(t *testing.T) {
+	text := regexp.MustCompile(`<text class="title"[^>]* y="([0-9.]+)"( textLength="[0-9]+")?[^>]*>([^<]*)</text>`)
+	for _, title := range []string{"round", "target epsilon of every silo (heuristic, add-remove) (log scale)", strings.Repeat("word ", 30) + "end", strings.Repeat("x", 80)} {
+		var c Canvas
+		axis := NewAxis(Domain{0, 1e7}, Real, PlotLeft, PlotRight, 5)
+		c.Frame(axis, NewAxis(Domain{0, 1}, Real, PlotBottom, PlotTop, 5), title, title)
+		var whole []string
+		for _, m := range text.FindAllStringSubmatch(c.Elements(), -1) {
+			whole = append(whole, m[3])
+			if wide := letterWidth * float64(len(m[3])); wide > PlotRight && m[2] == "" {
+				t.Errorf("%q is %.0f wide", m[3], wide)
+			}
+			at, err := strconv.ParseFloat(m[1], 64)
+			if err != nil || at > PlotTop-8 && at < PlotBottom+28 || at > Height-2 || at < 9 {
+				t.Errorf("%q stands at %s", m[3], m[1])
+			}
+		}
+		if got := strings.Join(whole, " "); !strings.HasPrefix(got, title+" "+title) {
+			t.Errorf("%q is drawn as %q", title, got)
+		}
 	}
 }

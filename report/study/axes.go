@@ -94,7 +94,7 @@ func xPadded(xs []float64, c Chart) chart.Domain {
 		return chart.Domain{Lo: d.Lo - half, Hi: d.Hi + half}
 	}
 	d = d.Wide()
-	if len(xs) > mostMarked {
+	if len(xs) > mostMarked && !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Loose }) {
 		return d
 	}
 	return d.Padded(0.05)

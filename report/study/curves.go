@@ -12,21 +12,23 @@ import (
 func drawCurves(c *chart.Canvas, traces []trace, ax, ay chart.Axis) []chart.LegendEntry {
 	shifts := dodged(traces, ax)
 	for _, t := range traces {
-		if len(t.Points) > mostMarked {
+		if t.banded && !t.Loose {
 			c.Path("band "+t.colour(), bandPath(t, ax, ay))
 		}
 	}
 	for i, t := range traces {
-		t.line(c, linePath(t, ax, ay, shifts[i]))
+		if !t.Loose {
+			t.line(c, linePath(t, ax, ay, shifts[i]))
+		}
 	}
 	for i, t := range traces {
-		if len(t.Points) <= mostMarked {
+		if !t.banded {
 			c.Path("whisker "+t.colour(), whiskers(t, ax, ay, shifts[i]))
 		}
 	}
 	for i, t := range traces {
 		marked := t.Points
-		if len(marked) > mostMarked {
+		if t.banded && !t.Loose {
 			marked = chart.Staggered(marked, i, len(traces))
 		}
 		var places []chart.Point
@@ -50,6 +52,10 @@ func (t trace) line(c *chart.Canvas, d string) {
 // mark draws a series' shape: ours filled, the paper's hollow and larger, so that one of
 // ours inside is still seen.
 func (t trace) mark(c *chart.Canvas, places ...chart.Point) {
+	if t.Loose && len(t.Points) > fewLoose { // a cloud
+		c.Marks("mark "+t.colour(), t.look, 3, places...)
+		return
+	}
 	if t.Paper {
 		c.Marks("hollow "+t.colour(), t.look, 5, places...)
 	} else {
@@ -64,7 +70,7 @@ func dodged(traces []trace, ax chart.Axis) []float64 {
 	var moved []int
 	var places []float64
 	for i, t := range traces {
-		if len(t.Points) <= mostMarked && t.hasInterval() {
+		if !t.banded && t.hasInterval() {
 			moved = append(moved, i)
 			for _, p := range t.Points {
 				places = append(places, ax.At(p.X))
@@ -167,7 +173,7 @@ func whiskers(t trace, ax, ay chart.Axis, shift float64) string {
 func curveLegend(traces []trace) (out []chart.LegendEntry) {
 	for _, t := range traces {
 		out = append(out, chart.Entry(t.named(), func(c *chart.Canvas) {
-			if len(t.Points) > 1 {
+			if len(t.Points) > 1 && !t.Loose {
 				t.line(c, "M1 9H29")
 			}
 			t.mark(c, chart.Point{X: 15, Y: 9})
@@ -178,8 +184,8 @@ func curveLegend(traces []trace) (out []chart.LegendEntry) {
 
 // intervalLegend names whiskers, and bands where long series may have them.
 func intervalLegend(traces []trace, bands bool) (out []chart.LegendEntry) {
-	short := func(t trace) bool { return len(t.Points) <= mostMarked && t.hasInterval() }
-	long := func(t trace) bool { return len(t.Points) > mostMarked && t.hasInterval() }
+	short := func(t trace) bool { return !t.banded && t.hasInterval() }
+	long := func(t trace) bool { return t.banded && t.hasInterval() }
 	if slices.ContainsFunc(traces, short) {
 		out = append(out, chart.Entry("interval", func(c *chart.Canvas) { c.Path("whisker", "M15 2V16M12 2h6M12 16h6") }))
 	}

@@ -17,6 +17,7 @@ const (
 	mostSeries = 24 // afterwards colour and shape recur together
 	mostMarked = 40 // points of a series that all get a mark and a whisker
 	mostTold   = 12 // points of a series that a description lists
+	fewLoose   = 12 // loose points that are no cloud yet
 )
 
 // Panel is a chart under its title, with legend and note.
@@ -57,8 +58,9 @@ func newLooks(charts []Chart) looks {
 // trace is a series with what can be drawn of it, in order of x.
 type trace struct {
 	Series
-	look int
-	lost int // points without a place
+	look   int
+	lost   int  // points without a place
+	banded bool // too many points for a mark and a whisker each
 }
 
 func tracesOf(c Chart, l looks) []trace {
@@ -74,6 +76,12 @@ func tracesOf(c Chart, l looks) []trace {
 		t.lost = len(s.Points) - len(t.Points)
 		slices.SortStableFunc(t.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
 		out = append(out, t)
+	}
+	// Beside one with a band, whiskers would say the same in another way.
+	dense := slices.ContainsFunc(out, func(t trace) bool { return len(t.Points) > mostMarked && !t.Loose })
+	for i := range out {
+		n := len(out[i].Points)
+		out[i].banded = n > mostMarked || dense && n > mostTold
 	}
 	return out
 }
@@ -134,14 +142,10 @@ func newPanel(id string, c Chart, l looks) Panel {
 	return view
 }
 
-// axisTitle cuts what the width cannot hold; the description has it whole.
+// axisTitle says that a scale is no usual one.
 func axisTitle(title string, log bool) string {
 	if log {
 		title += " (log scale)"
-	}
-	const most = 52
-	if r := []rune(title); len(r) > most {
-		return string(r[:most-1]) + "…"
 	}
 	return title
 }

@@ -68,6 +68,8 @@ type Chart struct {
 type Series struct {
 	Name   string  `json:"name"`
 	Paper  bool    `json:"paper"` // the paper's own figures: drawn apart
+	// Loose points are not joined by a line: a cloud, or single places.
+	Loose  bool    `json:"loose,omitempty"`
 	Points []Point `json:"points"`
 }
 

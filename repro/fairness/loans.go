@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/fair"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/study"
@@ -16,7 +17,7 @@ var Experiments = []lab.Experiment{loans, handwriting}
 
 var loans = lab.Experiment{
 	ID: "fairness", Title: "Group fairness of one model and of two: the synthetic loan study",
-	Paper: "paper 003, section 5.2.1, figure 7; thesis 001, section 2.5.2",
+	Paper: "paper 003, section 5.2.1, figures 6 and 7; thesis 001, section 2.5.2",
 	Quick: "30 s", Full: "1 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 40, lab.Full: 100},
 	Launch: runLoans,
@@ -96,6 +97,7 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 			s.Rows = append(s.Rows, claimRows(set.name, m.name, noise, at)...)
 		}
 	}
+	s.Charts = append(s.Charts, loanData()...)
 	panel, err := whoGains(l)
 	if err != nil {
 		return study.Study{}, err
@@ -140,6 +142,33 @@ func loan(l *lab.Lab, run config.Run) (out cell, err error) {
 	}
 	err = out.measure(rows)
 	return out, err
+}
+
+// loanData is figure 6: users' values and what the rule of their group makes of them.
+func loanData() (charts []study.Chart) {
+	for _, set := range loanSettings {
+		f := data.Synthetic(loanKey{set, 1, 0}.run().Data, 1)
+		c := study.Chart{
+			Title: fmt.Sprintf("Figure 6: the data, setting %s", set.name), XTitle: "first feature", YTitle: "y",
+			Note: set.note + "; one row of each of 250 users, seed 1",
+		}
+		for _, label := range []string{"privileged, approved", "privileged, denied", "unprivileged, approved", "unprivileged, denied"} {
+			c.Series = append(c.Series, study.Series{Name: label, Loose: true})
+		}
+		for i := 0; i < len(f.Train); i += 4 {
+			u := &f.Train[i]
+			at := 0
+			if u.Group != fair.LoanPrivileged {
+				at = 2
+			}
+			if approved, err := fair.LoanLabel(u.Group, u.Y[0]); err != nil || approved == 0 {
+				at++
+			}
+			c.Series[at].Points = append(c.Series[at].Points, lab.Exactly(u.Y[0]).At(u.X[0]))
+		}
+		charts = append(charts, c)
+	}
+	return charts
 }
 
 func loanGroup(g int) string {

@@ -99,15 +99,8 @@ func runSynthetic(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, synthRows(v, cells[i])...)
 	}
 	s.Rows = append(s.Rows, propositionRow(l.Seeds))
-	series := study.Series{Name: "measured"}
-	for i := range variants {
-		series.Points = append(series.Points, lab.Quantiles(lab.Pick(cells[i], validation)).At(float64(i+1)))
-	}
-	s.Charts = append(s.Charts, study.Chart{
-		Title: "Validation RMSE of every variant", XTitle: "variant, in the order of the tables", YTitle: "validation RMSE, in units of y",
-		Note: "median and the middle 80 % of seeds", Bars: true, Series: []study.Series{series},
-	})
-	return s, nil
+	s.Charts, err = courseCharts(l, variants[:3], runs[:3])
+	return s, err
 }
 
 func synthRows(v variant, cells []cell) []study.Row {

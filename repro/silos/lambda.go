@@ -81,7 +81,8 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 			"The paper's claims: under privacy an interior lambda beats both ends; its best value falls as epsilon grows; Ditto is alike but worse for its extra passes; at high privacy MR-MTL may never reach FedAvg.",
 			"Beyond the paper: drawing models to the mean after the round (prox: server) is stable for every lambda, and at infinity it is FedAvg.",
 		},
-		Caveats: caveats("Steps are 0.01, for CIFAR-10 0.1. Vehicle is the stored part: its rows cannot be compared. Of CIFAR-10 (G.4) 25,000 pictures of 60,000 are stored."),
+		Caveats: caveats("Steps are 0.01, for CIFAR-10 0.1. Vehicle is the stored part: its rows cannot be compared. Of CIFAR-10 (G.4) 25,000 pictures of 60,000 are stored.",
+			"Figure G.5 (ADNI): data not available. They are given to approved researchers only; data.kind adni reads them where they are."),
 	}
 	for _, sp := range all {
 		s.Rows = append(s.Rows, spectrumRows("School", sp)...)

@@ -61,6 +61,6 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 			claimRow(section, "Ditto minus MR-MTL", "difference", "squared", ditto, ditto.Middle > 0, "section 1.4, of Vehicle: Ditto's privacy overhead makes it less competitive", "agrees: above 0"))
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are", epsilons, outcomes)...)
-	s.Charts = append(s.Charts, tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))
+	s.Charts = append(s.Charts, withZoom(tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))...)
 	return s, nil
 }

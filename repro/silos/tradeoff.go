@@ -126,7 +126,7 @@ func runTradeoff(l *lab.Lab) (study.Study, error) {
 			"Figures are mean squared errors on held-out pupils, weighted by their number: mean and one standard deviation over seeds, of which each draws its own split.",
 		},
 		Caveats: caveats(
-			"Figure 1.3 also has Vehicle, GLEAM and heterogeneous CIFAR-10. Of Vehicle a small part is stored, whose silos mostly hold less than one batch: its rows cannot be compared. GLEAM is not to be had. Of CIFAR-10 25,000 pictures of 60,000 are stored, and at this scale only some of them may be used.",
+			"Figure 1.3 also has Vehicle, GLEAM and heterogeneous CIFAR-10. Of Vehicle a small part is stored, whose silos mostly hold less than one batch: its rows cannot be compared. GLEAM: data not available. Of CIFAR-10 25,000 pictures of 60,000 are stored, and at this scale only some of them may be used.",
 		),
 	}
 	if l.Scale != lab.Full {
@@ -137,7 +137,7 @@ func runTradeoff(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, methodRows(fmt.Sprintf("Figure 1.3, School, epsilon %v", epsilon), epsilon, outcomes[i])...)
 		s.Rows = append(s.Rows, epsilonRows("What the budgets are", outcomes[i][0].cells, epsilon)...)
 	}
-	s.Charts = append(s.Charts, tradeoffChart("Figure 1.3: School", "test MSE, lower is better", f.epsilons, outcomes))
+	s.Charts = append(s.Charts, withZoom(tradeoffChart("Figure 1.3: School", "test MSE, lower is better", f.epsilons, outcomes))...)
 	vehicle, err := vehicleRows(l, f)
 	if err != nil {
 		return s, err
@@ -178,6 +178,27 @@ func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) study.
 		Title: title, XTitle: "target epsilon of every silo (heuristic, add-remove)", YTitle: y, LogX: true,
 		Note: "mean and one standard deviation over seeds; best setting of each method", Series: methodSeries(epsilons, rows),
 	}
+}
+
+// withZoom is a chart over epsilon, and the same from 3 to 10, where the paper's panels
+// have theirs.
+func withZoom(c study.Chart) []study.Chart {
+	near := c
+	near.Title, near.Series = c.Title+", epsilon 3 to 10", nil
+	for _, s := range c.Series {
+		some := s
+		some.Points = nil
+		for _, p := range s.Points {
+			if p.X >= 3 && p.X <= 10 {
+				some.Points = append(some.Points, p)
+			}
+		}
+		near.Series = append(near.Series, some)
+	}
+	if len(near.Series) == 0 || len(near.Series[0].Points) < 2 || len(near.Series[0].Points) == len(c.Series[0].Points) {
+		return []study.Chart{c}
+	}
+	return []study.Chart{c, near}
 }
 
 // vehicleRows are of the stored part of Vehicle.

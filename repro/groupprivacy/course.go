@@ -1,0 +1,123 @@
+package groupprivacy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+// course is how a run of figure 1 went.
+type course struct {
+	Loss    []event.Number   `json:"loss"`    // by round
+	Leakage [][]event.Number `json:"leakage"` // by round and cluster; null: nothing is protected
+	Early   []sim.Release    `json:"early"`
+	Late    []sim.Release    `json:"late"`
+	Start   [][]float64      `json:"start"`
+	End     [][]float64      `json:"end"`
+	Truth   [][]float64      `json:"truth"`
+}
+
+func courseOf(l *lab.Lab, run config.Run) (course, error) {
+	res, err := l.Result(run)
+	if err != nil {
+		return course{}, err
+	}
+	h := res.History
+	c := course{Early: h.Early, Late: h.Late, Start: h.Start, End: h.Returned, Truth: h.Truth}
+	for _, r := range h.Rounds {
+		c.Loss, c.Leakage = append(c.Loss, r.Loss), append(c.Leakage, r.MaxLeakage)
+	}
+	return c, nil
+}
+
+// courseCharts are figures 1 and 2: of each method the vectors that clients release, in the
+// plane with both optima, the losses, and the largest leakage by cluster.
+func courseCharts(l *lab.Lab, of []variant, runs []config.Run) ([]study.Chart, error) {
+	for i := range runs {
+		runs[i].Name = "synthetic-course"
+	}
+	all, err := lab.Grid(l, runs, courseOf)
+	if err != nil {
+		return nil, err
+	}
+	var planes []study.Chart
+	losses := study.Chart{
+		Title: "Figure 1 c, f, i: loss on validation clients", XTitle: "round", YTitle: "validation RMSE, in units of y",
+		Note: "median and the middle 80 % of the seeds, as far as half of them go",
+	}
+	for i, v := range of {
+		one := middling(all[i])
+		letters := [2]string{string(rune('a' + 3*i)), string(rune('b' + 3*i))}
+		planes = append(planes,
+			one.plane(fmt.Sprintf("Figure 1 %s: %s, the first rounds", letters[0], v.label), one.Early, one.Start, "models at the start"),
+			one.plane(fmt.Sprintf("Figure 1 %s: %s, the last rounds", letters[1], v.label), one.Late, one.End, "models at the end"))
+		losses.Series = append(losses.Series, overRounds(v.label, all[i], func(c course) []event.Number { return c.Loss }))
+	}
+	private := middling(all[len(of)-1])
+	leakage := study.Chart{
+		Title: "Figure 2: largest leakage of a client, by cluster", XTitle: "round", YTitle: "epsilon at the radius, heuristic",
+		Note: "group-private, the seed with the median loss; it is constant while whoever lost most is not asked",
+	}
+	for j := range private.End {
+		s := study.Series{Name: fmt.Sprintf("cluster %d", j+1)}
+		for round, by := range private.Leakage {
+			s.Points = append(s.Points, lab.Exactly(float64(by[j])).At(float64(round+1)))
+		}
+		leakage.Series = append(leakage.Series, s)
+	}
+	return append(planes, losses, leakage), nil
+}
+
+// middling is the run whose last loss is the median of all.
+func middling(all []course) course {
+	order := slices.Clone(all)
+	slices.SortStableFunc(order, func(a, b course) int { return cmp.Compare(a.Loss[len(a.Loss)-1], b.Loss[len(b.Loss)-1]) })
+	return order[len(order)/2]
+}
+
+// plane is released vectors by cluster, the server's models, and the truth.
+func (c course) plane(title string, releases []sim.Release, models [][]float64, which string) study.Chart {
+	chart := study.Chart{Title: title, XTitle: "first parameter", YTitle: "second parameter", Note: "the seed with the median loss; five rounds of seven clients"}
+	for j := range c.End {
+		s := study.Series{Name: fmt.Sprintf("cluster %d", j+1), Loose: true}
+		for _, r := range releases {
+			if r.Cluster == j {
+				s.Points = append(s.Points, lab.Exactly(r.At[1]).At(r.At[0]))
+			}
+		}
+		chart.Series = append(chart.Series, s)
+	}
+	places := func(name string, of [][]float64) study.Series {
+		s := study.Series{Name: name, Loose: true}
+		for _, at := range of {
+			s.Points = append(s.Points, lab.Exactly(at[1]).At(at[0]))
+		}
+		return s
+	}
+	// The truth first: a colour of its own on all planes.
+	chart.Series = append(chart.Series, places("true parameters", c.Truth), places(which, models))
+	return chart
+}
+
+// overRounds is a figure over seeds, as far as half of the runs go.
+func overRounds(name string, all []course, of func(course) []event.Number) study.Series {
+	s := study.Series{Name: name}
+	for round := 0; ; round++ {
+		var values []float64
+		for _, c := range all {
+			if v := of(c); round < len(v) {
+				values = append(values, float64(v[round]))
+			}
+		}
+		if len(values) == 0 || 2*len(values) < len(all) {
+			return s
+		}
+		s.Points = append(s.Points, lab.Quantiles(values).At(float64(round+1)))
+	}
+}
