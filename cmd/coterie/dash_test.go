@@ -216,6 +216,13 @@ func TestDashOfAFederation(t *testing.T) {
 		under.CloseIdleConnections()
 	}
 
+	// What a browser imports.
+	if _, err := exec.LookPath("openssl"); err == nil {
+		if out, err := exec.Command("openssl", "pkcs12", "-export", "-in", w.path("watch", "identity.pem"), "-out", w.path("watch.p12"), "-passout", "pass:x").CombinedOutput(); err != nil {
+			t.Errorf("openssl: %v, %s", err, out)
+		}
+	}
+
 	// coterie dash, at the server and from elsewhere; and what a participant sees of itself.
 	startDash(t, w.path("serve.yaml")).shows("", page...)
 	startDash(t, "https://"+w.address+"/", "--identity", w.path("watch")).shows("", page...)

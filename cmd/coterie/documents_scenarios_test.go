@@ -59,6 +59,20 @@ var scenarios = []scenario{
 		says: []string{"OK"},
 	},
 
+	{
+		page: "README.md", under: []string{"The live page"},
+		lines: []treatment{{line: "coterie dash", by: "go test ./cmd/coterie -run TestDash"}},
+	},
+	{
+		page: "docs/dash.md",
+		lines: []treatment{
+			{line: "coterie dash", by: "go test ./cmd/coterie -run TestDash"},
+			{line: "openssl", by: "go test ./cmd/coterie -run TestDashOfAFederation"},
+			{line: "coterie status", by: "go test ./cmd/coterie -run TestDocuments"},
+		},
+		says: []string{"report  "},
+	},
+
 	{page: "docs/README.md", under: []string{"You own data"}, most: 5, after: left("predictions.csv", "result/report.html"), says: []string{"Taking part paid for"}},
 	{page: "docs/README.md", under: []string{"You run the server"}, most: 5, after: left("north.invite", "examples/federation/server/state.db"), says: []string{"waiting for participants", "north", "MISSING"}},
 	{page: "docs/README.md", under: []string{"You compare methods"}, most: 5, after: left("result/report.html", "coterie-runs/reproduce-synthetic-quick/report.html"), says: []string{"IFCA", "verdict"}},

@@ -13,7 +13,7 @@ import (
 type ServeFile struct {
 	Run             string     `yaml:"run" jsonschema_description:"the run file, seen from the serve file's folder"`
 	Listen          string     `yaml:"listen" jsonschema_description:"address for participants, host:port"`
-	Admin           string     `yaml:"admin" jsonschema_description:"address for /metrics, /healthz and /readyz, plain HTTP; empty: none"`
+	Admin           string     `yaml:"admin" jsonschema_description:"address for /metrics, /healthz and /readyz, plain HTTP, and for the live page behind a token; empty: none"`
 	CA              string     `yaml:"ca" jsonschema_description:"folder of the federation's authority, which coterie ca init made"`
 	Store           string     `yaml:"store" jsonschema_description:"where the server keeps what it must remember: sqlite:PATH, or postgres://user@host/name"`
 	Out             string     `yaml:"out" jsonschema_description:"folder for the models and the result"`

@@ -20,7 +20,6 @@ import (
 // Folder shows what lies in a folder: runs, sweeps, studies, ledgers, identities. It only
 // reads, and shows nothing outside of it.
 type Folder struct {
-	path string
 	scanner
 	loaded cache
 }
@@ -35,7 +34,7 @@ func NewFolder(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no folder to show: %w", err)
 	}
-	return &Folder{path: full, scanner: scanner{root: root, known: map[string]folder{}}, loaded: newCache()}, nil
+	return &Folder{scanner: scanner{path: full, root: root, known: map[string]folder{}}, loaded: newCache()}, nil
 }
 
 // Close lets go of the folder.

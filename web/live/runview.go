@@ -116,9 +116,12 @@ func (f *Folder) runView(t thing) (View, error) {
 		return View{}, err
 	}
 	if drawn := s.clusterMap(); len(panels) > 0 || drawn != "" {
-		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Curves", Only: true, Panels: panels, Map: drawn,
-			MapNote: "First two parameters of every model, from the first round (line) to now (ring).",
-			Note:    "Bands and bars are 95 % intervals over those who judge."})
+		one := curves{ID: "curves-h", Name: "Curves", Only: true, Panels: panels, Map: drawn,
+			MapNote: "First two parameters of every model, from the first round (line) to now (ring)."}
+		if slices.ContainsFunc(s.curves, func(c curve) bool { return len(c.spreads)+len(c.errors) > 0 }) {
+			one.Note = "Bands and bars are 95 % intervals over those who judge."
+		}
+		p.add("curves", curvesTemplate, one)
 	}
 	if bars := s.budgets(); len(bars.Bars) > 0 {
 		p.add("budgets", metersTemplate, bars)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,8 @@ const (
 // scanner finds what a folder holds. What has not changed is not read again, so that
 // thousands of finished runs cost a look at each.
 type scanner struct {
-	root *os.Root
+	path string
+	root *os.Root // what is read is read through it
 
 	mu    sync.Mutex
 	last  time.Time
@@ -129,7 +131,7 @@ func (s *scanner) walk(name string, depth int, found *[]thing) error {
 
 // read is a folder as it is, or as it was when it last changed.
 func (s *scanner) read(name string) (folder, error) {
-	info, err := s.root.Stat(name)
+	info, err := os.Lstat(filepath.Join(s.path, name))
 	if err != nil {
 		return folder{}, err
 	}
@@ -173,7 +175,9 @@ func (s *scanner) classify(name string, f folder) (thing, bool) {
 	switch {
 	case f.has(sim.RunFile) && (running || f.has(sim.ResultFile) || len(f.names)+len(f.inside) == 1):
 		t.kind, t.finished = aRun, f.has(sim.ResultFile)
-		s.sign(&t, sim.ProgressFile)
+		if !t.finished {
+			s.sign(&t, sim.ProgressFile)
+		}
 	case f.has(sim.ResultFile):
 		t.kind, t.finished = aFederation, true
 	case f.has(sweep.ResultFile) || f.has(sweep.PlanFile):
@@ -198,7 +202,7 @@ const cellsFolder = "cells"
 
 // written is when a file was; the zero time: it is not there.
 func (s *scanner) written(folder, file string) time.Time {
-	info, err := s.root.Stat(path.Join(folder, file))
+	info, err := os.Lstat(filepath.Join(s.path, folder, file))
 	if err != nil {
 		return time.Time{}
 	}
