@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -245,13 +246,25 @@ var release string
 
 // Version is the program's release, or the commit's when built from a checkout.
 func Version() string {
+	v, _ := named()
+	return v
+}
+
+// Released says that the version names the program's code: a release's, or a commit's that
+// nothing was changed after.
+func Released() bool {
+	v, ok := named()
+	return ok && !strings.Contains(v, "dirty")
+}
+
+func named() (version string, ok bool) {
 	if release != "" {
-		return release
+		return release, true
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+		return info.Main.Version, true
 	}
-	return "0.1.0-dev"
+	return "0.1.0-dev", false
 }
 
 // EncodingOf is the encoding that a run file states; nil: its data are no table.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,9 @@ type Folder struct {
 	keep bool // what lies elsewhere, too
 	mu   sync.Mutex
 	read map[string]any // by type and key
+
+	noting sync.Mutex
+	asked  map[string]bool // parts that were looked for: were they there?
 }
 
 // NewFolder names a folder; an empty path is no folder.
@@ -72,7 +76,9 @@ func (f *Folder) Has(parts ...string) error {
 		if f == nil || f.path == "" {
 			return fmt.Errorf("the real data %q are needed: name their folder with --data or COTERIE_DATA (docs/data.md says how to get it)", part)
 		}
-		if _, err := os.Stat(filepath.Join(f.path, part)); err != nil {
+		_, err := os.Stat(filepath.Join(f.path, part))
+		f.note(part, err == nil)
+		if err != nil {
 			return fmt.Errorf("the real data %q are missing (docs/data.md says how to get them): %w", part, err)
 		}
 	}
@@ -85,4 +91,32 @@ func (f *Folder) Find(part string) string {
 		return ""
 	}
 	return filepath.Join(f.path, part)
+}
+
+func (f *Folder) note(part string, there bool) {
+	f.noting.Lock()
+	defer f.noting.Unlock()
+	if f.asked == nil {
+		f.asked = map[string]bool{}
+	}
+	f.asked[part] = there
+}
+
+// Asked are the parts that were looked for so far, and whether they were there: what runs
+// on this folder depended on.
+func (f *Folder) Asked() map[string]bool {
+	if f == nil {
+		return nil
+	}
+	f.noting.Lock()
+	defer f.noting.Unlock()
+	return maps.Clone(f.asked)
+}
+
+// Path is where the folder lies; empty: there is none.
+func (f *Folder) Path() string {
+	if f == nil {
+		return ""
+	}
+	return f.path
 }

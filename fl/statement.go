@@ -14,6 +14,9 @@ const SanitiseLayers = "layers"
 // a simulation and a federation do the same, and protects nobody.
 const NoiseSeeded = "exact-seeded"
 
+// NoiseExact is exact noise from the system's entropy: no run of it can be repeated.
+const NoiseExact = "exact"
+
 // Privacy is the statement about a run: what it protects and how far, over all
 // participants.
 type Privacy struct {

@@ -73,6 +73,11 @@ func compare(ctx context.Context, d *sim.Directory, s *sim.Simulation, method, v
 	return c, results[0], err
 }
 
+// Leave writes the report of a run that was made in a directory, and its result, last.
+func Leave(dir string, res sim.Result, version string) error {
+	return leave(&sim.Directory{Path: dir}, []sim.Result{res}, version)
+}
+
 // leave names the first result, and writes it and the report of all into its directory,
 // the result last.
 func leave(d *sim.Directory, results []sim.Result, version string) error {

@@ -203,12 +203,22 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("checkpoint: %w", err)
 	}
+	seconds, err := s.resume(raw, configHash)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", d.File(CheckpointFile), err)
+	}
+	return seconds, nil
+}
+
+// resume continues from a checkpoint and returns the seconds already spent.
+func (s *Simulation) resume(raw []byte, configHash string) (float64, error) {
+	const again = "remove the file to start the run again"
 	var c checkpoint
 	if err := decodeCheckpoint(raw, &c); err != nil {
-		return 0, fmt.Errorf("%s: %w; remove the file to start the run again", d.File(CheckpointFile), err)
+		return 0, fmt.Errorf("%w; %s", err, again)
 	}
 	if c.ConfigSHA256 != configHash || c.Seed != s.run.Seed {
-		return 0, fmt.Errorf("%s belongs to another run file: %s was changed after the run began", d.File(CheckpointFile), d.File(RunFile))
+		return 0, fmt.Errorf("it belongs to another run file: %s was changed after the run began", RunFile)
 	}
 	if s.progress.Best == nil { // an older checkpoint may have what nobody asks for
 		c.Progress.Best = nil
@@ -231,7 +241,7 @@ func (s *Simulation) restore(d *Directory, configHash string) (float64, error) {
 			s.rounds.reopen(*a) == nil
 	}
 	if !fit {
-		return 0, fmt.Errorf("%s does not fit the run; remove the file to start the run again", d.File(CheckpointFile))
+		return 0, fmt.Errorf("it does not fit the run; %s", again)
 	}
 	s.rounds.State, s.sampler.State, s.progress, s.made = &c.State, c.Sampler, c.Progress, c.Made
 	s.record.resume(c.Record, c.Sizes, s.rounds.Count())

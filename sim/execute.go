@@ -9,6 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // ErrInterrupted means that the run was stopped and can be resumed.
@@ -110,20 +111,29 @@ func (e *execution) finish(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	described, err := s.describe(res.Privacy)
-	if err != nil {
+	if err := s.leave(e.d.Path, tensors, &res, e.hash); err != nil {
 		return Result{}, err
 	}
-	if described, err = artifact.Write(e.d.Path, described, tensors, nil); err != nil {
-		return Result{}, err
+	res.WallSeconds = e.seconds()
+	return res, nil
+}
+
+// leave writes the models of an ended run and their description into a folder, and names
+// them in the result.
+func (s *Simulation) leave(folder string, tensors []model.Tensor[float64], res *Result, configHash string) error {
+	described, err := s.describe(res.Privacy)
+	if err != nil {
+		return err
+	}
+	if described, err = artifact.Write(folder, described, tensors, nil); err != nil {
+		return err
 	}
 	text, err := s.Run().Encode()
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, e.hash, string(text)
-	res.WallSeconds = e.seconds()
-	return res, nil
+	res.ModelSHA256, res.ConfigSHA256, res.Config = described.ModelSHA256, configHash, string(text)
+	return nil
 }
 
 // forgetTraining has workers begin anew: the memory that they trained in is as large as

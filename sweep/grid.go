@@ -2,12 +2,9 @@ package sweep
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +16,8 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/sim"
+	"github.com/coterie-fl/coterie/sweep/cells"
+	"github.com/coterie-fl/coterie/sweep/inputs"
 )
 
 // Options say how a sweep is made.
@@ -28,6 +27,22 @@ type Options struct {
 	Workers int    // 0: one a core
 	Version string
 	Tick    func(done, total int)
+	Runner  cells.Runner // who makes the runs of a grid; nil: this process
+}
+
+func (o Options) runner() cells.Runner {
+	if o.Runner != nil {
+		return o.Runner
+	}
+	return cells.Here{Workers: o.Workers}
+}
+
+// post sends files to where runs are made; nil: they are made here.
+func (o Options) post() *inputs.Post {
+	if s, ok := o.Runner.(cells.Sender); ok {
+		return &inputs.Post{Store: s.Objects()}
+	}
+	return nil
 }
 
 func (o Options) workers() int {
@@ -109,23 +124,24 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 	if err := p.outline(o, r.Tuning, points); err != nil {
 		return Result{}, err
 	}
-	cells := make([]made, r.Runs)
-	err := each(ctx, o, len(cells), func(i int) error {
-		return o.remember(ctx, p.seeded(points[i/p.Seeds], i%p.Seeds), &cells[i])
+	runs := make([]made, r.Runs)
+	book, post := o.book(), o.post()
+	err := each(ctx, o, len(runs), func(i int) error {
+		return book.Remember(ctx, o.cell(p.seeded(points[i/p.Seeds], i%p.Seeds), post), &runs[i])
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	r.Metric = cells[0].Metric
+	r.Metric = runs[0].Metric
 	best := math.Inf(1)
 	for i, point := range points {
-		one := summarise(point, cells[i*p.Seeds:(i+1)*p.Seeds])
+		one := summarise(point, runs[i*p.Seeds:(i+1)*p.Seeds])
 		r.Points = append(r.Points, one)
 		if float64(one.Mean) < best {
 			best, r.Best = float64(one.Mean), i
 		}
 	}
-	r.Privacy = cells[r.Best*p.Seeds].Privacy
+	r.Privacy = runs[r.Best*p.Seeds].Privacy
 	return r, p.charge(ctx, o, points, &r)
 }
 
@@ -184,10 +200,10 @@ func chosen(points []PointResult, seeds int) *Chosen {
 	return &c
 }
 
-func summarise(point Point, cells []made) PointResult {
+func summarise(point Point, runs []made) PointResult {
 	out := PointResult{Settings: settingsOf(point)}
-	values := make([]float64, len(cells))
-	for i, c := range cells {
+	values := make([]float64, len(runs))
+	for i, c := range runs {
 		out.Values = append(out.Values, c.Value)
 		values[i] = float64(c.Value)
 	}
@@ -211,10 +227,12 @@ func meanAndSD(values []float64) (mean, sd event.Number) {
 	return event.Number(middle), sd
 }
 
-// each does jobs 0..n-1 on every core and stops at the first error.
+// each does jobs 0..n-1, as many at the same time as whoever makes them is good for, and
+// stops at the first error. A run that failed on a worker stops no other.
 func each(ctx context.Context, o Options, n int, job func(i int) error) error {
 	var mu sync.Mutex
 	var first error
+	var failed []error
 	next, done := 0, 0
 	take := func() (int, bool) {
 		mu.Lock()
@@ -226,14 +244,17 @@ func each(ctx context.Context, o Options, n int, job func(i int) error) error {
 		return next - 1, first == nil && next <= n
 	}
 	var wg sync.WaitGroup
-	for range min(o.workers(), n) {
+	for range min(o.runner().Width(), n) {
 		wg.Go(func() {
 			for i, ok := take(); ok; i, ok = take() {
 				err := job(i)
 				mu.Lock()
-				if err == nil {
+				switch {
+				case err == nil:
 					done++
-				} else if first == nil && !errors.Is(err, sim.ErrInterrupted) {
+				case errors.Is(err, cells.ErrFailed):
+					failed = append(failed, err)
+				case first == nil && !errors.Is(err, sim.ErrInterrupted) && ctx.Err() == nil:
 					first = err
 				}
 				o.Tick(done, n)
@@ -245,63 +266,74 @@ func each(ctx context.Context, o Options, n int, job func(i int) error) error {
 	if first == nil && ctx.Err() != nil {
 		first = fmt.Errorf("%w; the same command goes on from there", sim.ErrInterrupted)
 	}
+	if first == nil && len(failed) > 0 {
+		first = fmt.Errorf("%d of %d runs failed; the others are made and kept, and the same command tries those again: %w", len(failed), n, failed[0])
+	}
 	return first
 }
 
-// cell is the file of a run's result. Its name is all that the result depends on.
-func (o Options) cell(run config.Run) (string, error) {
-	key, err := json.Marshal(struct {
-		Version string
-		Run     config.Run
-	}{o.Version, run})
-	if err != nil {
-		return "", fmt.Errorf("sweep: %w", err)
-	}
-	sum := sha256.Sum256(key)
-	return filepath.Join(o.Out, "cells", hex.EncodeToString(sum[:12])+".json"), nil
+// gridKind is the kind of cells that are runs of a grid.
+const gridKind = "grid"
+
+// book is where runs are remembered.
+func (o Options) book() cells.Book {
+	return cells.Book{Folder: filepath.Join(o.Out, "cells"), Version: o.Version, Runner: o.runner()}
 }
 
-// remember reads a run's cell, or makes it.
-func (o Options) remember(ctx context.Context, run config.Run, into *made) error {
-	path, err := o.cell(run)
+// cell is one run of the grid.
+func (o Options) cell(run config.Run, post *inputs.Post) cells.Cell {
+	return cells.Cell{
+		Key: run, Kind: gridKind, Varies: run.Privacy.Noise == fl.NoiseExact,
+		Order: func(ctx context.Context) (cells.Order, error) {
+			sent, err := post.Send(ctx, run, o.Folder)
+			return cells.Order{Spec: sent, Identity: sent.Identity()}, err
+		},
+		Make: func(ctx context.Context) (any, error) { return simulate(ctx, run, o.Folder, nil) },
+	}
+}
+
+// Makers make this package's cells on a worker.
+func Makers(cache *inputs.Cache) map[string]cells.Maker {
+	of := func(make func(ctx context.Context, cache *inputs.Cache, b cells.Bench, sent inputs.Sent) (any, error)) cells.Maker {
+		return func(ctx context.Context, b cells.Bench, spec json.RawMessage) (any, error) {
+			var sent inputs.Sent
+			if err := json.Unmarshal(spec, &sent); err != nil {
+				return nil, err
+			}
+			b.Tell(fmt.Sprintf("%s, seed %d", sent.Run.Name, sent.Run.Seed))
+			return make(ctx, cache, b, sent)
+		}
+	}
+	return map[string]cells.Maker{gridKind: of(makeOne), seedKind: of(makeWhole)}
+}
+
+// makeOne makes a run of a grid on a worker.
+func makeOne(ctx context.Context, cache *inputs.Cache, b cells.Bench, sent inputs.Sent) (any, error) {
+	run, folder, err := cache.Receive(ctx, sent)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	stored, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(stored, into) == nil {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if *into, err = simulate(ctx, run, o.Folder); err != nil {
-		return err
-	}
-	text, err := json.Marshal(into)
-	if err != nil {
-		return err
-	}
-	return sim.WriteFile(path, append(text, '\n'))
+	return simulate(ctx, run, folder, b.Keep)
 }
 
 // simulate makes one run in memory.
-func simulate(ctx context.Context, run config.Run, folder *data.Folder) (made, error) {
-	s, err := sim.NewUntil(ctx, run, folder)
+func simulate(ctx context.Context, run config.Run, folder *data.Folder, keep sim.Keeper) (made, error) {
+	s, err := sim.Finish(ctx, run, folder, keep)
 	if err != nil {
 		return made{}, err
 	}
 	defer s.Close()
-	for more := true; more; {
-		if more, err = s.Step(); err != nil {
-			return made{}, err
-		}
-	}
 	res, err := s.Result()
 	if err != nil {
 		return made{}, err
 	}
+	return boilDown(run, res), nil
+}
+
+// boilDown is what is compared of a run.
+func boilDown(run config.Run, res sim.Result) made {
 	if run.Judge.By != "clients" && res.Metrics.Error != nil {
-		return made{"error", *res.Metrics.Error, res.Privacy}, nil
+		return made{"error", *res.Metrics.Error, res.Privacy}
 	}
-	return made{"loss", res.Metrics.Loss, res.Privacy}, nil
+	return made{"loss", res.Metrics.Loss, res.Privacy}
 }

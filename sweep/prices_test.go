@@ -183,7 +183,7 @@ func TestChargedGridKeepsTheTarget(t *testing.T) {
 			sharing.Seed++ // another seed splits pupils otherwise
 			sharing.Run.Workers = 1
 			if name != "exact" { // whose figures are not repeated
-				cell, err := simulate(t.Context(), sharing, folder)
+				cell, err := simulate(t.Context(), sharing, folder, nil)
 				if err != nil || cell.Value != r.Points[2].Values[1] {
 					t.Errorf("a run by itself gives %v, in the sweep %v (%v)", cell.Value, r.Points[2].Values[1], err)
 				}

@@ -142,7 +142,7 @@ privacy: {protects: nothing}
 	run := p.Points[9].Run
 	run.Seed++
 	run.Run.Workers = 1
-	alone, err := simulate(t.Context(), run, nil)
+	alone, err := simulate(t.Context(), run, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -276,6 +276,16 @@ var scenarios = []scenario{
 	},
 	{page: "docs/robust.md", setup: func(w *walk) { w.writeBlocks("docs/robust.md", "lies.yaml") }, after: left("withstood/report.html", "carried-away/report.html"), says: []string{"fedavg"}},
 	{page: "docs/text.md", setup: beforeText, after: left("merges.bpe", "letters.onnx", "further/report.html"), says: []string{"perplexity", "proved", "not covered: the text that the vocabulary comes from", "held out"}},
+	{
+		page: "docs/workers.md",
+		lines: []treatment{
+			{line: "coterie sweep examples/sweep/steps.yaml --nats nats://10.0.0.1", by: "go test ./cmd/coterie -run TestWorkersOnACluster"},
+			{line: "coterie worker --nats nats://10.0.0.1", by: "go test ./cmd/coterie -run TestWorkersOnACluster"},
+			{line: "go test ./cmd/coterie -run TestWorkersOnACluster", soak: "minutes"},
+		},
+		says:  []string{"tuning: not charged", "over 10 seeds", "verdict"},
+		after: left("steps/sweep.json", "seeds/seed-10/report.html", "seeds/seeds.json"),
+	},
 	{page: "docs/tuning.md", after: left("coterie-runs/reproduce-tuning-cost-quick/report.html")},
 	{page: "docs/your-own-data.md", under: []string{"6. What privacy costs"}, data: true, after: afterAdult},
 	{

@@ -79,7 +79,7 @@ func afterModels(w *walk) {
 		}
 	}
 	// Predictions of a clinic's rows are the same, whoever says whose they are.
-	all, north := cells(t, filepath.Join(dir, "predictions.csv")), cells(t, filepath.Join(dir, "north.csv"))
+	all, north := rowsOf(t, filepath.Join(dir, "predictions.csv")), rowsOf(t, filepath.Join(dir, "north.csv"))
 	if len(all) != 61 || len(north) != 61 || all[0][0] != "patient" || all[1][4] != "client north" || all[60][4] != "client west" {
 		t.Fatalf("%d and %d lines, from %q to %q", len(all), len(north), all[1], all[60])
 	}
@@ -116,7 +116,7 @@ func object(t *testing.T, path string) map[string]any {
 	return v
 }
 
-func cells(t *testing.T, path string) [][]string {
+func rowsOf(t *testing.T, path string) [][]string {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {

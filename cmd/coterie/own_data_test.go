@@ -38,7 +38,7 @@ func afterOwnData(w *walk) {
 	if made := res["comparison"].([]any); len(made) != 2 {
 		t.Errorf("%d comparisons", len(made))
 	}
-	if rows := cells(t, in("predictions.csv")); len(rows) != len(cells(t, in("patients.csv"))) {
+	if rows := rowsOf(t, in("predictions.csv")); len(rows) != len(rowsOf(t, in("patients.csv"))) {
 		t.Errorf("%d lines of predictions", len(rows))
 	}
 	simulated := tensorsOf(t, in("simulated", "model.safetensors"))
@@ -90,7 +90,7 @@ func answersAsPredicted(t *testing.T, onnx, table, predictions, client string) {
 		Dims   []int  `json:"dims"`
 		Values []any  `json:"values"`
 	}
-	rows, answers := cells(t, table), cells(t, predictions)
+	rows, answers := rowsOf(t, table), rowsOf(t, predictions)
 	head := rows[0]
 	head[0] = strings.TrimPrefix(head[0], "\ufeff")
 	inputs, want := map[string]*tensor{}, []float64{}

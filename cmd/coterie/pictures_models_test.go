@@ -104,7 +104,7 @@ func beforePictures(w *walk) {
 }
 
 func afterPictures(w *walk) {
-	if rows := cells(w.T, w.path("predictions.csv")); len(rows) != 21 || rows[20][0] != filepath.Join("new", "0019.png") {
+	if rows := rowsOf(w.T, w.path("predictions.csv")); len(rows) != 21 || rows[20][0] != filepath.Join("new", "0019.png") {
 		w.Errorf("%d lines up to %q", len(rows), rows[len(rows)-1])
 	}
 	if n := strings.Count(w.out, "client north"); n != 3 { // predicted for, judged among all, judged alone
@@ -173,7 +173,7 @@ func predicted(t *testing.T, args ...string) [][]string {
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("predictions are for their owner alone: %v (%v)", info.Mode(), err)
 	}
-	return cells(t, out)
+	return rowsOf(t, out)
 }
 
 // TestPredictPictures: every layout has the same answers for the same pictures, in order,

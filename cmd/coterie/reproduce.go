@@ -15,6 +15,7 @@ import (
 
 func (a *app) newReproduceCommand() *cobra.Command {
 	o := lab.Options{Version: version()}
+	var q queueFlags
 	cmd := &cobra.Command{
 		Use:   "reproduce [ID]",
 		Short: "The papers' tables and figures, ours beside theirs",
@@ -35,6 +36,15 @@ func (a *app) newReproduceCommand() *cobra.Command {
 					a.remark("%s at scale %s takes about %s on two idle cores; it can be stopped and goes on where it was", e.ID, o.Scale, took)
 				}
 			}
+			if o.For > 0 && (q.URL != "" || q.listen != "") {
+				return fmt.Errorf("%w: --for is for cells that this process makes; workers make all of them: leave --for out, and stop the command when it has taken long enough", errUsage)
+			}
+			runner, done, err := a.runner(cmd.Context(), q, o.Out, o.Data, o.Workers)
+			if err != nil {
+				return err
+			}
+			defer done()
+			o.Runner = runner
 			bar := a.progress(args[0], 1)
 			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
 			result, err := repro.Run(cmd.Context(), args[0], o)
@@ -63,7 +73,8 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	addDataFolder(flags, &o.Data)
 	flags.DurationVar(&o.For, "for", 0, "begin no cell of a long table (clipping) after this time, such as 20m; the same command goes on with the others")
 	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping) again")
-	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time (default: one a core)")
+	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process (default: one a core; with --nats none)")
+	q.add(flags)
 	return cmd
 }
 

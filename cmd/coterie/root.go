@@ -85,7 +85,7 @@ func (a *app) newRoot() *cobra.Command {
 		},
 	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newPredictCommand(), a.newEvaluateCommand(), a.newExportCommand(),
 		a.newReportCommand(), a.newDashCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(),
-		a.newJoinCommand(), a.newStatusCommand(), a.newCACommand(), a.newBackupCommand(), a.newRestoreCommand(), a.newSweepCommand(), a.newDataCommand(), a.newVersionCommand())
+		a.newJoinCommand(), a.newStatusCommand(), a.newCACommand(), a.newBackupCommand(), a.newRestoreCommand(), a.newSweepCommand(), a.newWorkerCommand(), a.newDataCommand(), a.newVersionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.output, "output", "text", "text, or json for one object with stable keys")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no remarks")

@@ -25,6 +25,8 @@ import (
 type runFlags struct {
 	set     []string
 	seed    uint64
+	seeds   string
+	queue   queueFlags
 	workers int
 	out     string
 	data    string
@@ -42,6 +44,7 @@ func (a *app) newRunCommand() *cobra.Command {
 		Long: "Train from a YAML run file (- is standard input), in simulation, and leave models, result and report in a run directory.\n" +
 			"A run that was stopped goes on with --resume.",
 		Example: "  coterie run examples/group-private.yaml --seed 7 --set privacy.noise_multiplier=2\n" +
+			"  coterie run examples/ifca.yaml --seeds 1..20\n" +
 			"  coterie run --resume coterie-runs/20261115-120000-ifca-1a2b3c",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args) },
@@ -49,6 +52,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the run file, for example --set algorithm.rounds=100")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, instead of the run file's")
+	flags.StringVar(&f.seeds, "seeds", "", "make the run once for every seed, such as 1..100 or 3,5,8, each in a folder of its own, and say how far they spread")
 	flags.IntVar(&f.workers, "workers", 0, "goroutines that train, instead of the run file's; the result is the same")
 	flags.StringVar(&f.out, "out", "", "run directory (default ./coterie-runs/RUN_ID)")
 	addDataFolder(flags, &f.data)
@@ -56,6 +60,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	flags.StringSliceVar(&f.compare, "compare", nil, "methods to train the same file with as well and show beside it, for example local,fedavg; instead of the run file's")
 	flags.BoolVar(&f.schema, "schema", false, "print the run file's JSON schema and exit")
 	flags.BoolVar(&f.manual, "markdown", false, "with --schema: print docs/run-file.md, every key of the run file and of the files beside it, instead")
+	f.queue.add(flags)
 	return cmd
 }
 
@@ -65,6 +70,12 @@ func dataFolder(flag string) string { return cmp.Or(flag, os.Getenv("COTERIE_DAT
 func (a *app) run(cmd *cobra.Command, f runFlags, args []string) error {
 	if f.schema || f.manual {
 		return a.printSchema(f)
+	}
+	if f.seeds != "" {
+		return a.runSeeds(cmd, f, args)
+	}
+	if f.queue.URL != "" || f.queue.listen != "" {
+		return fmt.Errorf("%w: --nats and --listen hand the runs of many seeds to workers: give --seeds, for example --seeds 1..100", errUsage)
 	}
 	d, s, err := a.openRun(cmd, f, args)
 	if err != nil {

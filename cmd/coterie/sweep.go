@@ -27,6 +27,7 @@ func (a *app) newSweepCommand() *cobra.Command {
 	var set []string
 	var folder string
 	var seeds int
+	var q queueFlags
 	cmd := &cobra.Command{
 		Use:   "sweep FILE",
 		Short: "Many runs: grids of settings, and tuning that silos pay for",
@@ -52,6 +53,9 @@ func (a *app) newSweepCommand() *cobra.Command {
 				o.Out = filepath.Join("coterie-runs", "sweep-"+strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
 			}
 			if plan.Charge() == sweep.ChargeRandom {
+				if q.URL != "" || q.listen != "" {
+					return fmt.Errorf("%w: tuning.charge random stays in one process: how many trials a silo makes is its secret, and a queue would show it; leave --nats and --listen out, or charge the grid", errUsage)
+				}
 				return a.sweepCharged(cmd, plan, o)
 			}
 			again := "coterie sweep " + prose.ShellWord(args[0])
@@ -61,6 +65,12 @@ func (a *app) newSweepCommand() *cobra.Command {
 			if cmd.Flags().Changed("seeds") {
 				again += fmt.Sprintf(" --seeds %d", seeds)
 			}
+			runner, done, err := a.runner(cmd.Context(), q, o.Out, dataFolder(folder), o.Workers)
+			if err != nil {
+				return err
+			}
+			defer done()
+			o.Runner = runner
 			return a.sweepGrid(cmd, plan, o, again)
 		},
 	}
@@ -69,7 +79,8 @@ func (a *app) newSweepCommand() *cobra.Command {
 	flags.IntVar(&seeds, "seeds", 0, "number of seeds, instead of the file's")
 	flags.StringVar(&o.Out, "out", "", "folder for finished runs and the result (default ./coterie-runs/sweep-FILE)")
 	addDataFolder(flags, &folder)
-	flags.IntVar(&o.Workers, "workers", 0, "runs at the same time (default: one a core)")
+	flags.IntVar(&o.Workers, "workers", 0, "runs at the same time in this process (default: one a core; with --nats none)")
+	q.add(flags)
 	return cmd
 }
 
@@ -81,7 +92,7 @@ func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options, a
 	if err != nil {
 		return err
 	}
-	if err := writeSweep(o.Out, r); err != nil {
+	if err := writeSweep(o.Out, sweep.ResultFile, r); err != nil {
 		return err
 	}
 	page := filepath.Join(o.Out, sim.ReportFile)
@@ -150,12 +161,12 @@ func printPrices(w io.Writer, prices []sweep.Price) {
 	}
 }
 
-func writeSweep(folder string, result any) error {
+func writeSweep(folder, name string, result any) error {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}
-	return sim.WriteFile(filepath.Join(folder, sweep.ResultFile), append(text, '\n'))
+	return sim.WriteFile(filepath.Join(folder, name), append(text, '\n'))
 }
 
 func settingsInWords(settings map[string]string) string {
@@ -184,7 +195,7 @@ func (a *app) sweepCharged(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options
 	if err := sim.WriteFile(filepath.Join(o.Out, sim.ModelFile), models.Bytes()); err != nil {
 		return err
 	}
-	if err := writeSweep(o.Out, r); err != nil {
+	if err := writeSweep(o.Out, sweep.ResultFile, r); err != nil {
 		return err
 	}
 	if a.output == "json" {

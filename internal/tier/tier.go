@@ -23,6 +23,7 @@ const (
 	Containers = "containers" // podman with what it needs, podman-compose, and root
 	Systemd    = "systemd"    // systemd-analyze
 	Chromium   = "chromium"   // a browser
+	NATS       = "nats"       // nats-server
 )
 
 // LeaveOut ends a test whose part is not there: why says what is missing.

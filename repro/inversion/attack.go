@@ -20,6 +20,7 @@ var dlg = lab.Experiment{
 	Needs: []string{"unipen-by-writer"},
 	Quick: "2 min", Full: "20 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 10, lab.Full: 20}, // pictures, each of another writer
+	Timed:  true,
 	Launch: runDLG,
 }
 

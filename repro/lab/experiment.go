@@ -12,6 +12,8 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/sweep/cells"
+	"github.com/coterie-fl/coterie/sweep/inputs"
 )
 
 // The scales of an experiment.
@@ -31,6 +33,7 @@ type Experiment struct {
 	Quick  string                            `json:"quick"` // about how long, on two cores
 	Full   string                            `json:"full"`
 	Seeds  map[string]int                    `json:"-"` // by scale
+	Timed  bool                              `json:"-"` // cells hold times: made twice they differ
 	Launch func(l *Lab) (study.Study, error) `json:"-"`
 }
 
@@ -46,6 +49,8 @@ type Options struct {
 	Anew    bool          // committed cells of long tables are made again
 	Version string
 	Tick    func(done, total int)
+	Runner  cells.Runner // who makes cells; nil: this process
+	Alone   bool         // cells are made in this process, whoever else could
 }
 
 // ErrUnknown means that there is no such experiment or scale.
@@ -64,7 +69,10 @@ func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
 	if err := folder.Has(e.Needs...); err != nil {
 		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}
-	l := &Lab{Options: o, id: e.ID, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells"), began: time.Now()}
+	l := &Lab{Options: o, id: e.ID, timed: e.Timed, needs: e.Needs, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells"), began: time.Now()}
+	if s, ok := o.Runner.(cells.Sender); ok {
+		l.post = &inputs.Post{Store: s.Objects()}
+	}
 	if err := os.MkdirAll(l.cells, 0o755); err != nil {
 		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}

@@ -3,14 +3,8 @@ package lab
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -19,6 +13,8 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/sim"
+	"github.com/coterie-fl/coterie/sweep/cells"
+	"github.com/coterie-fl/coterie/sweep/inputs"
 )
 
 // Lab runs the cells of an experiment and remembers each: a stop loses at most
@@ -29,11 +25,18 @@ type Lab struct {
 	Folder  *data.Folder    // real data
 
 	id    string // of the experiment
+	timed bool   // its cells hold times
+	needs []string
 	cells string // folder
 	began time.Time
 
 	mu          sync.Mutex
 	done, total int
+
+	busy   chan struct{} // cores that jobs of All are on; nil: none are
+	post   *inputs.Post  // sends files to where cells are made; nil: they are made here
+	replay *replay       // that cells are made for, on a worker; nil: this is no worker
+	keep   sim.Keeper    // of the cell that is being made; nil: nobody keeps checkpoints
 }
 
 // Resolve applies the caller's --set to a run and checks it whole.
@@ -84,17 +87,7 @@ func Table[K comparable, C any](l *Lab, keys []K, run func(K) config.Run, simula
 
 // Finish makes one run in memory, to its end. The caller closes it.
 func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
-	s, err := sim.NewUntil(l.Context, run, l.Folder)
-	if err != nil {
-		return nil, err
-	}
-	for more := true; more; {
-		if more, err = s.Step(); err != nil {
-			s.Close()
-			return nil, err
-		}
-	}
-	return s, nil
+	return sim.Finish(l.Context, run, l.Folder, l.keep)
 }
 
 // Result makes one run in memory and returns what came of it.
@@ -123,36 +116,30 @@ func WithNoise(run *config.Run, nu float64) {
 	}
 }
 
-// Remember fills into from the cell's file, or computes and writes it. The key is
+// Remember fills into from the cell's file, or has the cell made and writes it. The key is
 // everything that the result depends on.
 func (l *Lab) Remember(key any, into any, compute func() (any, error)) error {
-	text, err := json.Marshal(struct {
-		Version string
-		Key     any
-	}{l.Version, key})
-	if err != nil {
-		return err
+	return l.made(key, compute, func(c cells.Cell, runner cells.Runner) error {
+		return cells.Book{Folder: l.cells, Version: l.Version, Runner: runner}.Remember(l.Context, c, into)
+	}, into)
+}
+
+// made has a cell taken up by whoever remembers it, or made. On a worker it is one that was
+// asked for, or is not made.
+func (l *Lab) made(key any, compute func() (any, error), take func(cells.Cell, cells.Runner) error, into any) error {
+	if l.replay != nil {
+		return l.replay.meet(key, compute, into)
 	}
-	sum := sha256.Sum256(text)
-	path := filepath.Join(l.cells, hex.EncodeToString(sum[:12])+".json")
-	stored, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(stored, into) == nil {
-		return nil
+	c := cells.Cell{Key: key, Varies: l.timed, Make: func(context.Context) (any, error) { return compute() }}
+	busy := l.busy
+	if l.post == nil || busy == nil {
+		return take(c, cells.Here{})
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	value, err := compute()
-	if err != nil {
-		return err
-	}
-	if stored, err = json.Marshal(value); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(stored, into); err != nil {
-		return err
-	}
-	return sim.WriteFile(path, append(stored, '\n'))
+	c.Kind = experimentKind
+	c.Order = func(ctx context.Context) (cells.Order, error) { return l.order(ctx, key) }
+	<-busy // whoever waits for others needs no core
+	defer func() { busy <- struct{}{} }()
+	return take(c, l.Runner)
 }
 
 // All does the jobs on every core and stops at the first error.
@@ -160,10 +147,18 @@ func (l *Lab) All(jobs []func() error) error {
 	l.mu.Lock()
 	l.total += len(jobs)
 	l.mu.Unlock()
+	if l.replay != nil {
+		return l.replay.all(jobs)
+	}
 	failed, fail := context.WithCancelCause(context.Background())
 	defer fail(nil)
 	busy := make(chan struct{}, cmp.Or(l.Workers, runtime.GOMAXPROCS(0)))
+	if !l.Alone {
+		l.busy = busy
+		defer func() { l.busy = nil }()
+	}
 	var wg sync.WaitGroup
+	var lost []error
 	for _, job := range jobs {
 		select {
 		case busy <- struct{}{}:
@@ -177,14 +172,18 @@ func (l *Lab) All(jobs []func() error) error {
 		}
 		wg.Go(func() {
 			defer func() { <-busy }()
-			if err := job(); err != nil {
-				fail(err)
-				return
-			}
+			err := job()
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.done++
-			l.Tick(l.done, l.total)
+			switch {
+			case errors.Is(err, cells.ErrFailed): // on workers: it stops no other
+				lost = append(lost, err)
+			case err != nil:
+				fail(err)
+			default:
+				l.done++
+				l.Tick(l.done, l.total)
+			}
 		})
 	}
 	l.wait(&wg)
@@ -194,6 +193,9 @@ func (l *Lab) All(jobs []func() error) error {
 	left := err == nil && l.Context.Err() != nil && l.done < l.total
 	if left || errors.Is(err, context.Canceled) || errors.Is(err, sim.ErrInterrupted) {
 		return fmt.Errorf("%w after %d of %d cells; the same command goes on from there", sim.ErrInterrupted, l.done, l.total)
+	}
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%d of %d cells failed; the others are made and kept, and the same command tries those again: %w", len(lost), l.total, lost[0])
 	}
 	return err
 }

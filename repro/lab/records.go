@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
 // Record is a finished cell as a line of a file: what it is, what came of it, and by which
@@ -70,7 +71,14 @@ func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, 
 				return nil
 			}
 			began := time.Now()
-			value, err := compute(key)
+			var value V
+			err := l.made(key, func() (any, error) { return compute(key) }, func(c cells.Cell, runner cells.Runner) error {
+				text, err := runner.Make(l.Context, c)
+				if err != nil {
+					return err
+				}
+				return json.Unmarshal(text, &value)
+			}, &value)
 			if err != nil {
 				return fmt.Errorf("cell %v: %w", key, err)
 			}

@@ -106,8 +106,8 @@ func mean(values []float64) float64 {
 // is attacked.
 func inOrder(l *lab.Lab, jobs []func() error) error {
 	workers := l.Workers
-	l.Workers = 1
-	defer func() { l.Workers = workers }()
+	l.Workers, l.Alone = 1, true
+	defer func() { l.Workers, l.Alone = workers, false }()
 	return l.All(jobs)
 }
 

@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// objects is the object store. What others are to find lies under the hash of what it
+// holds.
+type objects struct{ store jetstream.ObjectStore }
+
+// Put stores content under its hash, unless it is there. Content that has another hash is
+// an error, and not kept.
+func (o objects) Put(ctx context.Context, content io.Reader, want string) error {
+	if info, err := o.store.GetInfo(ctx, want); err == nil && !info.Deleted {
+		return nil
+	}
+	h := sha256.New()
+	if _, err := o.store.Put(ctx, jetstream.ObjectMeta{Name: want}, io.TeeReader(content, h)); err != nil {
+		return fmt.Errorf("object store: %w", err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		return errors.Join(fmt.Errorf("object store: a file changed while it was sent: its hash was %.12s and is %.12s", want, got), o.store.Delete(ctx, want))
+	}
+	return nil
+}
+
+// Get writes what lies under a hash; what holds something else is an error.
+func (o objects) Get(ctx context.Context, want string, to io.Writer) error {
+	r, err := o.store.Get(ctx, want)
+	if err != nil {
+		return fmt.Errorf("object store: %.12s: %w", want, err)
+	}
+	defer r.Close()
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, h), r); err != nil {
+		return fmt.Errorf("object store: %.12s: %w", want, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		return fmt.Errorf("object store: what lies under %.12s has the hash %.12s: it was damaged or replaced", want, got)
+	}
+	return nil
+}
+
+// putBytes stores something under its hash, and says which that is.
+func (o objects) putBytes(ctx context.Context, content []byte) (string, error) {
+	name := hash(content)
+	return name, o.Put(ctx, bytes.NewReader(content), name)
+}
