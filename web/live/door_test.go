@@ -142,7 +142,7 @@ func TestKeptTokensStay(t *testing.T) {
 	if third, err := KeptToken(path, "127.0.0.1:1"); err != nil || third == first || len(third) != 64 {
 		t.Errorf("a token that is none becomes %q, %v", third, err)
 	}
-	if NewToken() == NewToken() {
+	if a, b := NewToken(), NewToken(); a == b {
 		t.Error("two tokens are the same")
 	}
 }
