@@ -30,6 +30,7 @@ type openRound struct {
 	broadcast content
 	opened    time.Time
 	deadline  time.Time
+	clusters  clusters // once it was aggregated
 
 	mu      sync.Mutex
 	answers map[int]store.AnswerKind
@@ -261,6 +262,7 @@ func (c *Coordinator) aggregate(ctx context.Context, r *openRound, answers []sto
 		defer room.free()
 		out = c.algorithm.Aggregate(c.state, fl.Releases{Clients: clients, Vectors: room.values, Declined: declined})
 	}
+	r.clusters = clustersOf(c.state, c.algorithm.Outline().Models, out)
 	if out.Err != nil {
 		c.log.Warn("the round's releases could not be used; the models are as before", "round", r.number+1, "error", out.Err)
 	}

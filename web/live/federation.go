@@ -13,6 +13,7 @@ import (
 	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/sim"
 )
 
 // Federation shows how a federation's server stands: what the server knows, and no more.
@@ -72,10 +73,12 @@ func (f *Federation) View(place url.Values) (View, error) {
 	if ends := endingOf(st); len(ends) > 0 {
 		p.add("ending", endingTemplate, ends)
 	}
-	if panels, err := study.Panels(roundCharts(st.Recent)); err != nil {
+	one, err := roundCurves(st.Recent)
+	if err != nil {
 		return View{}, err
-	} else if len(panels) > 0 {
-		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Rounds", Panels: panels})
+	}
+	if len(one.Panels) > 0 {
+		p.add("curves", curvesTemplate, one)
 	}
 	page := pageOf(place, "participants", len(st.Participants))
 	p.add("people", peopleTemplate, peopleOf(st, place, page))
@@ -141,6 +144,23 @@ func endingOf(st server.Status) (out []endsSoon) {
 		}
 	}
 	return out
+}
+
+// roundCurves are how rounds went, and how clusters formed where there are some: what the
+// server makes of releases.
+func roundCurves(rounds []server.RoundEnd) (curves, error) {
+	out := curves{ID: "curves-h", Name: "Rounds", MapNote: "First two parameters of every model, from the first round that is known (line) to now (ring)."}
+	var known curve
+	for _, r := range rounds {
+		if len(r.Models) > 1 {
+			known.records = append(known.records, sim.RoundRecord{Round: r.Round, Sizes: r.Sizes, Hypotheses: r.Models})
+		}
+	}
+	formed := shownRun{curves: []curve{known}}
+	var err error
+	out.Panels, err = formed.drawn(roundCharts(rounds))
+	out.Map = formed.clusterMap()
+	return out, err
 }
 
 // roundCharts are who was asked and who answered, and how long it took, by round.

@@ -111,7 +111,7 @@ func (f *Folder) runView(t thing) (View, error) {
 	}
 	var p parts
 	p.add("stand", standTemplate, one)
-	panels, err := s.panels()
+	panels, err := s.drawn(s.charts())
 	if err != nil {
 		return View{}, err
 	}
@@ -168,10 +168,9 @@ func (s shownRun) facts() (facts []layout.Fact) {
 	return facts
 }
 
-// panels are the charts, drawn. Clusters come first, so that they have the colours that the
-// map gives them, and stand last, beside it.
-func (s shownRun) panels() ([]study.Panel, error) {
-	charts := s.charts()
+// drawn are charts, and that of the clusters' sizes. It is drawn first, so that clusters have
+// the colours that the map gives them, and stands last, beside it.
+func (s shownRun) drawn(charts []study.Chart) ([]study.Panel, error) {
 	sizes := s.sizes()
 	if len(sizes.Series) < 2 {
 		return study.Panels(charts)
