@@ -330,6 +330,11 @@ func (e *Engine[F]) laneSums(dst []F, n int) [][]F {
 // returns the mean loss, which is as private as the data. No row's gradient of a
 // large layer is ever formed. A row whose gradient is not finite counts as zero.
 func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], order []int) (float64, error) {
+	if chunks := (len(order) + e.chunk - 1) / e.chunk; min(lanes, chunks)%len(e.work) == 0 { // see inTurn
+		sum.InTurn(len(e.work))
+	} else {
+		sum.InTurn(0)
+	}
 	err := e.each(theta, ex, order, func(w *workspace[F], lane int, rows []int) error {
 		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
 			// Such a row's activations would spoil the sums over its chunk, whatever

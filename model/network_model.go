@@ -159,7 +159,8 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 	fromDouble(l.theta, theta)
 	size, all := l.Input().Len(), c.Len()
 	if cap(l.ex.X) < len(batch)*size {
-		l.ex.X = make([]F, len(batch)*size)
+		l.ex.X = nil
+		l.ex.X = make([]F, (len(batch)+len(batch)/8)*size) // batches of random sizes are seldom larger
 	}
 	l.ex.X, l.ex.Labels, l.ex.Targets = l.ex.X[:len(batch)*size], l.ex.Labels[:0], l.ex.Targets[:0]
 	l.rows = identity(&l.every, len(batch))

@@ -114,7 +114,7 @@ func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
 // write writes the version, the checkpoint without its vectors, the vectors, and a
 // checksum of all that.
 func (c *checkpoint) write(w io.Writer) error {
-	sum, file := sha256.New(), bufio.NewWriterSize(w, 1<<20)
+	sum, file := sha256.New(), bufio.NewWriterSize(w, 1<<16)
 	both := io.MultiWriter(sum, file)
 	head, vectors, singles := *c, c.vectors(), c.singles()
 	head.Lengths, head.Singles = lengths(vectors), lengths(singles)
@@ -155,11 +155,14 @@ func lengths[F any](vectors []*[]F) (all []int) {
 	return all
 }
 
+// followLength is how many values are written at a time.
+const followLength = 1 << 13
+
 // follow writes vectors value by value.
 func follow[F any](w io.Writer, vectors []*[]F, add func(to []byte, x F) []byte) error {
-	var values []byte
+	values := make([]byte, 0, followLength*8)
 	for _, v := range vectors {
-		for part := range slices.Chunk(*v, 1<<15) {
+		for part := range slices.Chunk(*v, followLength) {
 			values = values[:0]
 			for _, x := range part {
 				values = add(values, x)

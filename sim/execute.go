@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/coterie-fl/coterie/artifact"
@@ -136,11 +137,19 @@ func (s *Simulation) leave(folder string, tensors []model.Tensor[float64], res *
 	return nil
 }
 
+// largeModel is from how many parameters on the memory of training is worth a look at the
+// whole heap.
+const largeModel = 1 << 16
+
 // forgetTraining has workers begin anew: the memory that they trained in is as large as
 // several models, and judging and reporting need none of it.
 func (s *Simulation) forgetTraining() error {
+	clear(s.learners)
+	clear(s.rounds.workers)
+	if s.parameters >= largeModel {
+		runtime.GC() // before others are made: both together would be the most that a run holds
+	}
 	for i := range s.rounds.workers {
-		s.rounds.workers[i] = fl.Worker{}
 		learner, err := s.rounds.Algorithm.Learner(&s.rounds.workers[i])
 		if err != nil {
 			return err

@@ -19,6 +19,9 @@ const muchBytes = 32 << 20
 // giveBackEvery is how often memory is given back at most: it takes some milliseconds.
 const giveBackEvery = 2 * time.Second
 
+// forgetEvery is how often pages of the program's own file are given back.
+const forgetEvery = time.Second
+
 // thrift keeps a process with much in memory from growing to twice of that before its
 // garbage is collected, as Go does by default: what is alive when it begins (data, models)
 // stays so for the run. Where a run turns to something else, training or judging, it gives
@@ -28,7 +31,8 @@ type thrift struct {
 	on      bool
 	doing   sim.Doing
 	round   int
-	last    time.Time
+	last    time.Time // that memory was given back
+	forgot  time.Time // what was read of the program
 }
 
 // collectEarly begins; end it.
@@ -46,17 +50,27 @@ func collectEarly() *thrift {
 
 // at hears of every moment of the run, one after another.
 func (t *thrift) at(m sim.Moment) {
-	if !t.on || m.Doing == t.doing && m.Round == t.round || time.Since(t.last) < giveBackEvery {
-		return
+	switch {
+	case !t.on:
+	case (m.Doing != t.doing || m.Round != t.round) && time.Since(t.last) >= giveBackEvery:
+		t.doing, t.round = m.Doing, m.Round
+		t.giveBack()
+	case time.Since(t.forgot) >= forgetEvery:
+		t.forget()
 	}
-	t.doing, t.round = m.Doing, m.Round
-	t.giveBack()
 }
 
 func (t *thrift) giveBack() {
 	debug.FreeOSMemory() // what reading data took, or the last thing that was done
-	_ = forgetStart()    // where it cannot be done, the pages stay: no reason to end a run
+	t.forget()
 	t.last = time.Now()
+}
+
+// forget gives back what was read of the program, to start it or to judge between rounds,
+// for the system brings the neighbours of every page that is read.
+func (t *thrift) forget() {
+	_ = forgetStart() // where it cannot be done, the pages stay: no reason to end a run
+	t.forgot = time.Now()
 }
 
 func (t *thrift) end() {

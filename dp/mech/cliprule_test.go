@@ -312,3 +312,39 @@ func TestTraceCounts(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", trace, want)
 	}
 }
+
+// TestAgreementIsWithTheSumsWithoutNoise: where all steps have the same gradients, their sums
+// without noise always point the same way, so that signs agree where they raise clip and
+// step, however large the noise is: of few values, which are kept, and of many, whose noise
+// is drawn again to be taken away. That a noise of this size raises the step in all of 40
+// steps has a probability of 2^-39.
+func TestAgreementIsWithTheSumsWithoutNoise(t *testing.T) {
+	const steps = 40
+	rule := StepRule{Clip: 1, Noise: 50, Sampling: event.Poisson, Rate: 0.1, Batch: 4, Clipping: onlineRule}
+	rule.Clipping.Rate, rule.Clipping.StepRate = 1e-9, 1e-9
+	for _, n := range []int{5, manyNormals, manyWords + 7} {
+		s := openSteps(t, rule, randomness())
+		var trace StepTrace
+		s.Watch(&trace)
+		var lanes *LaneSum[float64]
+		var exact *StepSum
+		gradient := make([]float64, n)
+		gradient[0], gradient[n-1] = 2, 1
+		for range steps {
+			makeStep(t, s, &lanes, &exact, [][]float64{gradient, gradient}, n)
+		}
+		switch {
+		case trace.Compared != steps-1:
+			t.Errorf("%d values: %d of %d steps were compared", n, trace.Compared, steps)
+		case trace.StepUp == 0 || trace.StepUp == steps-1:
+			t.Errorf("%d values: noise moves no sign", n)
+		case trace.StepAgree != trace.StepUp || trace.ClipAgree != trace.ClipUp:
+			t.Errorf("%d values: %d and %d signs agree, %d and %d are up", n, trace.StepAgree, trace.ClipAgree, trace.StepUp, trace.ClipUp)
+		}
+		s.Save(new(ClipState)) // which noises the last directions
+		made := trace.Compared
+		if makeStep(t, s, &lanes, &exact, [][]float64{gradient, gradient}, n); trace.Compared != made {
+			t.Errorf("%d values: signs were compared with what a state had noised", n)
+		}
+	}
+}

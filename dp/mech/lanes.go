@@ -70,6 +70,15 @@ func PrepareLanes[F float32 | float64](s *Steps, kept *LaneSum[F], n, count int)
 // Bound is what the noise multiplier is relative to.
 func (s *LaneSum[F]) Bound() float64 { return s.bound }
 
+// InTurn says that so many goroutines fill the lanes in turn: the sum then needs memory for
+// few more lanes than that.
+func (s *LaneSum[F]) InTurn(workers int) {
+	s.sum.InTurn(workers)
+	if s.beyond != nil {
+		s.beyond.InTurn(workers)
+	}
+}
+
 // Lanes is how many there are.
 func (s *LaneSum[F]) Lanes() int { return len(s.counts) }
 

@@ -102,6 +102,7 @@ func addFew[F float32 | float64](dst []F, deviation float64, src rand.Source) {
 type normals struct {
 	deviation float64
 	src       rand.Source
+	key       *[32]byte        // that draw follows from alone; nil: it reads src
 	draw      func(dst []byte) // nil: few, each drawn alone
 	words     [4 * normalsAtOnce]byte
 	values    [normalsAtOnce]float32
@@ -109,10 +110,26 @@ type normals struct {
 
 func newNormals(deviation float64, src rand.Source, n int) *normals {
 	s := &normals{deviation: deviation, src: src}
-	if n >= manyNormals {
-		s.draw = drawWords(src, n)
+	switch {
+	case n >= manyWords:
+		s.key = new([32]byte)
+		for i := 0; i < len(s.key); i += 8 {
+			binary.LittleEndian.PutUint64(s.key[i:], src.Uint64())
+		}
+		s.draw = drawByKey(s.key)
+	case n >= manyNormals:
+		s.draw = func(dst []byte) {
+			for i := 0; i < len(dst); i += 8 {
+				binary.LittleEndian.PutUint64(dst[i:], src.Uint64())
+			}
+		}
 	}
 	return s
+}
+
+// redrawn are the values of a key once more, with another deviation.
+func redrawn(key *[32]byte, deviation float64) *normals {
+	return &normals{deviation: deviation, key: key, draw: drawByKey(key)}
 }
 
 // addFrom adds the next values to a part of the vector: of normalsAtOnce values, or several
@@ -144,21 +161,9 @@ const normalsAtOnce = 1024
 // manyWords is from where on a cipher of its own beats the source.
 const manyWords = 1 << 14
 
-// drawWords fills slices, of whole words of eight bytes and at most normalsAtOnce words of
-// four, with random bytes. For many of them the source keys AES in counter mode, which is
-// faster.
-func drawWords(src rand.Source, n int) func(dst []byte) {
-	if n < manyWords {
-		return func(dst []byte) {
-			for i := 0; i < len(dst); i += 8 {
-				binary.LittleEndian.PutUint64(dst[i:], src.Uint64())
-			}
-		}
-	}
-	var key [32]byte
-	for i := 0; i < len(key); i += 8 {
-		binary.LittleEndian.PutUint64(key[i:], src.Uint64())
-	}
+// drawByKey fills slices, of at most normalsAtOnce words of four bytes, with random bytes,
+// by AES in counter mode.
+func drawByKey(key *[32]byte) func(dst []byte) {
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic("mech: AES refuses a key of 32 bytes: " + err.Error())

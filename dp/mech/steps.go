@@ -160,7 +160,7 @@ func (s *Steps) Save(to *ClipState) {
 	to.Steps, to.Clip, to.Pace = s.state.Steps, s.state.Clip, s.state.Pace
 	if s.signs.undrawn > 0 { // what is kept is what was released
 		addNormals(s.signs.released.direction, s.signs.undrawn, s.from.Keyed)
-		s.signs.undrawn = 0
+		s.signs.undrawn, s.signs.bare = 0, s.signs.bare.empty()
 	}
 	s.signs.save(to)
 }
@@ -289,34 +289,24 @@ func SimulateStep[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) error
 	return nil
 }
 
-// simulateDirections adds both sums' noise, to dst and in the sum's own memory, and moves
-// the clip by them. All that happens to a block of coordinates happens while it is in the
-// cache. In double precision the directions' noise is not drawn here: see signs.undrawn.
+// simulateDirections adds the gradients' noise to dst, and moves the clip by both sums. All
+// that happens to a block of coordinates happens while it is in the cache. The directions'
+// noise is not drawn here: see signs.undrawn.
 func simulateDirections[F float32 | float64](s *Steps, dst []F, sum *LaneSum[F]) {
-	n, block := len(dst), blockLength
-	released, bare := s.release(n), replacement{}
+	n := len(dst)
+	released, bare := s.release(n), bareProducts{}
+	noise := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, n)
 	if s.trace != nil {
-		bare = s.signs.bare.by(&s.signs.bare, n)
+		bare = s.signs.withoutNoise(n, released.last, noise)
 	}
-	noise, second := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, n), (*normals)(nil)
-	if _, double := any(dst).([]float64); double {
-		s.signs.undrawn = s.second.Multiplier
-	} else {
-		second = newNormals(s.second.Multiplier, s.from.Keyed, n)
-		if n < manyWords { // the two noises come from one stream, one after the other
-			block = n
-		}
-	}
-	for from := 0; from < n; from += block {
-		gradient, direction := dst[from:min(from+block, n)], sum.pointed[from:min(from+block, n)]
+	s.signs.undrawn = s.second.Multiplier
+	for from := 0; from < n; from += blockLength {
+		gradient, direction := dst[from:min(from+blockLength, n)], sum.pointed[from:min(from+blockLength, n)]
 		kernel.Axpy(F(sum.bound), direction, gradient)
 		if s.trace != nil {
-			replaceBy(&bare, from, gradient, direction)
+			addBare(&bare, from, gradient)
 		}
 		addFrom(noise, gradient)
-		if second != nil {
-			addFrom(second, direction)
-		}
 		replaceBy(&released, from, gradient, direction)
 	}
 	s.turnBy(&released, &bare)

@@ -12,25 +12,35 @@ import (
 type last struct{ gradient, direction []float32 }
 
 // signs are what SignalDirections goes by: the last step as it was released and, for
-// whoever simulates and watches, as it was without noise. Single precision is enough for
+// whoever simulates and watches, its gradient without noise. Single precision is enough for
 // the sign of a product, and half the memory.
 //
 // The vectors are as large as the model, so that a ClipState and the steps that go on from
 // it share them: the next step's then lie elsewhere.
 type signs struct {
-	released, bare last
-	lent           bool // released is a ClipState's, and must stay as it is
-	spare          last // what the next step may write over instead
+	released last
+	bare     bareGradient
+	lent     bool // released is a ClipState's, and must stay as it is
+	spare    last // what the next step may write over instead
 	// old is what a ClipState had before it was saved to: whoever undoes that needs it until
 	// steps are opened again.
 	old last
 	// undrawn is the deviation of noise that released.direction is still without: nothing is
 	// read of it but its product with the next gradient, and the noise's share in that is
-	// one normal value times the gradient's length (docs/proofs/joint-clipping.md). Networks
-	// in single precision, of whose steps noise is a hundredth, draw all of it: recorded
-	// models were trained so. 0: none.
+	// one normal value times the gradient's length (docs/proofs/joint-clipping.md). 0: none.
 	undrawn float64
 }
+
+// bareGradient is a step's gradient without noise: what noise is taken from a release again,
+// by the key that it follows from, or, of few values, a copy.
+type bareGradient struct {
+	values    []float32
+	key       *[32]byte
+	deviation float64
+}
+
+// empty is of no step.
+func (b bareGradient) empty() bareGradient { return bareGradient{values: b.values[:0]} }
 
 // empty is memory without content.
 func (l last) empty() last { return last{l.gradient[:0], l.direction[:0]} }
@@ -108,6 +118,55 @@ func replaceBy[F float32 | float64](r *replacement, from int, gradient, directio
 	}
 }
 
+// bareProducts are those of a step's sums without noise with the last one's.
+type bareProducts struct {
+	last       last
+	noise      *normals  // in the last gradient, negative; nil: values are without it
+	values     []float32 // to be replaced; nil: nobody keeps them
+	clip, step float64
+	ok         bool // there was a last one
+	room       [2][blockLength]float32
+}
+
+// withoutNoise are the products of a step of n values, in whose gradient there will be a
+// noise, with the last one.
+func (s *signs) withoutNoise(n int, last last, noise *normals) bareProducts {
+	b := bareProducts{last: last}
+	was := s.bare
+	if was.key != nil {
+		b.noise, b.ok = redrawn(was.key, -was.deviation), len(last.gradient) == n
+	} else {
+		b.ok = len(was.values) == n && len(last.gradient) == n
+	}
+	s.bare = bareGradient{was.values[:0], noise.key, noise.deviation}
+	if noise.key == nil {
+		b.values = slices.Grow(s.bare.values, n)[:n]
+		s.bare.values = b.values
+	}
+	return b
+}
+
+// addBare goes on with a gradient's values that begin at from, before the last release's are
+// replaced.
+func addBare[F float32 | float64](b *bareProducts, from int, gradient []F) {
+	n := len(gradient)
+	block := inSingle(b.room[0][:n], gradient)
+	if b.ok {
+		before := b.room[1][:n]
+		if b.noise != nil {
+			copy(before, b.last.gradient[from:])
+			addFrom(b.noise, before)
+		} else {
+			copy(before, b.values[from:])
+		}
+		b.clip += kernel.Dot(block, b.last.direction[from:from+n])
+		b.step += kernel.Dot(block, before)
+	}
+	if b.values != nil {
+		copy(b.values[from:], block)
+	}
+}
+
 // signs are those of the products; false: there are none.
 func (r *replacement) signs() (clip, step float64, ok bool) {
 	return sign(r.clip + r.noise*math.Sqrt(r.squares)), sign(r.step), r.ok
@@ -141,7 +200,7 @@ func inSingle[F float32 | float64](room []float32, values []F) []float32 {
 // turnBy moves clip and step size by the signs of a released step (algorithm 3 of paper
 // 001, lines 15 and 16), and notes whether they are those without noise, where somebody
 // watches.
-func (s *Steps) turnBy(released, bare *replacement) {
+func (s *Steps) turnBy(released *replacement, bare *bareProducts) {
 	clip, step, ok := released.signs()
 	if !ok { // nothing was released before: nothing moves
 		return
@@ -161,15 +220,14 @@ func (s *Steps) turnBy(released, bare *replacement) {
 	}
 	up(clip, &s.trace.ClipUp, &s.trace.ClipSigns)
 	up(step, &s.trace.StepUp, &s.trace.StepSigns)
-	bareClip, bareStep, compared := bare.signs()
-	if !compared {
+	if !bare.ok {
 		return
 	}
 	s.trace.Compared++
-	if clip == bareClip {
+	if clip == sign(bare.clip) {
 		s.trace.ClipAgree++
 	}
-	if step == bareStep {
+	if step == sign(bare.step) {
 		s.trace.StepAgree++
 	}
 }

@@ -114,7 +114,7 @@ func (s *Steps) Release(dst []int64, sum *StepSum) error {
 		lattice.Float(sum.values, dst)
 		released := s.signs.release(len(sum.values))
 		replaceBy(&released, 0, sum.values, sum.direction)
-		s.turnBy(&released, &replacement{})
+		s.turnBy(&released, &bareProducts{})
 	}
 	rule.fall(&s.state)
 	return nil

@@ -1,6 +1,9 @@
 package pool
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // OrderedSum is a sum of vectors in lanes, which are added in their order, whoever is done
 // first. A lane that is complete is added to the total as soon as all before
@@ -15,6 +18,8 @@ type OrderedSum[F float32 | float64] struct {
 	next  int   // the first lane that is not in total
 	total []F   // nil: of no lane
 	spare [][]F // cleared
+	made  int   // vectors that there are
+	room  int   // for how many there is room, before who is ahead waits; 0: any number
 }
 
 // NewOrderedSum is an empty sum of n coordinates in so many lanes; add adds one vector to
@@ -23,25 +28,57 @@ func NewOrderedSum[F float32 | float64](n, count int, add func(part, total []F))
 	return &OrderedSum[F]{n: n, add: add, parts: make([][]F, count), done: make([]bool, count)}
 }
 
+// InTurn says that so many goroutines take lanes in turn; 0: they take them otherwise. In
+// turn, there is room for a lane of each and for the total: who is ahead, since another was
+// held up, waits a while instead of taking memory for one more lane, and longer before it
+// takes any for the rest.
+func (l *OrderedSum[F]) InTurn(workers int) {
+	if l.room = 0; workers > 0 {
+		l.room = workers + 1
+	}
+}
+
 // Part is a lane's memory. A lane is of one goroutine.
 func (l *OrderedSum[F]) Part(lane int) []F {
 	if l.parts[lane] == nil {
-		l.parts[lane] = l.take()
+		l.parts[lane] = l.take(lane)
 	}
 	return l.parts[lane]
 }
 
-// take is cleared memory.
-func (l *OrderedSum[F]) take() []F {
+// A lane that waits for memory looks for it after every nap. One more than there is room for
+// is made after some of them, and any number after many, several times what a busy machine
+// holds a goroutine up for: so that a sum whose other lanes were given up ends as well.
+const (
+	nap      = 200 * time.Microsecond
+	someNaps = 50
+	manyNaps = 500
+)
+
+// take is cleared memory for a lane.
+func (l *OrderedSum[F]) take(lane int) []F {
 	if len(l.parts) > 1 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+	}
+	for i := range manyNaps {
+		room := l.room
+		if i >= someNaps {
+			room++
+		}
+		if l.room == 0 || l.made < room || len(l.spare) > 0 || lane <= l.next {
+			break
+		}
+		l.mu.Unlock()
+		time.Sleep(nap)
+		l.mu.Lock()
 	}
 	if k := len(l.spare); k > 0 {
 		last := l.spare[k-1]
 		l.spare = l.spare[:k-1]
 		return last
 	}
+	l.made++
 	return make([]F, l.n)
 }
 
@@ -93,12 +130,13 @@ func (l *OrderedSum[F]) Total() []F {
 		l.fold(l.next)
 	}
 	if l.total == nil {
-		l.total = l.take()
+		l.total = l.take(l.next)
 	}
 	return l.total
 }
 
-// Reset forgets all that was added.
+// Reset forgets all that was added, and memory for more than one lane than there is room
+// for.
 func (l *OrderedSum[F]) Reset() {
 	for i, part := range l.parts {
 		l.parts[i] = nil
@@ -108,6 +146,11 @@ func (l *OrderedSum[F]) Reset() {
 	l.total = nil
 	clear(l.done)
 	l.next = 0
+	for l.room > 0 && l.made > l.room+1 {
+		l.made--
+		l.spare[l.made] = nil
+		l.spare = l.spare[:l.made]
+	}
 }
 
 // Len is the number of coordinates.

@@ -3,6 +3,7 @@ package pool
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func plus(part, total []float32) {
@@ -48,5 +49,53 @@ func TestOrderedSumGoesByLanes(t *testing.T) {
 	copy(empty, s.Total())
 	if !slices.Equal(empty, []float32{0, 0}) {
 		t.Errorf("nothing adds up to %v", empty)
+	}
+}
+
+// TestOrderedSumWaitsForItsTurn: of two who take lanes in turn, the one that is ahead waits
+// before it takes memory for more lanes than there is room for, and longer before it takes
+// any number; nobody waits where memory is free or whose turn it is.
+func TestOrderedSumWaitsForItsTurn(t *testing.T) {
+	s := NewOrderedSum(1, 8, plus)
+	s.InTurn(2)
+	part := func(lane, made int, least time.Duration) {
+		t.Helper()
+		began := time.Now()
+		s.Part(lane)[0] = float32(lane)
+		if took := time.Since(began); took < least {
+			t.Errorf("lane %d has memory after %v, of no other", lane, took)
+		}
+		if s.made != made {
+			t.Errorf("at lane %d there is memory for %d, not %d", lane, s.made, made)
+		}
+	}
+	part(0, 1, 0)
+	part(1, 2, 0)
+	s.Complete(1)
+	part(3, 3, 0)
+	s.Complete(3)
+	part(5, 4, someNaps*nap)
+	s.Complete(5)
+	part(7, 5, manyNaps*nap)
+	s.Complete(7)
+	s.Complete(0)
+	part(2, 5, 0) // where 1 was
+	s.Complete(2)
+	part(4, 5, 0)
+	s.Complete(4)
+	part(6, 5, 0)
+	s.Complete(6)
+	if got := s.Total()[0]; got != 28 {
+		t.Errorf("lanes add up to %v, not 28", got)
+	}
+	if s.Reset(); s.made != 4 || len(s.spare) != 4 {
+		t.Errorf("memory for %d lanes is kept, %d of them free; want 4", s.made, len(s.spare))
+	}
+	s.InTurn(0)
+	for lane := 7; lane > 0; lane-- {
+		s.Part(lane)
+	}
+	if s.made != 7 {
+		t.Errorf("lanes that are not taken in turn have memory for %d, not 7", s.made)
 	}
 }

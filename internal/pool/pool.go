@@ -90,6 +90,7 @@ func (p *Pool) Each(n int, job func(worker, i int)) {
 	// next to each other belong to one worker.
 	p.chunk = max(1, int64(n)/int64(32*len(p.workers)))
 	p.job = job
+	defer func() { p.job = nil }() // and what it holds, until the next call
 	if len(p.workers) == 1 || n < 2 {
 		p.drain(0)
 		return
