@@ -6,12 +6,16 @@ import (
 	"flag"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/coterie-fl/coterie/federation/federationtest"
 	"github.com/coterie-fl/coterie/internal/tier"
@@ -23,6 +27,7 @@ const tinyValues = 11
 var (
 	olderLoad = flag.Bool("load-older", false, "participants of the load test offer and upload, as they did before small releases went with their offers")
 	loadStore = flag.String("load-stores", "sqlite,postgres", "stores of the load tests")
+	loadTime  = flag.Duration("load-time", 10*time.Minute, "how long the server's memory is watched under load")
 	loadSizes = flag.String("load-participants", "100,500,2000", "participants of the load test of tiny updates")
 )
 
@@ -34,6 +39,8 @@ type tinyLoad struct {
 	server, here float64         // seconds of processor time
 	receipts     []time.Duration // from offering a release to its receipt, in order
 	memory       int64
+	joining      float64 // seconds of the server's processor time: handshakes, plans
+	stored       int64   // bytes of an SQLite store, with its log
 }
 
 func (l tinyLoad) perUpdate() float64 { return 1e3 * l.server / float64(l.updates) }
@@ -44,9 +51,10 @@ func (l tinyLoad) at(share float64) time.Duration {
 }
 
 func (l tinyLoad) log(t *testing.T, store string) {
-	t.Logf("%s, %d participants: %d durable updates, %.0f a second; server %.3f ms of processor time each, participants %.3f ms (%.0f a second if two cores were free); receipt after %v (median), %v (p99), %v (most); server memory %.0f MB",
+	t.Logf("%s, %d participants: %d durable updates, %.0f a second; server %.3f ms of processor time each, participants %.3f ms (%.0f a second if two cores were free); receipt after %v (median), %v (p99), %v (most); server memory %.0f MB; joining cost it %.2f ms each; %.1f kB are stored for each",
 		store, l.participants, l.updates, float64(l.updates)/l.lasted.Seconds(), l.perUpdate(), 1e3*l.here/float64(l.updates),
-		2*float64(l.updates)/(l.server+l.here), l.at(0.5).Round(10*time.Microsecond), l.at(0.99).Round(10*time.Microsecond), l.at(1).Round(10*time.Microsecond), float64(l.memory)/1e6)
+		2*float64(l.updates)/(l.server+l.here), l.at(0.5).Round(10*time.Microsecond), l.at(0.99).Round(10*time.Microsecond), l.at(1).Round(10*time.Microsecond), float64(l.memory)/1e6,
+		1e3*l.joining/float64(l.participants), float64(l.stored)/1e3/float64(l.updates+l.participants))
 }
 
 // tinyRounds lets everybody take part in so many rounds, over real sockets and TLS, with
@@ -61,16 +69,21 @@ func tinyRounds(t *testing.T, dir string, participants, rounds int, older bool, 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	senders := make([]*sender, participants)
-	s.all(func(i int) error {
+	for i := range senders {
 		var err error
 		if senders[i], err = s.sender(i, common); err != nil {
-			return err
+			t.Fatal(err)
 		}
 		senders[i].older = older
-		return senders[i].join(ctx)
-	})
+	}
 	var mu sync.Mutex
 	l := tinyLoad{participants: participants, updates: participants * rounds}
+	if err := senders[0].join(ctx); err != nil { // the server is there
+		t.Fatal(err)
+	}
+	before := cpu(s.memory.pid)
+	s.all(func(i int) error { return senders[i].join(ctx) })
+	l.joining = cpu(s.memory.pid) - before
 	round := func(p *sender, n int64) (time.Duration, error) {
 		if err := p.takeWork(ctx, n); err != nil {
 			return 0, err
@@ -100,6 +113,11 @@ func tinyRounds(t *testing.T, dir string, participants, rounds int, older bool, 
 	l.lasted, l.server, l.here = time.Since(began), cpu(s.memory.pid)-server, cpu(os.Getpid())-here
 	l.memory, _ = s.memory.most()
 	slices.Sort(l.receipts)
+	for _, name := range []string{"state.db", "state.db-wal"} {
+		if info, err := os.Stat(filepath.Join(dir, "server", name)); err == nil {
+			l.stored += info.Size()
+		}
+	}
 	return l
 }
 
@@ -134,5 +152,57 @@ func TestLoadOfTinyUpdates(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMemoryUnderLoad: a server that takes tiny updates without a pause holds no more
+// memory after a while than it did before.
+func TestMemoryUnderLoad(t *testing.T) {
+	if !*federationtest.Soak {
+		t.Skip("ten minutes: with -soak")
+	}
+	const participants = 200
+	s := newLoaded(t, t.TempDir(), participants, tinyValues, 1_000_000)
+	common := make([]byte, 8*tinyValues)
+	ctx, cancel := context.WithTimeout(t.Context(), *loadTime)
+	defer cancel()
+	var updates atomic.Int64
+	var all sync.WaitGroup
+	for i := range participants {
+		all.Go(func() {
+			p, err := s.sender(i, common)
+			if err == nil {
+				err = p.join(ctx)
+			}
+			for n := int64(0); err == nil; n++ {
+				if err = p.takeWork(ctx, n); err == nil {
+					err = p.send(ctx, n)
+					updates.Add(1)
+				}
+			}
+			if ctx.Err() == nil {
+				t.Errorf("%s: %v: %s", s.names[i], err, s.words.String())
+				cancel()
+			}
+		})
+	}
+	var held []float64 // megabytes, at twenty instants
+	for range 20 {
+		if pause(ctx, *loadTime/20-time.Millisecond) != nil {
+			break
+		}
+		bytes, _ := s.memory.now()
+		held = append(held, float64(bytes)/1e6)
+		t.Logf("%d updates: server memory %.1f MB", updates.Load(), held[len(held)-1])
+	}
+	cancel()
+	all.Wait()
+	if len(held) < 19 || t.Failed() {
+		t.Fatalf("%d looks at its memory", len(held))
+	}
+	middle, end := stat.Mean(held[5:10], nil), stat.Mean(held[len(held)-5:], nil)
+	t.Logf("in %v: %d updates; %.1f MB in the second quarter, %.1f MB in the last", *loadTime, updates.Load(), middle, end)
+	if end > 1.1*middle+2 {
+		t.Errorf("the server's memory grows: %.1f MB, then %.1f MB", middle, end)
 	}
 }

@@ -30,13 +30,19 @@ func TestReleasesWithTheirOffers(t *testing.T) {
 		return err
 	}
 	for name, release := range map[string][]byte{
-		"fewer":   raw[:8],
-		"more":    append(bytes.Clone(raw), raw...),
-		"odd":     raw[:13],
-		"others":  transfer.AppendVector(nil, []float64{1, 3}),
-		"endless": transfer.AppendVector(nil, []float64{1, math.Inf(1)}),
+		"fewer":  raw[:8],
+		"more":   append(bytes.Clone(raw), raw...),
+		"odd":    raw[:13],
+		"others": transfer.AppendVector(nil, []float64{1, 3}),
 	} {
 		if err := with(release); transfer.ReasonOf(err) != transfer.ReasonMalformed {
+			t.Errorf("%s: %v; want malformed", name, err)
+		}
+	}
+	for name, value := range map[string]float64{"endless": math.Inf(1), "no number": math.NaN(), "too much": 1e300} {
+		o, raw := b.offer("north", 0, 1, value) // announced as what it is
+		o.Release = raw
+		if _, err := b.c.offer(ctx, "north", o); transfer.ReasonOf(err) != transfer.ReasonMalformed {
 			t.Errorf("%s: %v; want malformed", name, err)
 		}
 	}
@@ -90,10 +96,21 @@ func TestNobodyIsAnsweredEarly(t *testing.T) {
 	receipts := make(chan []byte, 1)
 	all.Go(func() { receipts <- b.mustSend("north", 0, 1, 2) })
 	<-s.begun
+	goOn := sync.OnceFunc(func() { close(s.goOn) })
+	t.Cleanup(goOn) // before the bench is stopped
 	o, raw := b.offer("north", 0, 1, 2)
 	o.Release = raw
-	_, err := b.c.offer(t.Context(), "north", o)
-	b.wantReason(err, transfer.ReasonBusy)
+	told := make(chan error, 1)
+	go func() {
+		_, err := b.c.offer(t.Context(), "north", o)
+		told <- err
+	}()
+	select {
+	case err := <-told:
+		b.wantReason(err, transfer.ReasonBusy)
+	case <-s.begun:
+		t.Error("a copy is recorded beside the first")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	select {
@@ -104,7 +121,7 @@ func TestNobodyIsAnsweredEarly(t *testing.T) {
 	if waiting, released, _ := b.c.round.tally(); waiting != 3 || released != 0 {
 		t.Errorf("%d are waited for, %d have released", waiting, released)
 	}
-	close(s.goOn)
+	goOn()
 	if len(<-receipts) == 0 {
 		t.Error("no receipt")
 	}
@@ -220,4 +237,29 @@ func TestNoReceiptWithoutARecord(t *testing.T) {
 	}
 	b.c.direct = good
 	b.mustSend("north", 0, 1, 2)
+}
+
+// deaf is a store that records no decline of participants themselves.
+type deaf struct{ store.Store }
+
+func (deaf) Decline(context.Context, string, int, int, string, time.Time) error { return errDisk }
+
+// TestWhoLeftIsNotWaitedFor: that a participant declines the rest of the run could not be
+// recorded when it said so; the server does it, and the open round does not wait for it.
+func TestWhoLeftIsNotWaitedFor(t *testing.T) {
+	b := newBench(t, nil)
+	b.work("north")
+	b.mustSend("north", 0, 1, 2)
+	b.c.direct = deaf{b.store}
+	if err := b.c.decline(t.Context(), "west", b.slot(0), true, "budget"); !errors.Is(err, errDisk) {
+		t.Fatal(err)
+	}
+	for began := time.Now(); b.c.round.waitsFor(2); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("the round waits for somebody who left")
+		}
+	}
+	if a, err := b.store.Answer(t.Context(), b.plan.Run, 0, 2); err != nil || a.Kind != store.Declined || a.Reason != leftRun {
+		t.Errorf("recorded: %+v, %v", a, err)
+	}
 }

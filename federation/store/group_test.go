@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -418,4 +420,68 @@ func TestOneSyncForManyUpdates(t *testing.T) {
 	if made := commits(t, b.address) - before; made != 1 {
 		t.Errorf("200 updates took %d transactions", made)
 	}
+}
+
+// TestNobodyIsAnsweredBeforeTheCommit: while a group is being committed nobody in it is
+// answered; if that fails everybody is told so; and if only the word of it was lost,
+// everybody hears that it is recorded.
+func TestNobodyIsAnsweredBeforeTheCommit(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		const people = 30
+		s, ctx := crowd(t, b, people), t.Context()
+		var answered atomic.Int64
+		send := func(check func(i int, repeated bool, err error)) {
+			var calls []func()
+			for i := range people {
+				calls = append(calls, func() {
+					repeated, err := s.Accept(ctx, updateOf(i, smallOf(i)), smallOf(i), receiptOf(i, 1))
+					answered.Add(1)
+					check(i, repeated, err)
+				})
+			}
+			together(t, s, calls...)
+		}
+		errLost := errors.New("lost")
+		early := func() {
+			time.Sleep(20 * time.Millisecond) // time enough to be answered too early in
+			if n := answered.Load(); n > 0 {
+				t.Errorf("%d are answered before the commit", n)
+			}
+		}
+		first := true
+		s.commit = func(tx *sql.Tx) error {
+			if first {
+				early()
+				first = false
+			}
+			return errors.Join(tx.Rollback(), errLost)
+		}
+		send(func(i int, repeated bool, err error) {
+			if !errors.Is(err, errLost) || repeated {
+				t.Errorf("%d, not committed: %v, %v", i, repeated, err)
+			}
+		})
+		answers, err := s.Answers(ctx, "r", 1)
+		check(t, err)
+		for _, a := range answers {
+			equal(t, a.Kind, Waiting)
+		}
+		answered.Store(0)
+		tries := 0
+		s.commit = func(tx *sql.Tx) error {
+			if tries++; tries > 1 {
+				return tx.Commit()
+			}
+			early()
+			return errors.Join(tx.Commit(), errLost)
+		}
+		send(func(i int, repeated bool, err error) {
+			if err != nil || !repeated {
+				t.Errorf("%d, of which the word was lost: %v, %v", i, repeated, err)
+			}
+		})
+		receipts, err := s.Receipts(ctx, "r")
+		check(t, err)
+		equal(t, len(receipts), people)
+	})
 }

@@ -46,7 +46,7 @@ func Open(ctx context.Context, address string, o Options) (Store, error) {
 	if o.KeepStates < 1 {
 		return nil, fmt.Errorf("open the store: keep %d states; at least 1 is needed to go on", o.KeepStates)
 	}
-	s := &sqlStore{options: o, active: map[slot]bool{}, seen: map[[2]string]time.Time{}, further: map[slot]int{}, counters: map[string]uint64{}, known: statements{}}
+	s := &sqlStore{options: o, commit: (*sql.Tx).Commit, active: map[slot]bool{}, seen: map[[2]string]time.Time{}, further: map[slot]int{}, counters: map[string]uint64{}, known: statements{}}
 	var err error
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
 		err = s.openPostgres(ctx, address)

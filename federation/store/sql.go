@@ -18,6 +18,7 @@ type sqlStore struct {
 	options  Options
 	blobs    blobs
 	epoch    int64
+	commit   func(*sql.Tx) error
 	release  func() error // of the lock against a second server
 	held     *sql.Conn    // that holds PostgreSQL's lock
 	holding  sync.Mutex   // guards held
@@ -52,7 +53,7 @@ func (s *sqlStore) change(ctx context.Context, what string, edit func(tx *sql.Tx
 	if err := edit(tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	return s.commit(tx)
 }
 
 // query is what a transaction and the database have in common.
