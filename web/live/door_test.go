@@ -69,7 +69,7 @@ func TestDoorLetsInByTokenAlone(t *testing.T) {
 		"another name":           {"GET", inside, "", func(r *http.Request) { r.Host = "rebound.example:4321"; r.AddCookie(cookie) }, 403},
 		"another name, to enter": {"POST", "/enter", string(token), func(r *http.Request) { r.Host = "rebound.example" }, 403},
 		"from another site":      {"GET", inside, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site"); r.AddCookie(cookie) }, 403},
-		"from another port":      {"GET", inside + eventsPath, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site"); r.AddCookie(cookie) }, 403},
+		"from another port":      {"GET", inside + calculatorPath, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site"); r.AddCookie(cookie) }, 403},
 		"to change something":    {"POST", inside, "x", func(r *http.Request) { r.AddCookie(cookie) }, 405},
 		"to delete something":    {"DELETE", inside + "report?at=x", "", func(r *http.Request) { r.AddCookie(cookie) }, 405},
 		"elsewhere":              {"GET", "/other/", "", nil, 404},
