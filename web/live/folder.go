@@ -78,6 +78,8 @@ func (f *Folder) one(t thing, up []Link) (v View, err error) {
 		v, err = f.runView(t)
 	case aSweep:
 		v, err = f.sweepView(t)
+	case ofSeeds:
+		v, err = f.seedsView(t)
 	case aLedger:
 		v, err = f.ledgerView(t)
 	case anIdentity:
@@ -177,7 +179,7 @@ var listTemplate = layout.Parse(partsText + `{{template "group" .}}`)
 var groups = []struct {
 	kind kind
 	name string
-}{{aRun, "Runs"}, {aSweep, "Sweeps"}, {aStudy, "Studies"}, {aFederation, "Federations"}, {aLedger, "Ledgers"}, {anIdentity, "Certificates"}}
+}{{aRun, "Runs"}, {ofSeeds, "Seeds"}, {aSweep, "Sweeps"}, {aStudy, "Studies"}, {aFederation, "Federations"}, {aLedger, "Ledgers"}, {anIdentity, "Certificates"}}
 
 // list is all that is there, a page of each kind.
 func (f *Folder) list(all []thing, place url.Values) (View, error) {
@@ -289,6 +291,8 @@ func (f *Folder) describe(t thing, r *row) error {
 		return f.describeRun(t, r)
 	case aSweep:
 		return f.describeSweep(t, r)
+	case ofSeeds:
+		return f.describeSeeds(t, r)
 	case aLedger:
 		return f.describeLedger(t, r)
 	case anIdentity:

@@ -308,6 +308,25 @@ func TestThousandsOfRuns(t *testing.T) {
 	}
 }
 
+// TestSeedsAreOneCurve: the mean over seeds with its interval, and every seed by itself.
+func TestSeedsAreOneCurve(t *testing.T) {
+	dir := t.TempDir()
+	for _, seed := range []string{"2", "10", "1"} {
+		finishedRun(t, filepath.Join(dir, "many", "seed-"+seed), "many-run")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "many", "seed-11"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := folderOf(t, dir)
+	_, text := view(t, f, "")
+	wants(t, text, "many-run, many", "3 of 4 seeds have ended", `href="?at=many%2Fseed-10"`, " ± ")
+	_, text = view(t, f, "at=many")
+	wants(t, text, "Loss, by the judge", "not ended", "30 rounds, loss ")
+	if !(strings.Index(text, "seed-1<") < strings.Index(text, "seed-2<") && strings.Index(text, "seed-2<") < strings.Index(text, "seed-10<")) {
+		t.Error("seeds are out of order")
+	}
+}
+
 // counted is a source that says how often it is looked at.
 type counted struct {
 	looks atomic.Int64

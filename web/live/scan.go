@@ -23,6 +23,7 @@ type kind string
 const (
 	aRun        kind = "run"
 	aSweep      kind = "sweep"
+	ofSeeds     kind = "seeds"      // of coterie run --seeds: its runs are things, too
 	aStudy      kind = "study"      // of coterie reproduce
 	aFederation kind = "federation" // what coterie serve leaves
 	aLedger     kind = "ledger"
@@ -121,6 +122,13 @@ func (s *scanner) walk(name string, depth int, found *[]thing) error {
 	if depth == deepest {
 		return nil
 	}
+	if runs := seedsOf(f); len(runs) > 1 {
+		t := thing{id: name, kind: ofSeeds, changed: f.modified, finished: f.has(seedsFile)}
+		for _, one := range runs {
+			s.sign(&t, path.Join(one, sim.ProgressFile))
+		}
+		*found = append(*found, t)
+	}
 	for _, inside := range f.inside {
 		if err := s.walk(path.Join(name, inside), depth+1, found); err != nil {
 			return err
@@ -196,6 +204,9 @@ func (s *scanner) classify(name string, f folder) (thing, bool) {
 	}
 	return t, true
 }
+
+// seedsFile is there when all seeds have ended.
+const seedsFile = "seeds.json"
 
 // cellsFolder is where sweeps and studies keep what is done.
 const cellsFolder = "cells"
