@@ -30,6 +30,7 @@ import (
 type loaded struct {
 	t       *testing.T
 	dir     string
+	secrets string // authority and identities: to make thousands syncs a disk for minutes
 	address string
 	names   []string
 	members []*identity.Member
@@ -41,8 +42,9 @@ type loaded struct {
 // further lines of its serve file.
 func newLoaded(t *testing.T, dir string, participants, features, rounds int, settings ...string) *loaded {
 	t.Helper()
-	s := &loaded{t: t, dir: dir, address: freeAddress(t)}
-	a, err := identity.Init(filepath.Join(dir, "ca"), identity.Options{Server: s.address})
+	s := &loaded{t: t, dir: dir, address: freeAddress(t), secrets: ramDisk(t)}
+	began := time.Now()
+	a, err := identity.Init(filepath.Join(s.secrets, "ca"), identity.Options{Server: s.address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +53,13 @@ func newLoaded(t *testing.T, dir string, participants, features, rounds int, set
 		s.names = append(s.names, name)
 		s.members = append(s.members, s.enrol(a, name))
 	}
+	t.Logf("%d were enrolled in %v, one after another, with the registry on a RAM disk", participants, time.Since(began).Round(time.Millisecond))
 	run := fmt.Sprintf(`name: load
 data: {kind: synthetic, users: %d, samples: 1}
 algorithm: {kind: fedavg, mode: sound, rounds: %d, clients_per_round: %d}
 `, participants, rounds, participants)
-	serve := fmt.Sprintf("run: run.yaml\nlisten: %s\nparticipants: [%s]\nshape: {features: %d}\ndeadline_seconds: 3600\nlinger_seconds: 1\n%s\n",
-		s.address, strings.Join(s.names, ", "), features, strings.Join(settings, "\n"))
+	serve := fmt.Sprintf("run: run.yaml\nca: %s\nlisten: %s\nparticipants: [%s]\nshape: {features: %d}\ndeadline_seconds: 3600\nlinger_seconds: 1\n%s\n",
+		filepath.Join(s.secrets, "ca"), s.address, strings.Join(s.names, ", "), features, strings.Join(settings, "\n"))
 	for name, text := range map[string]string{"run.yaml": run, "serve.yaml": serve} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -84,7 +87,7 @@ func (s *loaded) enrol(a *identity.Authority, name string) *identity.Member {
 		s.t.Fatal(err)
 	}
 	i.Server = s.address
-	m, err := identity.NewMember(filepath.Join(s.dir, "members", name), i)
+	m, err := identity.NewMember(filepath.Join(s.secrets, "members", name), i)
 	if err != nil {
 		s.t.Fatal(err)
 	}
