@@ -280,10 +280,18 @@ func (o Options) book() cells.Book {
 	return cells.Book{Folder: filepath.Join(o.Out, "cells"), Version: o.Version, Runner: o.runner()}
 }
 
+// keyOf is all that a run's result depends on. A run's JSON leaves out where it starts from.
+func keyOf(run config.Run) any {
+	if run.Model.Start == "" {
+		return run
+	}
+	return []any{run, run.Model.Start}
+}
+
 // cell is one run of the grid.
 func (o Options) cell(run config.Run, post *inputs.Post) cells.Cell {
 	return cells.Cell{
-		Key: run, Kind: gridKind, Varies: run.Privacy.Noise == fl.NoiseExact,
+		Key: keyOf(run), Kind: gridKind, Varies: run.Privacy.Noise == fl.NoiseExact,
 		Order: func(ctx context.Context) (cells.Order, error) {
 			sent, err := post.Send(ctx, run, o.Folder)
 			return cells.Order{Spec: sent, Identity: sent.Identity()}, err

@@ -65,6 +65,27 @@ func NATSCluster(t testing.TB, folders [3]string) *Cluster {
 	return c
 }
 
+// NATSServer starts one server with JetStream and its store in a folder, or leaves the test
+// out.
+func NATSServer(t testing.TB, folder string) (url string) {
+	t.Helper()
+	program, err := exec.LookPath("nats-server")
+	if err != nil {
+		LeaveOut(t, NATS, err)
+	}
+	port := freePort(t)
+	cmd := exec.Command(program, "-js", "-sd", folder, "-a", "127.0.0.1", "-p", fmt.Sprint(port))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	await(t, port)
+	return fmt.Sprintf("nats://127.0.0.1:%d", port)
+}
+
 // Start starts a node, or starts it again.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()

@@ -25,6 +25,7 @@ type Parts map[string]string
 // Sent is a run as it travels: its own files are named by their hashes.
 type Sent struct {
 	Run   config.Run `json:"run"`
+	Start string     `json:"start,omitempty"` // model.start, which a run's JSON leaves out
 	Parts Parts      `json:"parts,omitempty"`
 }
 
@@ -67,6 +68,7 @@ func (p *Post) Send(ctx context.Context, run config.Run, folder *data.Folder) (S
 		}
 		sent.Run.Data.Source.Database = "sqlite:" + name
 	}
+	sent.Start = sent.Run.Model.Start
 	parts, err := p.partsOf(ctx, run, folder)
 	sent.Parts = parts
 	return sent, err
@@ -187,6 +189,7 @@ const mostKept = 4
 // remembers what was read for the same block of data before.
 func (c *Cache) Receive(ctx context.Context, s Sent) (config.Run, *data.Folder, error) {
 	run := s.Run
+	run.Model.Start = s.Start
 	for _, path := range ownPaths(&run) {
 		if err := c.place(ctx, path); err != nil {
 			return run, nil, err
