@@ -13,7 +13,8 @@ import (
 	"github.com/coterie-fl/coterie/internal/tier"
 )
 
-// TestWorkersSpeed measures the queue, with -soak: tiny cells a second, and what two workers
+// TestWorkersSpeed measures sweeps by workers, with -soak: the smallest runs a second, whose
+// own time is most of it (sweep/queue's BenchmarkTinyCells has the queue's), and what two workers
 // make of cells of a second beside two processes that share nothing. They take turns; the
 // figures are medians.
 func TestWorkersSpeed(t *testing.T) {
@@ -27,7 +28,7 @@ func TestWorkersSpeed(t *testing.T) {
 		took := byWorkers(t, file, 2)
 		tiny = append(tiny, 4000/took.Seconds())
 	}
-	t.Logf("tiny cells a second, of 4,000: %.0f (%.0f)", median(tiny), tiny)
+	t.Logf("smallest runs a second, of 4,000: %.0f (%.0f)", median(tiny), tiny)
 	for range 5 {
 		alone := twoApart(t)
 		together := byWorkers(t, grid(t, cellOfASecond, 2, 10), 2)
@@ -35,8 +36,8 @@ func TestWorkersSpeed(t *testing.T) {
 		t.Logf("20 cells: two processes apart %v, two workers %v", alone, together)
 	}
 	t.Logf("two workers make %.3f of what two processes do (%.3f)", median(ratios), ratios)
-	if median(tiny) < 500 || median(ratios) < 0.97 {
-		t.Error("slower than docs/performance.md promises")
+	if median(ratios) < 0.97 {
+		t.Error("two workers are slower than two processes")
 	}
 }
 

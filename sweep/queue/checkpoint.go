@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,7 +16,7 @@ import (
 type mark struct {
 	Run    string `json:"run"`    // of the cell's runs, which one
 	Rounds int    `json:"rounds"` // made by then
-	Object string `json:"object"` // its hash, under which it lies
+	Object string `json:"object"` // its name in the object store
 	Turn   turn   `json:"turn"`   // whose it is
 }
 
@@ -94,14 +95,14 @@ func (k *keeper) Load(run string) []byte {
 	if err != nil || m.Run != run {
 		return nil
 	}
-	var raw bytes.Buffer
-	if err := k.objects.Get(k.ctx, m.Object, &raw); err != nil {
+	raw, err := k.objects.store.GetBytes(k.ctx, m.Object)
+	if err != nil {
 		k.Log("cell %.12s begins again: %v", k.id, err)
 		return nil
 	}
 	k.touched = true
 	k.Tell("cell %.12s goes on after round %d, where another worker was", k.id, m.Rounds)
-	return raw.Bytes()
+	return raw
 }
 
 // Save keeps a checkpoint, unless a later one is kept.
@@ -126,8 +127,10 @@ func (k *keeper) save(run string, rounds int, write func(io.Writer) error) error
 		return err
 	}
 	k.touched = true
-	m := mark{Run: run, Rounds: rounds, Turn: k.turn}
-	if m.Object, err = k.objects.putBytes(ctx, raw.Bytes()); err != nil {
+	// Under a name of its own: two workers may keep the same bytes, and whoever comes too late
+	// removes what it has stored.
+	m := mark{Run: run, Rounds: rounds, Turn: k.turn, Object: checkpointKey(k.id) + "." + rand.Text()}
+	if _, err = k.objects.store.PutBytes(ctx, m.Object, raw.Bytes()); err != nil {
 		return err
 	}
 	text, err := json.Marshal(m)
@@ -142,7 +145,7 @@ func (k *keeper) save(run string, rounds int, write func(io.Writer) error) error
 	if err != nil {
 		return errors.Join(err, k.objects.store.Delete(ctx, m.Object))
 	}
-	if last.Object != "" && last.Object != m.Object {
+	if last.Object != "" {
 		_ = k.objects.store.Delete(ctx, last.Object)
 	}
 	return nil

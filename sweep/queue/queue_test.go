@@ -245,9 +245,16 @@ func TestALostWorkersCell(t *testing.T) {
 		save(b.Keep, 7, "seven")
 		k := *stale.(*keeper) // comes back, by another way than its lost connection
 		k.shift = b.Keep.(*keeper).shift
+		k.turn = b.Keep.(*keeper).turn // as if it had not been given up: the same bytes, too late
+		write := func(w io.Writer) error { save(b.Keep, 8, "eight"); _, err := io.WriteString(w, "eight"); return err }
+		k.Save("run", 8, write)
+		if now := string(b.Keep.Load("run")); now != "eight" {
+			t.Errorf("who came too late with the same checkpoint left %q", now)
+		}
+		k.turn = stale.(*keeper).turn
 		save(&k, 6, "six")
 		save(&k, 9, "nine")
-		if now := string(b.Keep.Load("run")); now != "seven" {
+		if now := string(b.Keep.Load("run")); now != "eight" {
 			t.Errorf("a worker that was given up changed the checkpoint to %q", now)
 		}
 		return from, nil
