@@ -18,6 +18,8 @@ func init() {
 // follows from its output.
 type activation[F Float] struct {
 	bare[F]
+	kind  string
+	slope float64 // of a leaky ReLU
 	apply func(x []F)
 	back  func(d, y []F) // d *= f', from the output y
 }
@@ -45,7 +47,7 @@ func (a *activation[F]) backward(p pass[F]) {
 }
 
 func buildRelu[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Relu(x, x) }, func(d, y []F) { kernel.ReluGrad(d, y, d) }}, s, nil
+	return &activation[F]{bare[F]{s}, "relu", 0, func(x []F) { kernel.Relu(x, x) }, func(d, y []F) { kernel.ReluGrad(d, y, d) }}, s, nil
 }
 
 // buildLeakyRelu is the identity above 0 and a slope below, which must be positive, so
@@ -55,16 +57,16 @@ func buildLeakyRelu[F Float](s Shape, l Layer, _ []Layer) (layer[F], Shape, erro
 	if !(slope > 0 && slope < 1) {
 		return nil, s, fmt.Errorf("slope %v; allowed: between 0 and 1", l.Slope)
 	}
-	return &activation[F]{bare[F]{s},
+	return &activation[F]{bare[F]{s}, "leaky-relu", float64(slope),
 		func(x []F) { kernel.LeakyRelu(x, slope, x) },
 		func(d, y []F) { kernel.LeakyReluGrad(d, slope, y, d) },
 	}, s, nil
 }
 
 func buildSigmoid[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Sigmoid(x, x) }, func(d, y []F) { kernel.SigmoidGrad(d, y, d) }}, s, nil
+	return &activation[F]{bare[F]{s}, "sigmoid", 0, func(x []F) { kernel.Sigmoid(x, x) }, func(d, y []F) { kernel.SigmoidGrad(d, y, d) }}, s, nil
 }
 
 func buildTanh[F Float](s Shape, _ Layer, _ []Layer) (layer[F], Shape, error) {
-	return &activation[F]{bare[F]{s}, func(x []F) { kernel.Tanh(x, x) }, func(d, y []F) { kernel.TanhGrad(d, y, d) }}, s, nil
+	return &activation[F]{bare[F]{s}, "tanh", 0, func(x []F) { kernel.Tanh(x, x) }, func(d, y []F) { kernel.TanhGrad(d, y, d) }}, s, nil
 }

@@ -56,6 +56,7 @@ const (
 
 func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 	var layers []layer[F]
+	var names []string
 	shape, total := input, 0
 	for i, spec := range specs {
 		if spec.Kind == "relu" && i > 0 && layerKinds[specs[i-1].Kind].relus {
@@ -66,7 +67,7 @@ func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 			return nil, fmt.Errorf("layer %d (%s) on %v: %w", i, spec.Kind, shape, err)
 		}
 		if l != nil {
-			layers = append(layers, l)
+			layers, names = append(layers, l), append(names, fmt.Sprintf("layer %d (%s)", i, spec.Kind))
 			for _, v := range l.views() {
 				total += v.Len()
 			}
@@ -77,7 +78,7 @@ func build[F Float](input Shape, specs []Layer) (*chain[F], error) {
 		shape = out
 	}
 	c := newChain(input, layers)
-	c.end = shape
+	c.end, c.names = shape, names
 	return c, nil
 }
 

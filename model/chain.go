@@ -9,8 +9,9 @@ import (
 type chain[F Float] struct {
 	input  Shape
 	layers []layer[F]
-	starts []int // first parameter of every layer, and the end
-	end    Shape // of the output: a flatten at the end changes the last layer's
+	names  []string // where every layer is in the run file
+	starts []int    // first parameter of every layer, and the end
+	end    Shape    // of the output: a flatten at the end changes the last layer's
 }
 
 func newChain[F Float](input Shape, layers []layer[F]) *chain[F] {

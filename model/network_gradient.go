@@ -11,7 +11,7 @@ import (
 
 // Train takes the pass's steps; see Pass.Single.
 func (l *networkLearner[F]) Train(theta []float64, c *data.Client, p *Pass) error {
-	if !l.pictures || !p.Single || !p.plain() {
+	if !l.pictures || !p.Single || !p.plain() || l.device != nil {
 		return p.Descend(l, theta, c)
 	}
 	all := c.Len()
@@ -63,12 +63,16 @@ func (l *networkLearner[F]) gradientParts(theta []float64, c *data.Client, batch
 	if l.people && c.People != nil {
 		c = &data.Client{Rows: c.Rows, People: data.InStep(c.People, s.Number)}
 	}
-	if err := l.lay(theta, c, batch, l.trained); err != nil {
-		return fmt.Errorf("step: %w", err)
-	}
 	var sum []F
 	err, factor, shift := error(nil), 1.0, s.Shift
+	if l.device == nil {
+		err = l.lay(theta, c, batch, l.trained)
+	}
 	switch {
+	case err != nil:
+	case l.device != nil:
+		shift = nil
+		sum, factor, err = l.onDevice(theta, c, batch, s)
 	case s.bound() == 0 && len(l.rows) == 0:
 		sum, shift = l.single(), nil
 		clear(sum)
@@ -90,6 +94,9 @@ func (l *networkLearner[F]) gradientParts(theta []float64, c *data.Client, batch
 		part := l.part[:to-from]
 		if s.exact() {
 			copy(part, l.vector[from:to])
+		} else if single, is := any(sum).([]float32); is && l.device != nil {
+			clear(part)
+			kernel.AddSingle(single[from:to], part)
 		} else {
 			toDouble(part, sum[from:to])
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // network is a network with its loss: of pictures (float32) or rows (float64), with
@@ -24,6 +25,7 @@ type network[F Float] struct {
 	start        []float64   // that training starts from; nil: it is drawn
 	stopped      func() bool // nil: nobody stops it
 	runner       Runner      // of one learner's chunks; nil: it is alone
+	device       Device      // that computes; nil: this processor does
 }
 
 // Initialise draws parameters as PyTorch does by default, unless training starts from a
@@ -51,12 +53,11 @@ func toDouble[F Float](dst []float64, src []F) {
 
 // fromDouble copies values from double precision.
 func fromDouble[F Float](dst []F, src []float64) {
-	if double, is := any(dst).([]float64); is {
-		copy(double, src)
-		return
-	}
-	for i, v := range src {
-		dst[i] = F(v)
+	switch dst := any(dst).(type) {
+	case []float64:
+		copy(dst, src)
+	case []float32:
+		kernel.Narrow(dst[:len(src)], src)
 	}
 }
 
@@ -143,6 +144,8 @@ type networkLearner[F Float] struct {
 	part            [partLength]float64
 	grey            [256]F // of every byte
 	person          []float32
+	places          []int     // of a batch's examples among the pictures
+	weights         []float32 // of their gradients
 	_               [128]byte
 }
 
@@ -269,6 +272,7 @@ func (l *networkLearner[F]) Loss(theta []float64, c *data.Client) (float64, erro
 // outputs they may have together.
 const (
 	blockSize    = 256
+	deviceBlock  = 4096 // on a device, where every block costs the way there
 	blockOutputs = 1 << 22
 )
 
@@ -278,7 +282,11 @@ func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func
 	if all == 0 {
 		return l.fitting(c)
 	}
-	block := min(blockSize, max(1, blockOutputs/out))
+	block := blockSize
+	if l.device != nil {
+		block = deviceBlock
+	}
+	block = min(block, max(1, blockOutputs/out))
 	if l.outputs == nil {
 		l.outputs, l.losses = make([]F, block*out), make([]float64, block)
 	}
@@ -296,7 +304,7 @@ func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func
 		if l.engine.noise != nil {
 			l.engine.noise.first = from
 		}
-		if err := l.engine.Outputs(outputs, l.theta, l.ex, l.rows); err != nil {
+		if err := l.outputsOf(outputs, c, l.every[from:from+n]); err != nil {
 			return err
 		}
 		for k := range losses {

@@ -165,6 +165,7 @@ func (s *Simulation) describe(p fl.Privacy) (artifact.Description, error) {
 	if err != nil {
 		return d, err
 	}
+	d.Kernel = s.kernel()
 	if err := d.Cut(s.federation.Words); err != nil {
 		return d, err
 	}

@@ -47,6 +47,7 @@ type Summary struct {
 	ModelSHA256  string            `json:"model_sha256"`
 	ConfigSHA256 string            `json:"config_sha256"`
 	Kernel       string            `json:"kernel"`
+	Device       *DeviceUsed       `json:"device"` // null: the run file asks for none
 	Version      string            `json:"version"`
 	WallSeconds  float64           `json:"wall_seconds"`
 	Directory    string            `json:"directory"`

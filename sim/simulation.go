@@ -16,6 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
+	"github.com/coterie-fl/coterie/internal/cuda"
 	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -29,6 +30,8 @@ type Simulation struct {
 	parameters int
 	learners   []model.Learner // one a worker
 	rounds     *Rounds
+	device     *cuda.Device // that networks are computed on; nil: the processor
+	deviceUsed *DeviceUsed
 	inner      *pool.Pool // that one participant's batches are spread over; nil: there are several
 	sampler    *fl.Sampler
 	judge      judge
@@ -74,7 +77,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile, checkHold}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile, checkHold, checkDevice}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,
@@ -129,6 +132,14 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	stop := new(atomic.Bool)
 	m = model.Stoppable(m, stop.Load)
 	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
+	if m, s.device, s.deviceUsed, err = deviceFor(run, m); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && s.device != nil {
+			s.device.Close()
+		}
+	}()
 	workers := run.Run.Workers
 	if federation.Clients() == 1 && federation.Crowd == nil { // its batches are what is shared among workers
 		s.inner = pool.New(cmp.Or(workers, runtime.GOMAXPROCS(0)))
@@ -299,6 +310,9 @@ func (s *Simulation) Close() {
 	s.rounds.Close()
 	if c := s.rounds.crowd; c != nil {
 		_ = c.clients.Close() // nothing was written that anybody reads again
+	}
+	if s.device != nil {
+		s.device.Close()
 	}
 	if s.inner != nil {
 		s.inner.Close()

@@ -234,6 +234,13 @@ var scenarios = []scenario{
 		says: []string{"school"},
 	},
 	{page: "docs/performance-kernels.md"},
+	{
+		page: "docs/gpu.md",
+		lines: []treatment{
+			{line: "coterie run examples/mnist-private.yaml", by: "go test ./sim -run TestARunOnADevice"},
+			{line: "go build ./cmd/coterie-cuda", by: "go test ./cmd/coterie-cuda -run TestOnlyTheHelperLoadsLibraries"},
+		},
+	},
 	{page: "docs/proofs/ledger.md", shows: []shown{{begins: "nothing --reserve-->", not: "a picture of the states"}}},
 	{page: "docs/proofs/node-relations.md", lines: []treatment{{line: "go test ./data/contacts", by: "go test ./data/contacts -run TestOtherRulesAreCaught"}}},
 	{

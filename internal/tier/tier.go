@@ -24,6 +24,7 @@ const (
 	Systemd    = "systemd"    // systemd-analyze
 	Chromium   = "chromium"   // a browser
 	NATS       = "nats"       // nats-server
+	Compiler   = "compiler"   // g++
 )
 
 // LeaveOut ends a test whose part is not there: why says what is missing.

@@ -1,0 +1,419 @@
+package cuda
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/kernel"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Program is the helper's name: it is looked for beside the running program, then in PATH.
+// The environment's COTERIE_CUDA_PROGRAM names another.
+const Program = "coterie-cuda"
+
+// Device is one network on a GPU.
+type Device struct {
+	hello  Hello
+	layout Layout
+	plan   model.Plan
+	output int
+
+	mu     sync.Mutex
+	helper *exec.Cmd
+	to     io.WriteCloser
+	from   *bufio.Reader
+	said   *tail // by the helper, to people
+	shared []byte
+	sets   map[*data.Images]uint32
+	lost   error // the first failure: nothing works any more
+}
+
+// Open readies device number n for a network, or says why it cannot be.
+func Open(n int, p model.Plan) (*Device, error) {
+	program, err := find()
+	if err != nil {
+		return nil, err
+	}
+	file, err := sharedFile()
+	if err != nil {
+		return nil, fmt.Errorf("memory to share with %s: %w", Program, err)
+	}
+	defer file.Close()
+	d := &Device{plan: p, layout: LayoutOf(p), output: p.Layers[len(p.Layers)-1].Out.Len(), said: new(tail), sets: map[*data.Images]uint32{}}
+	d.helper = exec.Command(program, strconv.Itoa(n))
+	d.helper.Stderr, d.helper.ExtraFiles = d.said, []*os.File{file}
+	if d.to, err = d.helper.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := d.helper.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	d.from = bufio.NewReader(out)
+	if err := d.helper.Start(); err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", program, err)
+	}
+	if err := d.begin(file); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// find looks for the helper.
+func find() (string, error) {
+	if named := os.Getenv("COTERIE_CUDA_PROGRAM"); named != "" {
+		return named, nil
+	}
+	if own, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(own), Program)
+		if _, err := os.Stat(beside); err == nil {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(Program)
+	if err != nil {
+		return "", fmt.Errorf("the program %s, which talks to the GPU's driver, is neither beside this program nor in PATH: build it with go build ./cmd/%s, or name it in COTERIE_CUDA_PROGRAM", Program, Program)
+	}
+	return path, nil
+}
+
+// sharedFile is a file without a name, in memory where the system has a folder for that.
+func sharedFile() (*os.File, error) {
+	folder := "/dev/shm"
+	if _, err := os.Stat(folder); err != nil {
+		folder = ""
+	}
+	f, err := os.CreateTemp(folder, "coterie-cuda-")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// begin hears whom one talks to, and tells the plan.
+func (d *Device) begin(file *os.File) error {
+	line, err := d.from.ReadBytes('\n')
+	if err != nil {
+		return d.gone(err)
+	}
+	if err := json.Unmarshal(line, &d.hello); err != nil {
+		return fmt.Errorf("%s says %q, which is no greeting: is it of the same version?", Program, bytes.TrimSpace(line))
+	}
+	switch {
+	case d.hello.Version != Version:
+		return fmt.Errorf("%s speaks version %d, this program %d: build both from the same source", Program, d.hello.Version, Version)
+	case d.hello.Fault != "":
+		return errors.New(d.hello.Fault)
+	}
+	if err := file.Truncate(int64(d.layout.Size)); err != nil {
+		return fmt.Errorf("%s to share with %s: %w", Megabytes(d.layout.Size), Program, err)
+	}
+	if d.shared, err = syscall.Mmap(int(file.Fd()), 0, d.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
+		return fmt.Errorf("%s to share with %s: %w", Megabytes(d.layout.Size), Program, err)
+	}
+	text, err := json.Marshal(d.plan)
+	if err != nil {
+		return err
+	}
+	if err := d.send(Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
+		return err
+	}
+	if _, err := d.to.Write(text); err != nil {
+		return d.gone(err)
+	}
+	return d.answer()
+}
+
+// Close ends the helper.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lost == nil {
+		d.lost = errors.New("the device was closed")
+	}
+	d.to.Close()
+	err := d.helper.Wait()
+	if d.shared != nil {
+		err = errors.Join(err, syscall.Munmap(d.shared))
+		d.shared = nil
+	}
+	return err
+}
+
+// Hello is whom one talks to.
+func (d *Device) Hello() Hello { return d.hello }
+
+// Gradients is model.Device's.
+func (d *Device) Gradients(theta []float32, pictures *data.Images, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	set, err := d.ready(theta, pictures)
+	if err != nil {
+		return err
+	}
+	var sums [2][]float32
+	for at := 0; at < len(rows); at += d.layout.Chunk {
+		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+		if err := d.rows(part, pictures); err != nil {
+			return err
+		}
+		if err := d.ask(Ask{AskNorms, set, uint32(len(part)), first(at), first(at)}); err != nil {
+			return err
+		}
+		norms := view[float64](d.shared, d.layout.Norms, len(part))
+		for i, square := range norms {
+			norms[i] = root(square)
+		}
+		err := use(norms, func(sum, factors []float32) error {
+			slot, err := slotOf(&sums, sum)
+			if err != nil {
+				return err
+			}
+			if len(factors) != len(part) || len(sum) != d.plan.Parameters {
+				return fmt.Errorf("cuda: %d factors of %d rows, into a sum of %d values of %d", len(factors), len(part), len(sum), d.plan.Parameters)
+			}
+			copy(view[float32](d.shared, d.layout.Factors+4*int(slot)*d.layout.Chunk, len(part)), factors)
+			return d.ask(Ask{What: AskAdd, A: slot, B: uint32(len(part))})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return d.home(&sums)
+}
+
+func first(at int) uint32 {
+	if at == 0 {
+		return 1
+	}
+	return 0
+}
+
+// slotOf is which of the two sums one is.
+func slotOf(sums *[2][]float32, sum []float32) (uint32, error) {
+	for i := range sums {
+		if sums[i] == nil {
+			sums[i] = sum
+		}
+		if len(sum) > 0 && &sums[i][0] == &sum[0] {
+			return uint32(i), nil
+		}
+	}
+	return 0, fmt.Errorf("cuda: a third sum; there are two")
+}
+
+// home adds the device's sums to those that were asked for.
+func (d *Device) home(sums *[2][]float32) error {
+	mask := uint32(0)
+	for i := range sums {
+		if sums[i] != nil {
+			mask |= 1 << i
+		}
+	}
+	if mask == 0 {
+		return nil
+	}
+	if err := d.ask(Ask{What: AskSums, A: mask}); err != nil {
+		return err
+	}
+	for i, sum := range sums {
+		if sum != nil {
+			kernel.Axpy(1, view[float32](d.shared, d.layout.Sums+4*i*d.plan.Parameters, len(sum)), sum)
+		}
+	}
+	return nil
+}
+
+// Outputs is model.Device's.
+func (d *Device) Outputs(dst, theta []float32, pictures *data.Images, rows []int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(dst) != len(rows)*d.output {
+		return fmt.Errorf("cuda: %d outputs of %d rows of %d", len(dst), len(rows), d.output)
+	}
+	set, err := d.ready(theta, pictures)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < len(rows); at += d.layout.Chunk {
+		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+		if err := d.rows(part, pictures); err != nil {
+			return err
+		}
+		if err := d.ask(Ask{AskOutputs, set, uint32(len(part)), first(at), 0}); err != nil {
+			return err
+		}
+		copy(dst[at*d.output:], view[float32](d.shared, d.layout.Outputs, len(part)*d.output))
+	}
+	return nil
+}
+
+// ready lays the parameters out and has the device hold the pictures.
+func (d *Device) ready(theta []float32, pictures *data.Images) (set uint32, err error) {
+	if d.lost != nil {
+		return 0, d.lost
+	}
+	if len(theta) != d.plan.Parameters {
+		return 0, fmt.Errorf("cuda: %d parameters for a network of %d", len(theta), d.plan.Parameters)
+	}
+	copy(view[float32](d.shared, d.layout.Theta, len(theta)), theta)
+	set, held := d.sets[pictures]
+	if held {
+		return set, nil
+	}
+	return d.hold(pictures)
+}
+
+// maxSets is how many sets of pictures a device holds: what is held is never let go.
+const maxSets = 64
+
+// hold brings pictures to the device.
+func (d *Device) hold(pictures *data.Images) (uint32, error) {
+	if len(d.sets) == maxSets {
+		return 0, fmt.Errorf("cuda: a device holds %d sets of pictures at most, and this run has more", maxSets)
+	}
+	set, each := uint32(len(d.sets)), d.plan.Input.Len()
+	if err := d.ask(Ask{What: AskHold, A: uint32(pictures.Len()), B: uint32(each)}); err != nil {
+		return 0, err
+	}
+	room := d.shared[d.layout.Staging:][:staging]
+	pixels := pictures.Pixels
+	at := uint64(0)
+	for len(pixels) > 0 {
+		n := copy(room, pixels)
+		if err := d.ask(Ask{AskPixels, set, uint32(n), uint32(at), uint32(at >> 32)}); err != nil {
+			return 0, err
+		}
+		pixels, at = pixels[n:], at+uint64(n)
+	}
+	labels := view[int32](d.shared, d.layout.Staging, staging/4)
+	for from := 0; from < len(pictures.Labels); from += len(labels) {
+		part := pictures.Labels[from:min(from+len(labels), len(pictures.Labels))]
+		for i, l := range part {
+			labels[i] = int32(l)
+		}
+		if err := d.ask(Ask{AskLabels, set, uint32(len(part)), uint32(from), 0}); err != nil {
+			return 0, err
+		}
+	}
+	d.sets[pictures] = set
+	return set, nil
+}
+
+// rows says which pictures are next.
+func (d *Device) rows(rows []int, pictures *data.Images) error {
+	to := view[int32](d.shared, d.layout.Rows, len(rows))
+	for i, row := range rows {
+		if row < 0 || row >= pictures.Len() {
+			return fmt.Errorf("cuda: picture %d of %d", row, pictures.Len())
+		}
+		to[i] = int32(row)
+	}
+	return nil
+}
+
+// ask sends a message and waits for its answer, if it has one.
+func (d *Device) ask(a Ask) error {
+	if err := d.send(a); err != nil || a.What == AskAdd {
+		return err
+	}
+	return d.answer()
+}
+
+func (d *Device) send(a Ask) error {
+	if d.lost != nil {
+		return d.lost
+	}
+	var room [20]byte
+	for i, v := range []uint32{a.What, a.A, a.B, a.C, a.D} {
+		put(room[4*i:], v)
+	}
+	if _, err := d.to.Write(room[:]); err != nil {
+		return d.gone(err)
+	}
+	return nil
+}
+
+func put(to []byte, v uint32) {
+	to[0], to[1], to[2], to[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+}
+
+func (d *Device) answer() error {
+	var room [4]byte
+	if _, err := io.ReadFull(d.from, room[:]); err != nil {
+		return d.gone(err)
+	}
+	n := int(room[0]) | int(room[1])<<8 | int(room[2])<<16 | int(room[3])<<24
+	if n == 0 {
+		return nil
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(d.from, text); err != nil {
+		return d.gone(err)
+	}
+	d.lost = fmt.Errorf("%s: %s", d.hello.Name, text)
+	return d.lost
+}
+
+// gone is what is said when the helper has ended.
+func (d *Device) gone(err error) error {
+	if d.lost == nil {
+		name := d.hello.Name
+		if name == "" {
+			name = "the GPU"
+		}
+		d.lost = fmt.Errorf("%s was lost: %s has ended (%v)%s", name, Program, err, d.said.last())
+	}
+	return d.lost
+}
+
+// tail keeps what a program says last.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - 2000; over > 0 {
+		t.text = t.text[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.text))
+	if text == "" {
+		return ""
+	}
+	return ": " + strings.ReplaceAll(text, "\n", "; ")
+}
+
+// view is a part of the shared memory as values.
+func view[T any](memory []byte, at, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	var one T
+	_ = memory[at : at+n*int(unsafe.Sizeof(one))]
+	return unsafe.Slice((*T)(unsafe.Pointer(&memory[at])), n)
+}

@@ -1,0 +1,32 @@
+//go:build !linux
+
+package cuda
+
+import (
+	"errors"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Device is one network on a GPU: on Linux alone.
+type Device struct{}
+
+var errLinux = errors.New("GPUs are used on Linux alone")
+
+// Open says that there is none.
+func Open(int, model.Plan) (*Device, error) { return nil, errLinux }
+
+// Close ends nothing.
+func (d *Device) Close() error { return nil }
+
+// Hello is nobody's.
+func (d *Device) Hello() Hello { return Hello{} }
+
+// Gradients is model.Device's.
+func (d *Device) Gradients([]float32, *data.Images, []int, func([]float64, func(sum, factors []float32) error) error) error {
+	return errLinux
+}
+
+// Outputs is model.Device's.
+func (d *Device) Outputs(_, _ []float32, _ *data.Images, _ []int) error { return errLinux }

@@ -1,0 +1,70 @@
+// Package cudatest has tests compute on a GPU, or on its emulation.
+package cudatest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/coterie-fl/coterie/internal/tier"
+)
+
+// left is the folder to clear up; empty: none.
+var left string
+
+// made are the helper and the emulation, once for a package's tests.
+var made = sync.OnceValues(func() (folder string, err error) {
+	if folder, err = os.MkdirTemp("", "coterie-cuda-"); err != nil {
+		return "", err
+	}
+	left = folder
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, "coterie-cuda"), "./cmd/coterie-cuda")
+	build.Dir, build.Env = tier.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return folder, fmt.Errorf("%w: %s", err, out)
+	}
+	if OnDevice() {
+		return folder, nil
+	}
+	emulation := exec.Command("g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", filepath.Join(folder, "libemu.so"), "internal/cuda/kernels/emu/emu.cc")
+	emulation.Dir = tier.Root()
+	if out, err := emulation.CombinedOutput(); err != nil {
+		return folder, fmt.Errorf("%w: %s", err, out)
+	}
+	return folder, nil
+})
+
+// OnDevice says that COTERIE_CUDA asks for a GPU.
+func OnDevice() bool { return os.Getenv("COTERIE_CUDA") != "" }
+
+// Use has what the test starts find the helper, and the emulation in the driver's place
+// unless COTERIE_CUDA asks for a GPU; without g++ the test is left out.
+func Use(t testing.TB) {
+	t.Helper()
+	if OnDevice() && os.Getenv("COTERIE_CUDA_PROGRAM") != "" {
+		return // where there is no compiler, both are brought along
+	}
+	if _, err := exec.LookPath("g++"); err != nil && !OnDevice() {
+		tier.LeaveOut(t, tier.Compiler, err)
+	}
+	folder, err := made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COTERIE_CUDA_PROGRAM", filepath.Join(folder, "coterie-cuda"))
+	if !OnDevice() {
+		t.Setenv("COTERIE_CUDA_LIBRARY", filepath.Join(folder, "libemu.so"))
+	}
+}
+
+// Main runs a package's tests and clears up.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if left != "" {
+		os.RemoveAll(left)
+	}
+	return code
+}

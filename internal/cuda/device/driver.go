@@ -1,0 +1,218 @@
+//go:build linux
+
+// Package device drives an NVIDIA GPU through the driver's library, which is loaded at run
+// time: no cgo, no C compiler, no CUDA headers. A program that imports it is not static.
+package device
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// driver is the part of CUDA's driver interface that is needed.
+type driver struct {
+	init              func(flags uint32) int32
+	driverVersion     func(v *int32) int32
+	deviceCount       func(n *int32) int32
+	deviceGet         func(dev *int32, ordinal int32) int32
+	deviceName        func(name *byte, n, dev int32) int32
+	deviceAttribute   func(v *int32, attribute, dev int32) int32
+	primaryCtxRetain  func(ctx *uintptr, dev int32) int32
+	ctxSetCurrent     func(ctx uintptr) int32
+	memInfo           func(free, total *uint64) int32
+	memAlloc          func(p *uintptr, n uint64) int32
+	hostRegister      func(p unsafe.Pointer, n uint64, flags uint32) int32
+	copyToDevice      func(dst uintptr, src unsafe.Pointer, n uint64, stream uintptr) int32
+	copyToHost        func(dst unsafe.Pointer, src uintptr, n uint64, stream uintptr) int32
+	memset            func(dst uintptr, v uint8, n uint64, stream uintptr) int32
+	moduleLoad        func(m *uintptr, image *byte) int32
+	moduleFunction    func(f *uintptr, m uintptr, name string) int32
+	streamCreate      func(s *uintptr, flags uint32) int32
+	streamSynchronize func(s uintptr) int32
+	launchKernel      func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params, extra unsafe.Pointer) int32
+
+	arguments struct { // of a launch, where they stay
+		slots   [16]uint64
+		structs [4][8]uint64
+		params  [16]unsafe.Pointer
+	}
+	stream uintptr
+	failed error // the first: everything after it is idle
+}
+
+// About is what a device is called.
+type About struct{ Name, Driver string }
+
+// Of compute capabilities the least that the kernels are made for.
+const leastMajor, leastMinor = 7, 5
+
+// open loads the driver's library and readies device n. The calling goroutine must stay on
+// its thread.
+func open(library string, n int) (*driver, About, error) {
+	lib, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return nil, About{}, fmt.Errorf("NVIDIA's driver is not here: %w", err)
+	}
+	d := &driver{}
+	for name, f := range map[string]any{
+		"cuInit": &d.init, "cuDriverGetVersion": &d.driverVersion, "cuDeviceGetCount": &d.deviceCount, "cuDeviceGet": &d.deviceGet,
+		"cuDeviceGetName": &d.deviceName, "cuDeviceGetAttribute": &d.deviceAttribute,
+		"cuDevicePrimaryCtxRetain": &d.primaryCtxRetain, "cuCtxSetCurrent": &d.ctxSetCurrent,
+		"cuMemGetInfo_v2": &d.memInfo, "cuMemAlloc_v2": &d.memAlloc, "cuMemHostRegister_v2": &d.hostRegister,
+		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
+		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
+		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuLaunchKernel": &d.launchKernel,
+	} {
+		if _, err := purego.Dlsym(lib, name); err != nil {
+			return nil, About{}, fmt.Errorf("NVIDIA's driver %s is too old: it has no %s", library, name)
+		}
+		purego.RegisterLibFunc(f, lib, name)
+	}
+	var version, count, dev, major, minor int32
+	d.must(d.init(0), "cuInit")
+	d.must(d.driverVersion(&version), "cuDriverGetVersion")
+	d.must(d.deviceCount(&count), "cuDeviceGetCount")
+	if d.failed != nil {
+		return nil, About{}, d.failed
+	}
+	if n < 0 || n >= int(count) {
+		return nil, About{}, fmt.Errorf("there is no device %d: the driver knows %d, counted from 0", n, count)
+	}
+	name := make([]byte, 128)
+	d.must(d.deviceGet(&dev, int32(n)), "cuDeviceGet")
+	d.must(d.deviceName(&name[0], 128, dev), "cuDeviceGetName")
+	d.must(d.deviceAttribute(&major, 75, dev), "cuDeviceGetAttribute")
+	d.must(d.deviceAttribute(&minor, 76, dev), "cuDeviceGetAttribute")
+	about := About{string(name[:max(0, bytes.IndexByte(name, 0))]), fmt.Sprintf("CUDA %d.%d", version/1000, version%1000/10)}
+	if d.failed == nil && (major < leastMajor || major == leastMajor && minor < leastMinor) {
+		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)
+	}
+	var ctx uintptr
+	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
+	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")
+	d.must(d.streamCreate(&d.stream, 1), "cuStreamCreate")
+	return d, about, d.failed
+}
+
+// must notes the first failure.
+func (d *driver) must(code int32, what string) {
+	if code != 0 && d.failed == nil {
+		d.failed = fmt.Errorf("%s: CUDA error %d%s", what, code, meaning[code])
+	}
+}
+
+// meaning is of errors that people meet.
+var meaning = map[int32]string{
+	2:   " (out of memory)",
+	35:  " (the driver is older than the kernels need; update it)",
+	46:  " (the device is in use by others)",
+	100: " (there is no device)",
+	101: " (there is no such device)",
+	209: " (no kernel image for this device)",
+	218: " (the kernels do not compile for this device)",
+	222: " (the driver is older than the kernels need; update it)",
+	700: " (illegal address)",
+	719: " (a kernel failed)",
+	803: " (driver and library are of different versions)",
+	999: " (unknown; the device may be lost)",
+}
+
+// alloc takes memory and poisons it: what nobody wrote is no number.
+func (d *driver) alloc(bytes int) uintptr {
+	var p uintptr
+	if d.failed == nil && bytes > 0 {
+		d.must(d.memAlloc(&p, uint64(bytes)), "cuMemAlloc")
+	}
+	if d.failed == nil && bytes > 0 {
+		d.must(d.memset(p, 0xff, uint64(bytes), d.stream), "cuMemsetD8Async")
+	}
+	return p
+}
+
+func (d *driver) clear(p uintptr, bytes int) {
+	if d.failed == nil {
+		d.must(d.memset(p, 0, uint64(bytes), d.stream), "cuMemsetD8Async")
+	}
+}
+
+// toDevice and toHost copy without waiting: the memory must stay as it is until wait.
+func (d *driver) toDevice(dst uintptr, src []byte) {
+	if d.failed == nil && len(src) > 0 {
+		d.must(d.copyToDevice(dst, unsafe.Pointer(&src[0]), uint64(len(src)), d.stream), "cuMemcpyHtoDAsync")
+	}
+}
+
+func (d *driver) toHost(dst []byte, src uintptr) {
+	if d.failed == nil && len(dst) > 0 {
+		d.must(d.copyToHost(unsafe.Pointer(&dst[0]), src, uint64(len(dst)), d.stream), "cuMemcpyDtoHAsync")
+	}
+}
+
+func (d *driver) wait() error {
+	if d.failed == nil {
+		d.must(d.streamSynchronize(d.stream), "cuStreamSynchronize")
+	}
+	return d.failed
+}
+
+// launch starts a kernel on a grid of blocks. Arguments are addresses, ints, float32s,
+// float64s and structs of int32s and addresses, which lie as in C.
+func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args ...any) {
+	if d.failed != nil || grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
+		return
+	}
+	slots, structs, params := &d.arguments.slots, &d.arguments.structs, &d.arguments.params
+	used := 0
+	for i, a := range args {
+		params[i] = unsafe.Pointer(&slots[i])
+		switch v := a.(type) {
+		case uintptr:
+			slots[i] = uint64(v)
+			continue
+		case int:
+			slots[i] = uint64(uint32(int32(v)))
+			continue
+		case float64:
+			slots[i] = math.Float64bits(v)
+			continue
+		case act:
+			*(*act)(unsafe.Pointer(&slots[i])) = v
+			continue
+		case window:
+			*(*window)(unsafe.Pointer(&structs[used])) = v
+		case pool:
+			*(*pool)(unsafe.Pointer(&structs[used])) = v
+		case room:
+			*(*room)(unsafe.Pointer(&structs[used])) = v
+		default:
+			d.must(1, fmt.Sprintf("%s: an argument of type %T", name, a))
+			return
+		}
+		params[i] = unsafe.Pointer(&structs[used])
+		used++
+	}
+	d.must(d.launchKernel(f, uint32(grid[0]), uint32(grid[1]), uint32(grid[2]), uint32(threads), 1, 1, 0, d.stream, unsafe.Pointer(&params[0]), nil), name)
+}
+
+// What kernels take, as common.cuh, conv.cuh and other.cuh have it.
+type (
+	act struct {
+		kind  int32
+		slope float32
+	}
+	window struct {
+		examples                                int32
+		outH, outW, outC                        int32
+		inH, inW, inC                           int32
+		kernelH, kernelW, stride, padding, back int32
+	}
+	pool struct{ examples, outH, outW, inH, inW, channels, kernel, stride, padding int32 }
+	room struct {
+		kept, squares                        uintptr
+		keptRow, squaresRow, kept0, squares0 int32
+	}
+)

@@ -1,0 +1,224 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Network is a network on a device, with memory for a chunk of examples.
+type Network struct {
+	d         *driver
+	functions map[string]uintptr
+	plan      model.Plan
+	layers    []layer
+	chunk     int
+	output    int
+
+	theta, rows, sums, parts       uintptr
+	values                         []uintptr // values[i] goes into layer i; the last one comes out
+	factors                        [2]uintptr
+	room                           room
+	norms                          uintptr
+	sets                           []set
+	keptRow, squaresRow, partCount int
+	bytes                          int
+	registered                     bool                        // the driver knows the shared memory
+	times                          map[string][2]time.Duration // of every kernel, and how often; nil: nobody asks
+}
+
+// set is pictures that the device holds.
+type set struct {
+	pixels, labels uintptr
+	pictures, each int
+}
+
+// layer is one of the plan's with its memory.
+type layer struct {
+	model.PlannedLayer
+	activation      act
+	forward, back   window // how outputs, and gradients at the input, are gathered
+	turned          uintptr
+	gradient        uintptr // at the output
+	which           uintptr // of a window a pool took
+	kept0, squares0 int
+	split           int // parts of a linear layer's sum
+}
+
+var activations = map[string]int32{"": 0, "relu": 1, "leaky-relu": 2, "sigmoid": 3, "tanh": 4}
+
+// limits of the kernels.
+const (
+	windowTable = 2048
+	maxSide     = 1 << 15
+	maxPool     = 15
+)
+
+// newNetwork compiles a plan: memory first, so that too little is told before anything.
+func newNetwork(d *driver, p model.Plan, image string) (*Network, error) {
+	n := &Network{d: d, functions: map[string]uintptr{}, plan: p, chunk: cuda.LayoutOf(p).Chunk, output: p.Layers[len(p.Layers)-1].Out.Len()}
+	if err := n.prepare(); err != nil {
+		return nil, err
+	}
+	var free, total uint64
+	d.must(d.memInfo(&free, &total), "cuMemGetInfo")
+	need := n.chunk*(cuda.Floats(p)*4+8*n.squaresRow) + 4*p.Parameters*4 + n.partCount*4
+	if d.failed == nil && uint64(need) > free {
+		return nil, fmt.Errorf("the network needs %s on the device for %d examples at a time; free are %s of %s", cuda.Megabytes(need), n.chunk, cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
+	}
+	if err := n.load(image); err != nil {
+		return nil, err
+	}
+	n.allocate()
+	return n, d.wait()
+}
+
+// load compiles the kernels, as the driver does with what it has not seen before.
+func (n *Network) load(image string) error {
+	var module uintptr
+	text := append([]byte(image), 0)
+	n.d.must(n.d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
+	for _, name := range []string{
+		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn",
+		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
+		"dense", "dense_end", "dense_back", "dense_sum", "dense_square",
+		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
+	} {
+		if n.d.failed != nil {
+			return n.d.failed
+		}
+		var f uintptr
+		n.d.must(n.d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)
+		n.functions[name] = f
+	}
+	return n.d.failed
+}
+
+// prepare derives what every layer needs.
+func (n *Network) prepare() error {
+	for _, l := range n.plan.Layers {
+		one := layer{PlannedLayer: l, activation: act{activations[l.Activation], float32(l.Slope)}}
+		switch l.Kind {
+		case "conv", "transposed-conv":
+			forward, back := windows(l)
+			for _, w := range []window{forward, back} {
+				k := int(w.kernelH * w.kernelW * w.inC)
+				if w.inC%4 == 0 && !spread(w) {
+					k /= 4
+				}
+				if k > windowTable || w.kernelH > 127 || w.inH > maxSide || w.inW > maxSide || w.outH > maxSide || w.outW > maxSide || w.inC > maxSide {
+					return fmt.Errorf("a device has no kernel for %s: a window of %dx%dx%d values of pictures of %dx%d is too large", l.Name, w.kernelH, w.kernelW, w.inC, w.inH, w.inW)
+				}
+			}
+			one.forward, one.back = forward, back
+			one.kept0, one.squares0 = n.keptRow, n.squaresRow
+			inner := filterWindow(one)
+			n.keptRow += int(inner.kernelH*inner.kernelW*inner.inC*inner.outC) + l.Out.Channels
+			n.squaresRow += filterTiles(inner)
+			if l.Bias {
+				n.squaresRow++
+			}
+		case "linear":
+			one.squares0 = n.squaresRow
+			n.squaresRow++
+			blocks := tiles(n.chunk, 64) * tiles(l.Out.Len(), 32)
+			one.split = min(max(1, tiles(264, blocks)), min(64, tiles(l.In.Len(), 32)))
+			n.partCount = max(n.partCount, one.split*n.chunk*l.Out.Len())
+		case "max-pool":
+			if l.Kernel > maxPool {
+				return fmt.Errorf("a device has no kernel for %s: a window of %d is larger than %d", l.Name, l.Kernel, maxPool)
+			}
+		default:
+			return fmt.Errorf("a device has no kernel for %s", l.Name)
+		}
+		n.layers = append(n.layers, one)
+	}
+	return nil
+}
+
+// tiles is how many of a size cover n.
+func tiles(n, size int) int { return (n + size - 1) / size }
+
+// windows are how a convolution's outputs and the gradients at its input are gathered.
+func windows(l model.PlannedLayer) (forward, back window) {
+	gather := func(to, from model.Shape, goesBack int32) window {
+		return window{
+			outH: int32(to.Height), outW: int32(to.Width), outC: int32(to.Channels),
+			inH: int32(from.Height), inW: int32(from.Width), inC: int32(from.Channels),
+			kernelH: int32(l.Kernel), kernelW: int32(l.Kernel), stride: int32(l.Stride), padding: int32(l.Padding), back: goesBack,
+		}
+	}
+	if l.Kind == "transposed-conv" {
+		return gather(l.Out, l.In, 1), gather(l.In, l.Out, 0)
+	}
+	return gather(l.Out, l.In, 0), gather(l.In, l.Out, 1)
+}
+
+// filterWindow is the convolution whose filter a layer has.
+func filterWindow(l layer) window {
+	if l.Kind == "transposed-conv" {
+		return l.back
+	}
+	return l.forward
+}
+
+func filterTiles(w window) int {
+	return tiles(int(w.kernelH*w.kernelW*w.inC), 64) * tiles(int(w.outC), width(w.outC))
+}
+
+// spread says that the way is back, with a stride.
+func spread(w window) bool { return w.back == 1 && w.stride > 1 }
+
+// width is how many channels a block computes.
+func width(channels int32) int {
+	switch {
+	case channels <= 16:
+		return 16
+	case channels <= 32:
+		return 32
+	}
+	return 64
+}
+
+// allocate takes all memory.
+func (n *Network) allocate() {
+	floats := func(count int) uintptr {
+		n.bytes += 4 * count
+		return n.d.alloc(4 * count)
+	}
+	n.theta, n.sums, n.parts = floats(n.plan.Parameters), floats(2*n.plan.Parameters), floats(n.partCount)
+	n.rows = floats(n.chunk)
+	n.factors = [2]uintptr{floats(n.chunk), floats(n.chunk)}
+	n.norms = floats(2 * n.chunk)
+	n.values = []uintptr{floats(n.chunk * n.plan.Input.Len())}
+	widest := 0
+	for i := range n.layers {
+		widest = max(widest, n.layers[i].Out.Len())
+	}
+	turns := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}
+	for i := range n.layers {
+		l := &n.layers[i]
+		n.values = append(n.values, floats(n.chunk*l.Out.Len()))
+		l.gradient = turns[i%2]
+		switch l.Kind {
+		case "linear": // until the weights of its examples are known
+			l.gradient = floats(n.chunk * l.Out.Len())
+		case "max-pool":
+			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
+		default:
+			if n.turns(i) {
+				l.turned = floats(l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels)
+			}
+		}
+	}
+	n.room = room{kept: floats(n.chunk * n.keptRow), squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
+}
+
+// turns says whether a convolution needs its filter turned.
+func (n *Network) turns(i int) bool {
+	return n.layers[i].Kind == "transposed-conv" || n.layers[i].Kind == "conv" && i > 0
+}

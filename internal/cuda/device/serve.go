@@ -1,0 +1,187 @@
+//go:build linux
+
+package device
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/internal/cuda/kernels"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Serve answers whoever started this program, until it closes its end of the pipe: it says
+// whom one talks to, takes a plan, and does what it is asked for. Shared is the memory that
+// both see.
+func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
+	runtime.LockOSThread()
+	library := cmp.Or(os.Getenv("COTERIE_CUDA_LIBRARY"), "libcuda.so.1")
+	d, about, err := open(library, n)
+	hello := cuda.Hello{Version: cuda.Version, Name: about.Name, Driver: about.Driver, Kernels: kernels.Hash()}
+	image := kernels.PTX
+	if named := os.Getenv("COTERIE_CUDA_KERNELS"); err == nil && named != "" { // for whoever works on them
+		var text []byte
+		text, err = os.ReadFile(named)
+		image = string(text)
+		hello.Kernels = kernels.Source(image)
+	} else if err == nil && kernels.Source(image) != hello.Kernels && library == "libcuda.so.1" {
+		err = fmt.Errorf("this build's kernels are not those of its source; make them with scripts/cuda-kernels")
+	}
+	if err != nil {
+		hello.Fault = err.Error()
+	}
+	text, fault := json.Marshal(hello)
+	if fault != nil {
+		return fault
+	}
+	if _, fault := out.Write(append(text, '\n')); fault != nil {
+		return fault
+	}
+	if err != nil {
+		return nil // it was told
+	}
+	s := &server{d: d, image: image, in: bufio.NewReader(in), out: out, file: shared}
+	for {
+		var a cuda.Ask
+		if err := cuda.Receive(s.in, &a); err != nil {
+			if named := os.Getenv("COTERIE_CUDA_TIMES"); named != "" && s.n != nil {
+				return s.n.tellTimes(named)
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		fault := s.do(a)
+		if a.What == cuda.AskAdd { // what went wrong is told with the next answer
+			continue
+		}
+		if err := s.answer(fault); err != nil {
+			return err
+		}
+	}
+}
+
+// server is one conversation.
+type server struct {
+	d      *driver
+	image  string // of the kernels
+	in     *bufio.Reader
+	out    io.Writer
+	file   *os.File
+	n      *Network
+	layout cuda.Layout
+	shared []byte
+}
+
+func (s *server) answer(fault error) error {
+	text := ""
+	if fault != nil {
+		text = fault.Error()
+	}
+	if err := cuda.Send(s.out, cuda.Answer{Fault: uint32(len(text))}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
+func (s *server) do(a cuda.Ask) error {
+	if a.What == cuda.AskPlan {
+		return s.plan(int(a.A))
+	}
+	if s.n == nil {
+		return fmt.Errorf("asked for %d before there was a plan", a.What)
+	}
+	n, l := s.n, s.layout
+	if n.d.failed != nil {
+		return n.d.failed
+	}
+	part := func(at, bytes int) []byte { return s.shared[at : at+bytes] }
+	switch a.What {
+	case cuda.AskHold:
+		return s.hold(int(a.A), int(a.B))
+	case cuda.AskPixels:
+		n.d.toDevice(n.sets[a.A].pixels+uintptr(a.C)+uintptr(a.D)<<32, part(l.Staging, int(a.B)))
+	case cuda.AskLabels:
+		n.d.toDevice(n.sets[a.A].labels+uintptr(4*a.C), part(l.Staging, 4*int(a.B)))
+	case cuda.AskNorms, cuda.AskOutputs:
+		set, g := &n.sets[a.A], int(a.B)
+		if a.C == 1 {
+			n.parameters(part(l.Theta, 4*n.plan.Parameters))
+		}
+		n.d.toDevice(n.rows, part(l.Rows, 4*g))
+		n.forward(set, g)
+		if a.What == cuda.AskOutputs {
+			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
+			break
+		}
+		if a.D == 1 {
+			n.d.clear(n.sums, 8*n.plan.Parameters)
+		}
+		n.backward(set, g)
+		n.d.toHost(part(l.Norms, 8*g), n.norms)
+	case cuda.AskAdd:
+		g := int(a.B)
+		n.d.toDevice(n.factors[a.A], part(l.Factors+4*int(a.A)*n.chunk, 4*g))
+		n.add(int(a.A), g)
+		return nil // goes on by itself
+	case cuda.AskSums:
+		for i := range 2 {
+			if a.A>>i&1 == 1 {
+				n.d.toHost(part(l.Sums+4*i*n.plan.Parameters, 4*n.plan.Parameters), n.sums+uintptr(4*i*n.plan.Parameters))
+			}
+		}
+	default:
+		return fmt.Errorf("asked for %d, which is not known", a.What)
+	}
+	return n.d.wait()
+}
+
+// plan readies a network, and the memory that both programs see.
+func (s *server) plan(bytes int) error {
+	text := make([]byte, bytes)
+	if _, err := io.ReadFull(s.in, text); err != nil {
+		return err
+	}
+	var p model.Plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	var err error
+	s.layout = cuda.LayoutOf(p)
+	if s.shared, err = syscall.Mmap(int(s.file.Fd()), 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
+		return fmt.Errorf("%s of shared memory: %w", cuda.Megabytes(s.layout.Size), err)
+	}
+	// Memory that the driver knows is copied without a detour; where it refuses, with one.
+	registered := s.d.hostRegister(unsafe.Pointer(&s.shared[0]), uint64(len(s.shared)), 0) == 0
+	s.n, err = newNetwork(s.d, p, s.image)
+	if err == nil {
+		s.n.registered = registered
+	}
+	if err == nil && os.Getenv("COTERIE_CUDA_TIMES") != "" {
+		s.n.times = map[string][2]time.Duration{}
+	}
+	return err
+}
+
+// hold makes room for pictures.
+func (s *server) hold(pictures, each int) error {
+	var free, total uint64
+	s.d.must(s.d.memInfo(&free, &total), "cuMemGetInfo")
+	if need := pictures * (each + 4); s.d.failed == nil && uint64(need) > free {
+		return fmt.Errorf("%d pictures need %s on the device; free are %s of %s", pictures, cuda.Megabytes(need), cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
+	}
+	s.n.sets = append(s.n.sets, set{s.d.alloc(pictures * each), s.d.alloc(4 * pictures), pictures, each})
+	return s.d.wait()
+}

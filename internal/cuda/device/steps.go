@@ -1,0 +1,203 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// call launches a kernel by its name.
+func (n *Network) call(name string, grid [3]int, threads int, args ...any) {
+	if n.times == nil {
+		n.d.launch(n.functions[name], name, grid, threads, args...)
+		return
+	}
+	n.d.wait()
+	began := time.Now()
+	n.d.launch(n.functions[name], name, grid, threads, args...)
+	n.d.wait()
+	took := n.times[name]
+	n.times[name] = [2]time.Duration{took[0] + time.Since(began), took[1] + 1}
+}
+
+// tellTimes writes what COTERIE_CUDA_TIMES asks for: microseconds in every kernel, that of
+// starting it included, and how often.
+func (n *Network) tellTimes(path string) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "shared memory is registered: %t\n", n.registered)
+	for _, name := range slices.Sorted(maps.Keys(n.times)) {
+		fmt.Fprintf(&text, "%10d us %8d times %s\n", n.times[name][0].Microseconds(), n.times[name][1], name)
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}
+
+func along(count, size int) [3]int { return [3]int{tiles(count, size), 1, 1} }
+
+// weights of a layer, and its biases; 0: it has none.
+func (n *Network) weights(l *layer) (weights, biases uintptr) {
+	weights = n.theta + uintptr(4*l.Start)
+	if l.Bias {
+		biases = weights + uintptr(4*n.weightCount(l))
+	}
+	return weights, biases
+}
+
+func (n *Network) weightCount(l *layer) int {
+	if l.Kind == "linear" {
+		return l.In.Len() * l.Out.Len()
+	}
+	return l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels
+}
+
+// parameters takes new ones.
+func (n *Network) parameters(theta []byte) {
+	n.d.toDevice(n.theta, theta)
+	for i := range n.layers {
+		if l := &n.layers[i]; l.turned != 0 {
+			w, _ := n.weights(l)
+			f := filterWindow(*l)
+			n.call("turn", along(n.weightCount(l), 256), 256, w, l.turned, l.Kernel*l.Kernel, int(f.inC), int(f.outC))
+		}
+	}
+}
+
+// gathered starts the kernel that gathers by a window.
+func (n *Network) gathered(w window, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	w.examples = int32(g)
+	name, size := "conv_", width(w.outC)
+	switch {
+	case spread(w):
+		name, size = "conv_spread_", 64
+	case w.inC%4 != 0:
+		name = "conv_odd_"
+	}
+	n.call(fmt.Sprint(name, size), [3]int{tiles(g*int(w.outH*w.outW), 4096/size), tiles(int(w.outC), size), 1}, 128, w, in, filter, bias, a, y, gate, out)
+}
+
+// forward takes g rows of a set through all layers.
+func (n *Network) forward(s *set, g int) {
+	n.call("gather", along(g*s.each, 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
+	for i := range n.layers {
+		l := &n.layers[i]
+		in, out := n.values[i], n.values[i+1]
+		w, b := n.weights(l)
+		switch l.Kind {
+		case "conv":
+			n.gathered(l.forward, g, in, w, b, l.activation, 0, act{}, out)
+		case "transposed-conv":
+			n.gathered(l.forward, g, in, l.turned, b, l.activation, 0, act{}, out)
+		case "linear":
+			from, to := l.In.Len(), l.Out.Len()
+			n.call("dense", [3]int{tiles(g, 64), tiles(to, 32), l.split}, 128, in, w, n.parts, g, from, to)
+			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
+		case "max-pool":
+			n.call("max_pool", [3]int{tiles(l.Out.Width*l.Out.Channels, 256), l.Out.Height, g}, 256, poolOf(l, g), in, out, l.which, l.activation)
+		}
+		if l.activation.kind >= 3 {
+			n.call("activate", along(g*l.Out.Len(), 256), 256, out, g*l.Out.Len(), l.activation)
+		}
+	}
+}
+
+func poolOf(l *layer, g int) pool {
+	return pool{int32(g), int32(l.Out.Height), int32(l.Out.Width), int32(l.In.Height), int32(l.In.Width), int32(l.In.Channels), int32(l.Kernel), int32(l.Stride), int32(l.Padding)}
+}
+
+// backward takes g rows back: what is kept of every layer's gradients is then there, and
+// the squares of their norms.
+func (n *Network) backward(s *set, g int) {
+	last := &n.layers[len(n.layers)-1]
+	out := n.values[len(n.layers)]
+	if n.plan.Loss == "cross-entropy" {
+		n.call("cross_entropy", along(g, 64), 64, out, s.labels, n.rows, last.gradient, g, n.output, last.activation)
+	} else {
+		scale := 2 / float64(n.output)
+		if n.plan.Loss == "half-squared-error" {
+			scale /= 2
+		}
+		n.call("squared_error", along(g*n.output, 256), 256, out, n.values[0], last.gradient, g*n.output, scale, last.activation)
+	}
+	for i := len(n.layers) - 1; i >= 0; i-- {
+		n.gradients(i, g)
+		if i > 0 {
+			n.back(i, g)
+		}
+	}
+	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
+}
+
+// gradients keeps what layer i's examples' gradients are.
+func (n *Network) gradients(i, g int) {
+	l := &n.layers[i]
+	in, d := n.values[i], l.gradient
+	at := n.room
+	at.kept0, at.squares0 = int32(l.kept0), int32(l.squares0)
+	switch l.Kind {
+	case "linear":
+		bias := 0
+		if l.Bias {
+			bias = 1
+		}
+		n.call("dense_square", along(g, 1), 256, in, d, l.In.Len(), l.Out.Len(), bias, at)
+	case "conv", "transposed-conv":
+		w := filterWindow(*l)
+		x, slopes := in, d
+		if l.Kind == "transposed-conv" {
+			x, slopes = d, in
+		}
+		name, size := "filters_", width(w.outC)
+		if w.inC%4 != 0 {
+			name = "filters_odd_"
+		}
+		n.call(fmt.Sprint(name, size), [3]int{tiles(int(w.kernelH*w.kernelW*w.inC), 64), tiles(int(w.outC), size), g}, 256, w, x, slopes, at)
+		at.kept0 += int32(n.weightCount(l))
+		at.squares0 += int32(filterTiles(w))
+		if l.Bias {
+			n.call("biases", along(g, 1), 256, d, l.Out.Height*l.Out.Width, l.Out.Channels, at)
+		}
+	}
+}
+
+// back takes gradients from layer i's output to its input, and through the activation there.
+func (n *Network) back(i, g int) {
+	l, before := &n.layers[i], &n.layers[i-1]
+	y, d, dx, gate := n.values[i], l.gradient, before.gradient, before.activation
+	w, _ := n.weights(l)
+	switch l.Kind {
+	case "conv":
+		n.gathered(l.back, g, d, l.turned, 0, act{}, y, gate, dx)
+	case "transposed-conv":
+		n.gathered(l.back, g, d, w, 0, act{}, y, gate, dx)
+	case "linear":
+		n.call("dense_back", [3]int{tiles(g, 64), tiles(l.In.Len(), 32), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
+	case "max-pool":
+		n.call("max_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, poolOf(l, g), d, l.which, y, gate, dx)
+	}
+}
+
+// add adds the last g rows' gradients times their factors to a sum.
+func (n *Network) add(slot, g int) {
+	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
+	for i := range n.layers {
+		l := &n.layers[i]
+		to, count := sum+uintptr(4*l.Start), n.weightCount(l)
+		switch l.Kind {
+		case "linear":
+			in, out := l.In.Len(), l.Out.Len()
+			n.call("dense_sum", [3]int{tiles(in, 64), tiles(out, 32), 1}, 128, n.values[i], l.gradient, factors, to, g, in, out)
+			if l.Bias {
+				n.call("row_sum", along(out, 32), 256, l.gradient, factors, to+uintptr(4*count), g, out, out)
+			}
+		case "conv", "transposed-conv":
+			if l.Bias {
+				count += l.Out.Channels
+			}
+			n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, count, n.keptRow)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// A library with the driver's names that runs the kernels on a processor:
+//   g++ -O2 -std=c++17 -shared -fPIC -o libemu.so internal/cuda/kernels/emu/emu.cc
+// Blocks run in the order that COTERIE_EMU_ORDER asks for (forward, or backward), so that
+// a block that reads what another writes is found; memory that nobody wrote holds no
+// numbers. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
+#define EMULATED
+#include "../kernels.cu"
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+dim3 blockIdx, threadIdx, gridDim;
+double emu_exchange[1024];
+
+// emu_switch saves where one fiber is and goes on with another. The system's own
+// (swapcontext) asks the kernel each time, which takes most of a test's time.
+#ifdef __x86_64__
+extern "C" void emu_switch(void **save, void *load);
+asm(R"(
+.text
+.globl emu_switch
+emu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+#endif
+
+namespace {
+struct Fiber {
+#ifdef __x86_64__
+  void *at;
+#else
+  ucontext_t ctx;
+#endif
+  std::vector<char> stack = std::vector<char>(64 << 10);
+  bool done = false;
+};
+std::vector<Fiber *> fibers;
+unsigned current;
+std::function<void()> body;
+
+#ifdef __x86_64__
+void *scheduler;
+void leave() { emu_switch(&fibers[current]->at, scheduler); }
+void go(Fiber *f) { emu_switch(&scheduler, f->at); }
+#else
+ucontext_t scheduler;
+void leave() { swapcontext(&fibers[current]->ctx, &scheduler); }
+void go(Fiber *f) { swapcontext(&scheduler, &f->ctx); }
+#endif
+
+void enter() {
+  body();
+  fibers[current]->done = true;
+  leave();
+}
+
+void start(Fiber *f) {
+  f->done = false;
+#ifdef __x86_64__
+  uintptr_t top = (uintptr_t)(f->stack.data() + f->stack.size()) & ~(uintptr_t)15;
+  void **to = (void **)top;
+  *--to = nullptr;          // enter never returns
+  *--to = (void *)enter;    // where emu_switch returns to
+  to -= 6;                  // its registers
+  f->at = to;
+#else
+  getcontext(&f->ctx);
+  f->ctx.uc_stack.ss_sp = f->stack.data();
+  f->ctx.uc_stack.ss_size = f->stack.size();
+  f->ctx.uc_link = nullptr;
+  makecontext(&f->ctx, enter, 0);
+#endif
+}
+
+void block(unsigned threads) {
+  while (fibers.size() < threads) fibers.push_back(new Fiber);
+  for (unsigned t = 0; t < threads; t++) start(fibers[t]);
+  for (bool any = true; any;) {  // a round runs every thread to its next barrier
+    any = false;
+    for (unsigned t = 0; t < threads; t++)
+      if (!fibers[t]->done) {
+        current = t, threadIdx = {t, 0, 0};
+        go(fibers[t]);
+        any = true;
+      }
+  }
+}
+
+template <class... A, size_t... I>
+void call(void (*k)(A...), void **p, std::index_sequence<I...>) {
+  k(*(A *)p[I]...);
+}
+template <class... A>
+std::function<void(void **)> wrap(void (*k)(A...)) {
+  return [k](void **p) { call(k, p, std::index_sequence_for<A...>{}); };
+}
+#define K(name) {#name, wrap(name)}
+std::map<std::string, std::function<void(void **)>> kernels = {
+    K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn),
+    K(filters_16), K(filters_32), K(filters_64), K(filters_odd_16), K(filters_odd_32), K(filters_odd_64), K(biases),
+    K(dense), K(dense_end), K(dense_back), K(dense_sum), K(dense_square),
+    K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum)};
+
+bool fails(const char *call) {
+  const char *asked = getenv("COTERIE_EMU_FAIL");
+  return asked && std::string(asked) == call;
+}
+int launches;
+}  // namespace
+
+void __syncthreads() { leave(); }
+void emu_warp() { leave(); }
+
+extern "C" {
+int cuInit(unsigned) { return fails("cuInit") ? 100 : 0; }
+int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
+int cuDeviceGetCount(int *n) { return *n = 1, 0; }
+int cuDeviceGet(int *d, int) { return *d = 0; }
+int cuDeviceGetName(char *s, int n, int) { return snprintf(s, n, "emulated"), 0; }
+int cuDeviceGetAttribute(int *v, int what, int) { return *v = what == 75 ? (fails("old") ? 5 : 9) : 0, 0; }
+int cuDevicePrimaryCtxRetain(void **c, int) { return *c = nullptr, 0; }
+int cuCtxSetCurrent(void *) { return 0; }
+int cuMemGetInfo_v2(size_t *f, size_t *t) { return *f = fails("cuMemAlloc") ? 1 << 20 : (size_t)1 << 33, *t = (size_t)1 << 33, 0; }
+int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
+  if (fails("cuMemAlloc")) return 2;
+  *p = aligned_alloc(256, (n + 255) / 256 * 256);
+  memset(*p, 0xff, n);
+  return 0;
+}
+int cuMemFree_v2(void *p) { return free(p), 0; }
+int cuMemHostRegister_v2(void *, size_t, unsigned) { return 0; }
+int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
+int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
+int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) { return memset(d, v, n), 0; }
+int cuModuleLoadData(void **m, const void *) { return *m = nullptr, 0; }
+int cuModuleGetFunction(void **f, void *, const char *name) {
+  auto k = kernels.find(name);
+  if (k == kernels.end()) return 500;
+  return *f = &k->second, 0;
+}
+int cuStreamCreate(void **s, unsigned) { return *s = nullptr, 0; }
+int cuStreamSynchronize(void *) { return 0; }
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned, void *, void **p, void **) {
+  if (fails("lost") && ++launches > 3) return 999;
+  const char *order = getenv("COTERIE_EMU_ORDER");
+  bool backward = order && std::string(order) == "backward";
+  body = [f, p] { (*(std::function<void(void **)> *)f)(p); };
+  gridDim = {gx, gy, gz};
+  unsigned all = gx * gy * gz;
+  for (unsigned i = 0; i < all; i++) {
+    unsigned b = backward ? all - 1 - i : i;
+    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
+  }
+  return 0;
+}
+}

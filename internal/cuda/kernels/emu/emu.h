@@ -1,0 +1,35 @@
+// Enough of CUDA's C++ to run the kernels on a processor: a block's threads are fibers, a
+// barrier switches to the next one. Slow; for tests without a device.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static
+
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct dim3 {
+  unsigned x, y, z;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+extern dim3 blockIdx, threadIdx, gridDim;
+extern double emu_exchange[1024];
+void __syncthreads();
+void emu_warp();
+
+inline double __shfl_xor_sync(unsigned, double v, int mask) {
+  unsigned t = threadIdx.x;
+  emu_exchange[t] = v;
+  emu_warp();
+  v = emu_exchange[t ^ mask];
+  emu_warp();
+  return v;
+}

@@ -1,0 +1,6 @@
+// All kernels of the CUDA backend, for shapes that are known at run time: one source for
+// devices (nvcc) and, with EMULATED, for tests on a processor (g++, emu/).
+#include "common.cuh"
+#include "conv.cuh"
+#include "dense.cuh"
+#include "other.cuh"

@@ -1,0 +1,40 @@
+// Package kernels has the CUDA kernels: their source, and what nvcc made of it.
+package kernels
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"strings"
+)
+
+//go:embed kernels.cu common.cuh conv.cuh dense.cuh other.cuh
+var sources embed.FS
+
+// PTX is what nvcc made of the source, for any device from compute capability 7.5 on; its
+// first line names the source (scripts/cuda-kernels).
+//
+//go:embed kernels.ptx
+var PTX string
+
+// Names are the files of the source, in the order in which they are hashed.
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "dense.cuh", "other.cuh"}
+
+// Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
+func Hash() string {
+	h := sha256.New()
+	for _, name := range Names {
+		text, err := sources.ReadFile(name)
+		if err != nil {
+			panic("kernels: " + err.Error()) // they are embedded
+		}
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Source is the hash of the source that PTX was made from, as its first line has it.
+func Source(ptx string) string {
+	line, _, _ := strings.Cut(ptx, "\n")
+	return strings.TrimPrefix(line, "// source sha256 ")
+}

@@ -1,0 +1,127 @@
+// Package cuda computes networks on an NVIDIA GPU. The driver's library cannot be loaded
+// into a static program, so that a helper, coterie-cuda, has it: this package starts the
+// helper and talks to it, through pipes and memory that both see.
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/coterie-fl/coterie/model"
+)
+
+// Version is that of the messages: both programs must be of the same.
+const Version = 1
+
+// Hello is what the helper says first: whom one talks to, or why there is nobody.
+type Hello struct {
+	Version int
+	Name    string // of the device
+	Driver  string // what the driver supports, such as CUDA 13.0
+	Kernels string // hash of their source
+	Fault   string // empty: none
+}
+
+// What the helper is asked for.
+const (
+	AskPlan    = iota + 1 // the bytes that follow are a plan; the shared memory has been made
+	AskHold               // room for a set of A pictures of B bytes
+	AskPixels             // B bytes of set A from the staging room, to offset C
+	AskLabels             // B labels, likewise
+	AskNorms              // of B rows of set A, under the parameters there; C is 1 if those are new, D if sums begin
+	AskAdd                // the weighted gradients of the last rows to sum A; no answer
+	AskSums               // bring sums home: bits of A
+	AskOutputs            // of B rows of set A; C as above
+)
+
+// Ask is one message to the helper; an Answer follows each but AskAdd.
+type Ask struct{ What, A, B, C, D uint32 }
+
+// Answer says what became of it: as many bytes of a sentence follow as Fault says.
+type Answer struct{ Fault uint32 }
+
+// Send writes a message.
+func Send(w io.Writer, m any) error { return binary.Write(w, binary.LittleEndian, m) }
+
+// Receive reads one.
+func Receive(r io.Reader, m any) error { return binary.Read(r, binary.LittleEndian, m) }
+
+// maxChunk is how many examples are on their way at a time, and chunkBytes what their
+// memory may be: more would not be faster. It follows from the network alone: sums are made
+// chunk by chunk, so that another chunk would be other bits.
+const (
+	maxChunk   = 1024
+	chunkBytes = 200 << 20
+)
+
+// staging is how many bytes of pictures travel at a time.
+const staging = 4 << 20
+
+// Layout is where what both programs share lies in their memory, in bytes. There are two
+// sums, and factors for each: whoever adds does not wait.
+type Layout struct {
+	Chunk                                               int // examples
+	Theta, Sums, Rows, Factors, Norms, Outputs, Staging int
+	Size                                                int
+}
+
+// LayoutOf follows from the plan, so that both programs have the same.
+func LayoutOf(p model.Plan) Layout {
+	l := Layout{Chunk: chunkOf(p)}
+	room := func(bytes int) int {
+		at := l.Size
+		l.Size += (bytes + 255) / 256 * 256
+		return at
+	}
+	output := p.Input.Len()
+	if n := len(p.Layers); n > 0 {
+		output = p.Layers[n-1].Out.Len()
+	}
+	l.Theta, l.Sums = room(4*p.Parameters), room(8*p.Parameters)
+	l.Rows, l.Factors, l.Norms = room(4*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
+	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)
+	return l
+}
+
+// Floats is how many values of an example the device holds at a time: activations, which
+// of them a pool took, gradients on their way back, and those of convolutions.
+func Floats(p model.Plan) (values int) {
+	widest := 0
+	values = p.Input.Len()
+	for _, l := range p.Layers {
+		values += l.Out.Len()
+		widest = max(widest, l.Out.Len())
+		switch l.Kind {
+		case "max-pool":
+			values += (l.Out.Len() + 3) / 4
+		case "linear":
+			values += l.Out.Len()
+		default:
+			values += l.Kernel*l.Kernel*l.In.Channels*l.Out.Channels + l.Out.Channels
+		}
+	}
+	return values + 2*widest
+}
+
+func chunkOf(p model.Plan) int {
+	if p.Chunk > 0 {
+		return p.Chunk
+	}
+	n := chunkBytes / (4 * Floats(p))
+	if n > 64 { // a little above a power of 2: Poisson batches of 512 have a few more, now and then
+		n -= n % 64
+	}
+	return min(max(n, 16), maxChunk)
+}
+
+// Megabytes for people.
+func Megabytes(bytes int) string { return fmt.Sprintf("%d MB", (bytes+999_999)/1_000_000) }
+
+// root is a norm of its square, enlarged by slack; what is not finite stays so.
+func root(square float64) float64 { return math.Sqrt(square) * slack }
+
+// slack is what norms are enlarged by: more than weights and products can be rounded up
+// (docs/proofs/gpu-clip.md).
+const slack = 1 + 0x1p-20

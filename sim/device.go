@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// DeviceUsed is where a run's networks were computed, if its file asks for more than this
+// processor. A device's bits are its own: name, driver and kernels name a result like the
+// processor's kernel set.
+type DeviceUsed struct {
+	Asked string `json:"asked"` // run.device
+	// Name, Driver and Kernels are of the device; empty: the processor computed.
+	Name    string `json:"name"`
+	Driver  string `json:"driver"`
+	Kernels string `json:"kernels"` // SHA-256 of their source
+	// Why the processor computed although a device was asked for; empty: it did not.
+	Why string `json:"why"`
+}
+
+// checkDevice refuses a device for what only the processor does.
+func checkDevice(run config.Run) config.Faults {
+	var c config.Checker
+	if strings.HasPrefix(run.Run.Device, "cuda") {
+		why := onProcessorOnly(run)
+		c.Require(why == "", "run.device", "is %s, but %s; allowed: cpu, or auto", run.Run.Device, why)
+	}
+	return c.Faults()
+}
+
+// onProcessorOnly says why a run's steps cannot be made on a device, whatever its network;
+// empty: they can.
+func onProcessorOnly(run config.Run) string {
+	switch {
+	case run.Privacy.Protects != "nothing" && run.Privacy.Noise != "simulated":
+		return fmt.Sprintf("privacy.noise is %s, whose sums are of integers that the processor makes", run.Privacy.Noise)
+	case run.Algorithm.Prox == "inside":
+		return "algorithm.prox is inside, where every example's gradient is shifted before it is clipped"
+	case run.Model.Kind != "network":
+		return fmt.Sprintf("model.kind is %s, and devices compute networks of pictures", run.Model.Kind)
+	}
+	return ""
+}
+
+// deviceFor is the device that the run file asks for, with the model on it; auto falls back
+// to the processor, and says why.
+func deviceFor(run config.Run, m model.Model) (model.Model, *cuda.Device, *DeviceUsed, error) {
+	asked := run.Run.Device
+	if asked == "" || asked == "cpu" {
+		return m, nil, nil, nil
+	}
+	used := &DeviceUsed{Asked: asked}
+	d, err := openDevice(run, m)
+	switch {
+	case err != nil && asked == "auto":
+		used.Why = err.Error()
+		return m, nil, used, nil
+	case err != nil:
+		return nil, nil, nil, fmt.Errorf("run.device %s: %w; run.device cpu computes on the processor", asked, err)
+	}
+	hello := d.Hello()
+	used.Name, used.Driver, used.Kernels = hello.Name, hello.Driver, hello.Kernels
+	return model.On(m, d), d, used, nil
+}
+
+func openDevice(run config.Run, m model.Model) (*cuda.Device, error) {
+	if why := onProcessorOnly(run); why != "" {
+		return nil, fmt.Errorf("%s", why)
+	}
+	plan, err := model.PlanOf(m)
+	if err != nil {
+		return nil, err
+	}
+	number := 0
+	if _, n, ok := strings.Cut(run.Run.Device, ":"); ok {
+		if number, err = strconv.Atoi(n); err != nil {
+			return nil, err
+		}
+	}
+	return cuda.Open(number, plan)
+}
+
+// kernel names the arithmetic that the run's bits come from.
+func (s *Simulation) kernel() string {
+	if s.deviceUsed == nil || s.deviceUsed.Name == "" {
+		return model.Kernel()
+	}
+	return fmt.Sprintf("cuda %.12s on %s (%s), %s", s.deviceUsed.Kernels, s.deviceUsed.Name, s.deviceUsed.Driver, model.Kernel())
+}

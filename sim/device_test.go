@@ -1,0 +1,180 @@
+package sim_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
+	"github.com/coterie-fl/coterie/model"
+	"github.com/coterie-fl/coterie/sim"
+)
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
+
+// digits are a folder with a few pictures in MNIST's place.
+func digits(t *testing.T) *data.Folder {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "mnist"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, n := range map[string]int{"train": 60, "t10k": 20} {
+		images := []byte{0, 0, 8, 3, 0, 0, 0, byte(n), 0, 0, 0, 28, 0, 0, 0, 28}
+		labels := []byte{0, 0, 8, 1, 0, 0, 0, byte(n)}
+		for i := range n { // a bar, whose place is its class
+			picture := make([]byte, 784)
+			for x := range 28 {
+				for y := range 3 {
+					picture[(2*(i%10)+y)*28+x] = byte(120 + 7*((i+x)%10))
+				}
+			}
+			images, labels = append(images, picture...), append(labels, byte(i%10))
+		}
+		for name, raw := range map[string][]byte{"-images-idx3-ubyte.gz": images, "-labels-idx1-ubyte.gz": labels} {
+			if err := os.WriteFile(filepath.Join(folder, "mnist", part+name), raw, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return data.NewFolder(folder)
+}
+
+const onDigits = `
+data: {kind: mnist}
+model: {kind: network, layers: [{kind: conv, channels: 4, kernel: 4, stride: 3}, {kind: relu}, {kind: max-pool, kernel: 2}, {kind: linear, units: 10}]}
+algorithm: {kind: central, mode: sound, rounds: 2, local: {steps: 3, batch: 20, step: 5}}
+privacy: {protects: example, epsilon: 8, clip: 0.5, clipping: {rule: online}, public_size: 60}
+`
+
+func resolved(t *testing.T, set ...string) config.Run {
+	t.Helper()
+	run, err := config.Resolve([]byte(onDigits), set, sim.Checks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func trained(t *testing.T, run config.Run, folder *data.Folder) (sim.Result, []float64) {
+	t.Helper()
+	s, err := sim.New(run, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for more := true; more; {
+		if more, err = s.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := s.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, s.Returned()
+}
+
+// TestARunOnADevice: the same run file on the processor and on a device draws the same
+// batches and the same noise, is charged the same, and ends with the same model but for
+// rounding; the result says where it was computed.
+func TestARunOnADevice(t *testing.T) {
+	cudatest.Use(t)
+	folder := digits(t)
+	for _, set := range []string{
+		"privacy.clipping.rule=online", "privacy.clipping.rule=quantile", "privacy.clipping.rule=fixed",
+	} {
+		here, want := trained(t, resolved(t, set), folder)
+		there, got := trained(t, resolved(t, set, "run.device=cuda"), folder)
+		var off, size float64
+		for i := range want {
+			off, size = off+(got[i]-want[i])*(got[i]-want[i]), size+want[i]*want[i]
+		}
+		if off = math.Sqrt(off / size); !(off < 1e-4) || off == 0 {
+			t.Errorf("%s: the models are %.2g apart", set, off)
+		}
+		if here.Privacy.Epsilon != there.Privacy.Epsilon || here.ConfigSHA256 != there.ConfigSHA256 {
+			t.Errorf("%s: charged %v here and %v there", set, here.Privacy.Epsilon, there.Privacy.Epsilon)
+		}
+		if d := there.Device; here.Device != nil || d == nil || d.Name == "" || len(d.Kernels) != 64 || d.Why != "" || d.Asked != "cuda" {
+			t.Errorf("%s: here %+v, there %+v", set, here.Device, there.Device)
+		}
+		if here.Kernel != model.Kernel() || !strings.HasPrefix(there.Kernel, "cuda ") {
+			t.Errorf("kernels %q and %q", here.Kernel, there.Kernel)
+		}
+	}
+}
+
+// TestAutoFallsBack: where there is no device, auto computes what cpu computes and says
+// why; cuda is an error. Neither is silent.
+func TestAutoFallsBack(t *testing.T) {
+	folder := digits(t)
+	t.Setenv("COTERIE_CUDA_PROGRAM", filepath.Join(t.TempDir(), "no-such-program"))
+	here, want := trained(t, resolved(t), folder)
+	fallen, got := trained(t, resolved(t, "run.device=auto"), folder)
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatal("auto without a device computes something else than cpu")
+		}
+	}
+	if d := fallen.Device; d == nil || d.Name != "" || !strings.Contains(d.Why, "no-such-program") || fallen.Kernel != here.Kernel {
+		t.Errorf("%+v, %q", d, fallen.Kernel)
+	}
+	if _, err := sim.New(resolved(t, "run.device=cuda"), folder); err == nil || !strings.Contains(err.Error(), "run.device cpu computes on the processor") {
+		t.Error(err)
+	}
+}
+
+// TestDevicesThatCannot: what is missing, too old, too small or lost is told in a sentence.
+func TestDevicesThatCannot(t *testing.T) {
+	cudatest.Use(t)
+	if cudatest.OnDevice() {
+		t.Skip("a GPU does not fail when it is asked to")
+	}
+	folder := digits(t)
+	for fail, want := range map[string]string{
+		"cuInit": "there is no device", "old": "compute capability 5", "cuMemAlloc": "on the device for 1024 examples at a time; free are 2 MB of",
+	} {
+		t.Setenv("COTERIE_EMU_FAIL", fail)
+		if _, err := sim.New(resolved(t, "run.device=cuda"), folder); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", fail, err)
+		}
+		if res, _ := trained(t, resolved(t, "run.device=auto"), folder); res.Device == nil || !strings.Contains(res.Device.Why, want) {
+			t.Errorf("%s: %+v", fail, res.Device)
+		}
+	}
+	t.Setenv("COTERIE_EMU_FAIL", "")
+	if _, err := sim.New(resolved(t, "run.device=cuda:7"), folder); err == nil || !strings.Contains(err.Error(), "there is no device 7") {
+		t.Error(err)
+	}
+	t.Setenv("COTERIE_EMU_FAIL", "lost")
+	s, err := sim.New(resolved(t, "run.device=cuda"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Step(); err == nil || !strings.Contains(err.Error(), "the device may be lost") {
+		t.Errorf("a lost device: %v", err)
+	}
+}
+
+// TestOnProcessorsOnly: what a device does not do is refused before anything is loaded, or
+// auto says so.
+func TestOnProcessorsOnly(t *testing.T) {
+	for set, want := range map[string]string{
+		"privacy.noise=exact-seeded": "privacy.noise is exact-seeded", "run.device=gpu": "does not fit the pattern",
+	} {
+		_, err := config.Resolve([]byte(onDigits), []string{"run.device=cuda", set}, sim.Checks()...)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "run.device") {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+	res, _ := trained(t, resolved(t, "run.device=auto", "privacy.noise=exact-seeded"), digits(t))
+	if res.Device == nil || !strings.Contains(res.Device.Why, "integers") {
+		t.Errorf("%+v", res.Device)
+	}
+}
