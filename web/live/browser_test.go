@@ -111,6 +111,8 @@ func TestLivePageInChromium(t *testing.T) {
 		until(t, p, "a run that vanishes", `!document.body.innerText.includes("new-run")`)
 	})
 
+	t.Run("the list, narrow and dark", func(t *testing.T) { narrowAndDark(t, p) })
+
 	t.Run("by keyboard", func(t *testing.T) {
 		var seen []string
 		for range 12 {
