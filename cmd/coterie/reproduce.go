@@ -71,7 +71,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
 	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")
 	addDataFolder(flags, &o.Data)
-	flags.DurationVar(&o.For, "for", 0, "begin no cell of a long table (clipping) after this time, such as 20m; the same command goes on with the others")
+	flags.DurationVar(&o.For, "for", 0, "begin no cell after this time, such as 20m: tables of long studies (clipping) show those that are finished, others end as if stopped; the same command goes on")
 	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping) again")
 	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process (default: one a core; with --nats none)")
 	q.add(flags)

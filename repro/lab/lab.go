@@ -117,9 +117,16 @@ func WithNoise(run *config.Run, nu float64) {
 }
 
 // Remember fills into from the cell's file, or has the cell made and writes it. The key is
-// everything that the result depends on.
+// everything that the result depends on. After Options.For no cell is made: what is missing
+// then is an interruption.
 func (l *Lab) Remember(key any, into any, compute func() (any, error)) error {
-	return l.made(key, compute, func(c cells.Cell, runner cells.Runner) error {
+	inTime := func() (any, error) {
+		if l.over() {
+			return nil, fmt.Errorf("%w: the time of --for is over", sim.ErrInterrupted)
+		}
+		return compute()
+	}
+	return l.made(key, inTime, func(c cells.Cell, runner cells.Runner) error {
 		return cells.Book{Folder: l.cells, Version: l.Version, Runner: runner}.Remember(l.Context, c, into)
 	}, into)
 }

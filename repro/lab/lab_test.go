@@ -45,6 +45,36 @@ func TestAllThatWasMadeCounts(t *testing.T) {
 	}
 }
 
+// TestNoCellIsBegunAfterItsTime: what was made in time is kept, and taken up by the next
+// call; the rest is an interruption, not a failure.
+func TestNoCellIsBegunAfterItsTime(t *testing.T) {
+	folder := t.TempDir()
+	made := 0
+	call := func(limit time.Duration) error {
+		l := &Lab{Options: Options{Workers: 1, For: limit, Tick: func(int, int) {}}, Context: t.Context(), cells: folder, began: time.Now()}
+		var jobs []func() error
+		for i := range 3 {
+			jobs = append(jobs, func() error {
+				var into int
+				return l.Remember([]any{"cell", i}, &into, func() (any, error) {
+					made++
+					l.began = l.began.Add(-limit) // so long it took
+					return i, nil
+				})
+			})
+		}
+		return l.All(jobs)
+	}
+	for after := 1; after <= 2; after++ {
+		if err := call(time.Hour); !errors.Is(err, sim.ErrInterrupted) || made != after {
+			t.Fatalf("%d cells were made, %v", made, err)
+		}
+	}
+	if err := call(0); err != nil || made != 3 {
+		t.Errorf("without a limit %d cells were made, %v", made, err)
+	}
+}
+
 // TestACellIsStoppedInTheMiddleOfARound: its only round would take hours.
 func TestACellIsStoppedInTheMiddleOfARound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
