@@ -55,6 +55,7 @@ type page struct {
 	CaveatIcon   template.HTML
 	Summary      string
 	Tallies      []tally
+	Differing    []differing
 	Sections     []section
 	Charts       []Panel
 	Strips       []shownStrip
@@ -66,7 +67,7 @@ func newPage(s Study) (page, error) {
 	p := page{
 		Title: cmp.Or(s.Title, "A study without a title"), Paper: s.Paper, Intro: s.Intro,
 		Caveats: s.Caveats, CaveatIcon: layout.Icon(layout.IconWarning),
-		Summary: summarySentence(s), Tallies: talliesOf(s),
+		Summary: summarySentence(s), Tallies: talliesOf(s), Differing: differingOf(s),
 		Sections: sectionsOf(seeded(s), s.Paper == ""), Command: s.Command,
 		Facts: []layout.Fact{{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)}},
 		Again: []layout.Fact{{Name: "Version", Value: s.Version, Code: true}, {Name: "Kernel", Value: s.Kernel, Code: true}},

@@ -39,6 +39,8 @@ type Row struct {
 	Unit     string         `json:"unit"`
 	Verdict  Verdict        `json:"verdict"`
 	Note     string         `json:"note"`
+	// Why is, of a row that differs, the reason that we believe and how it was tested.
+	Why string `json:"why,omitempty"`
 }
 
 // Verdict is a plain word on a row.
@@ -66,8 +68,8 @@ type Chart struct {
 
 // Series is one curve.
 type Series struct {
-	Name   string  `json:"name"`
-	Paper  bool    `json:"paper"` // the paper's own figures: drawn apart
+	Name  string `json:"name"`
+	Paper bool   `json:"paper"` // the paper's own figures: drawn apart
 	// Loose points are not joined by a line: a cloud, or single places.
 	Loose  bool    `json:"loose,omitempty"`
 	Points []Point `json:"points"`

@@ -51,6 +51,15 @@ func Table(w io.Writer, s Study) error {
 			writeRow(&b, r, details[i], widths)
 		}
 	}
+	for i, d := range differingOf(s) {
+		if i == 0 {
+			b.WriteString("\nWhat differs, and why\n")
+		}
+		for _, r := range d.Rows {
+			paragraph(&b, "- ", plainInfinity(r.What+": "+r.Figures+"."))
+		}
+		paragraph(&b, "  ", d.Why)
+	}
 	b.WriteByte('\n')
 	paragraph(&b, "", summarySentence(s))
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -106,6 +106,23 @@ func claimRows(setting, metric string, noise []float64, spread func(k int, nu fl
 	}
 }
 
+// deteriorates is the papers' sentence that noise makes models less fair: the metric at the
+// largest noise less that without noise, seed by seed.
+func (m metric) deteriorates(setting string, k int, nu float64, noisy, quiet []cell) study.Row {
+	var differences []float64
+	for i := range min(len(noisy), len(quiet)) {
+		if a, b := m.of(noisy[i]), m.of(quiet[i]); a != nil && b != nil {
+			differences = append(differences, *a-*b)
+		}
+	}
+	return lab.Effect(study.Row{
+		Section: "What the papers claim of noise", Label: fmt.Sprintf("%s: %s, %s, nu %v less nu 0", setting, m.name, models(k), nu), Metric: m.name,
+		Settings: map[string]any{"setting": setting, "k": k}, Unit: "difference",
+		Sentence: "thesis 001, section 2.5.2: fairness deteriorates as the noise multiplier increases",
+		Why:      deteriorationWhy,
+	}, differences, 0)
+}
+
 // whoGains compares, on one seed of setting A at nu 1, what users lose alone, with
 // everybody, and with their group. Every user chooses or fits on its first half of
 // rows and is judged on the second.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
 )
@@ -88,6 +89,7 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 		}
 		s.Rows = append(s.Rows, hospitalOrder(nu, means)...)
 	}
+	s.Rows = append(s.Rows, hospitalNoiseRows(models, noise, cells)...)
 	for _, key := range keys {
 		s.Rows = append(s.Rows, hospitalBudgets(key, cells[key], paper.Budgets)...)
 	}
@@ -144,6 +146,39 @@ func hospitalOrder(nu float64, means []float64) []study.Row {
 	return []study.Row{lab.Claim(claim, lab.Exactly(ratio), ratio > 1.4 && biggest), lab.Measured(further, lab.Exactly(means[len(means)-1]))}
 }
 
+// hospitalNoiseRows are what figure 4 shows of noise: it raises the error and its spread,
+// less with more models.
+func hospitalNoiseRows(models []int, noise []float64, cells map[hospitalKey][]cell) (rows []study.Row) {
+	most := noise[len(noise)-1]
+	row := func(label, metric, unit, sentence, why string) study.Row {
+		return study.Row{Section: "Figure 4: what noise does", Label: label, Metric: metric, Unit: unit, Sentence: sentence, Why: why, Settings: map[string]any{"nu": most}}
+	}
+	price := func(k int) []float64 {
+		return lab.Differences(cells[hospitalKey{most, k}], cells[hospitalKey{0, k}], func(c cell) float64 { return data.HospitalDollars * validation(c) })
+	}
+	const slight = "We believe that the increase is there, as slight as the text says, and below what so many seeds can tell for one number of models. Tested by the row of all numbers of models together."
+	all := make([]float64, len(price(models[0]))) // seed by seed
+	for _, k := range models {
+		for i, p := range price(k) {
+			all[i] += p / float64(len(models))
+		}
+		rows = append(rows, lab.Effect(row(fmt.Sprintf("%s: nu %v less nu 0", prose.Counted(k, "model", "models"), most), "RMSE gained", "dollars",
+			"paper 003, section 5.1.2: formal guarantees come with a slight increase of the cost function", slight), price(k), 0))
+		r := row(fmt.Sprintf("%s: deviation at nu %v over that at nu 0", prose.Counted(k, "model", "models"), most), "ratio of deviations over seeds", "ratio",
+			"paper 000, figure 4: error bars grow with the noise", "No reason is known. Empty clusters were suspected and are not it: with algorithm.empty keep, ten seeds, the deviation at nu 5 is 0.8 to 1.3 of that at nu 0, too.")
+		noisy, quiet := lab.Pick(cells[hospitalKey{most, k}], validation), lab.Pick(cells[hospitalKey{0, k}], validation)
+		rows = append(rows, lab.Wider(r, noisy, quiet))
+	}
+	rows = append(rows, lab.Effect(row(fmt.Sprintf("all numbers of models together: nu %v less nu 0", most), "RMSE gained", "dollars",
+		"paper 003, section 5.1.2: formal guarantees come with a slight increase of the cost function", "No reason is known beside too few seeds."), all, 0))
+	few, many := price(models[0]), price(models[len(models)-1])
+	for i := range few {
+		few[i] -= many[i]
+	}
+	return append(rows, lab.Effect(row(fmt.Sprintf("what noise costs %d model less what it costs %d", models[0], models[len(models)-1]), "RMSE gained", "dollars",
+		"paper 003, section 5.1.2: more hypotheses mitigate the impact of the noise, even at high levels", "We believe that there is too little to mitigate: noise costs 1 model no more than 7, within what the seeds tell. Tested by the rows above."), few, 0))
+}
+
 func hospitalBudgets(h hospitalKey, cells []cell, paper []hospitalBudget) []study.Row {
 	if h.nu == 0 {
 		return nil
@@ -153,8 +188,12 @@ func hospitalBudgets(h hospitalKey, cells []cell, paper []hospitalBudget) []stud
 		r := lab.Measured(h.row("Table 1: budgets of the clients", metric, "epsilon at the radius, heuristic", ""), lab.MeanAndDeviation(lab.Pick(cells, f)))
 		if at >= 0 {
 			theirs := figure(paper[at])
-			r.Paper, r.Note = lab.Number(theirs), "agrees: within 25 %; budgets follow the round at which patience ends"
-			r = lab.Judged(r, theirs/1.25, theirs*1.25)
+			r.Paper, r.Note = lab.Number(theirs), "agrees: where the mean of as many runs of ours would lie in 95 of 100 studies; budgets follow the round at which patience ends"
+			r.Why = "We believe that patience ends elsewhere, for the data are another year's (2801 clients instead of 2947). Not tested: 2011 is not among the stored data."
+			again := lab.Again(lab.Pick(cells, f))
+			if r = lab.Judged(r, again.Low, again.High, theirs); len(cells) < 2 {
+				r.Verdict, r.Note, r.Why = study.Incomparable, "one seed has no interval", ""
+			}
 		}
 		return r
 	}

@@ -1,11 +1,14 @@
 package lab
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/report/study"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Spread is a figure over seeds, and from where to where it reaches.
@@ -60,6 +63,39 @@ func MeanAndDeviation(values []float64) Spread {
 	return Spread{mean, mean - sd, mean + sd}
 }
 
+// Interval is the mean with its 95 % interval over seeds; one seed has none.
+func Interval(values []float64) Spread {
+	mean, half := metrics.Spread(values)
+	if len(values) < 2 {
+		return Exactly(mean)
+	}
+	return Spread{mean, mean - half, mean + half}
+}
+
+// Effect is a row's sentence of a paper as an effect that could be absent: figures of the
+// same seeds in both arms, one less the other, must lie above the least by their whole
+// interval. One seed has no interval, and is not judged.
+func Effect(r study.Row, differences []float64, least float64) study.Row {
+	s := Interval(differences)
+	if len(differences) < 2 {
+		r.Note, r.Sentence, r.Verdict = r.Sentence+" (one seed has no interval)", "", study.Incomparable
+		return Measured(r, s)
+	}
+	if r.Note == "" {
+		r.Note = fmt.Sprintf("agrees: the whole 95 %% interval over seeds above %v", least)
+	}
+	return Claim(r, s, s.Low > least)
+}
+
+// Differences are one figure of two arms, seed by seed.
+func Differences[C any](more, less []C, f func(C) float64) []float64 {
+	out := make([]float64, min(len(more), len(less)))
+	for i := range out {
+		out[i] = f(more[i]) - f(less[i])
+	}
+	return out
+}
+
 // Number is a figure as rows hold it.
 func Number(x float64) *event.Number { n := event.Number(x); return &n }
 
@@ -70,11 +106,38 @@ func Measured(r study.Row, s Spread) study.Row {
 }
 
 // Judged sets the verdict of a row with the paper's number or sentence: does the measured
-// figure lie within the band?
-func Judged(r study.Row, low, high float64) study.Row {
+// figure, or another one that is given, lie within the band?
+func Judged(r study.Row, low, high float64, other ...float64) study.Row {
 	m := float64(*r.Measured)
+	if len(other) > 0 {
+		m = other[0]
+	}
 	r.Verdict = verdict(m >= low && m <= high)
 	return r
+}
+
+// Again is where the mean of as many further seeds would lie, in 95 of 100 studies: what
+// another's mean is held against.
+func Again(values []float64) Spread {
+	mean, half := metrics.Spread(values)
+	return Spread{mean, mean - math.Sqrt2*half, mean + math.Sqrt2*half}
+}
+
+// Wider is a row about two deviations over seeds: the first over the second, with the 95 %
+// interval of two normal samples. It agrees if all of that is above 1.
+func Wider(r study.Row, wide, narrow []float64) study.Row {
+	if len(wide) < 2 || len(narrow) < 2 {
+		r.Note, r.Sentence, r.Verdict = r.Sentence+" (one seed has no deviation)", "", study.Incomparable
+		return Measured(r, Exactly(math.NaN()))
+	}
+	deviation := func(v []float64) float64 { s := MeanAndDeviation(v); return s.High - s.Middle }
+	ratio := deviation(wide) / deviation(narrow)
+	f := distuv.F{D1: float64(len(wide) - 1), D2: float64(len(narrow) - 1)}
+	s := Spread{ratio, ratio / math.Sqrt(f.Quantile(0.975)), ratio / math.Sqrt(f.Quantile(0.025))}
+	if r.Note == "" {
+		r.Note = "agrees: the whole 95 % interval of two normal samples above 1"
+	}
+	return Claim(r, s, s.Low > 1)
 }
 
 // Claim is the row's sentence of a paper as one that can be false.

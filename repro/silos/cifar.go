@@ -69,6 +69,7 @@ func cifarRows(l *lab.Lab) (rows []study.Row, err error) {
 			Section: "Figure 1.3, heterogeneous CIFAR-10, the stored part", Label: epsilonLabel(p.epsilons[i]) + ": ", Metric: "test accuracy", Unit: "share",
 			Settings: map[string]any{"epsilon": p.epsilons[i], "setting": "", "silos": p.silos, "rounds": p.rounds},
 		}, row, func(outcome) string { return p.note() })...)
+		rows = append(rows, apart(mtlClaim("Figure 1.3, heterogeneous CIFAR-10, the stored part", epsilonLabel(p.epsilons[i])+": ", row), p.note()))
 	}
 	return rows, err
 }

@@ -3,6 +3,7 @@ package silos
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/report/study"
@@ -183,6 +184,9 @@ func tradeoffChart(title, y string, epsilons []float64, rows [][]outcome) study.
 // withZoom is a chart over epsilon, and the same from 3 to 10, where the paper's panels
 // have theirs.
 func withZoom(c study.Chart) []study.Chart {
+	c.LogY = !slices.ContainsFunc(c.Series, func(s study.Series) bool {
+		return slices.ContainsFunc(s.Points, func(p study.Point) bool { return min(p.Y, p.Low) <= 0 })
+	})
 	near := c
 	near.Title, near.Series = c.Title+", epsilon 3 to 10", nil
 	for _, s := range c.Series {
@@ -214,6 +218,7 @@ func vehicleRows(l *lab.Lab, f figure13) (rows []study.Row, err error) {
 			Section: "Figure 1.3, Vehicle, the stored part", Label: fmt.Sprintf("epsilon %v: ", f.vehicle[i]), Metric: "test accuracy", Unit: "share",
 			Settings: map[string]any{"epsilon": f.vehicle[i], "setting": ""},
 		}, row, outcome.short)...)
+		rows = append(rows, apart(mtlClaim("Figure 1.3, Vehicle, the stored part", fmt.Sprintf("epsilon %v: ", f.vehicle[i]), row), row[0].short()))
 	}
 	return rows, err
 }

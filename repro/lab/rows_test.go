@@ -1,0 +1,38 @@
+package lab
+
+import (
+	"testing"
+
+	"github.com/coterie-fl/coterie/report/study"
+)
+
+// A claim agrees by its whole interval: a mean above 0 is not enough, and one seed says
+// nothing.
+func TestEffectsCanFail(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   study.Verdict
+	}{
+		{[]float64{1, 1.2, 0.9, 1.1}, study.Agrees},
+		{[]float64{3, -2, 4, -1}, study.Differs}, // the mean is 1
+		{[]float64{-1, -1.2, -0.9}, study.Differs},
+		{[]float64{5}, study.Incomparable},
+	} {
+		if r := Effect(study.Row{Sentence: "s"}, c.values, 0); r.Verdict != c.want || c.want == study.Incomparable && r.Sentence != "" {
+			t.Errorf("%v: %+v, want %s", c.values, r, c.want)
+		}
+	}
+	wide, narrow := []float64{1, 9, -7, 4, -5, 8}, []float64{1, 1.1, 0.9, 1, 1.05, 0.95}
+	for _, c := range []struct {
+		a, b []float64
+		want study.Verdict
+	}{{wide, narrow, study.Agrees}, {narrow, wide, study.Differs}, {wide, wide, study.Differs}, {wide[:1], narrow, study.Incomparable}} {
+		if r := Wider(study.Row{Sentence: "s"}, c.a, c.b); r.Verdict != c.want {
+			t.Errorf("deviations of %v over %v: %+v, want %s", c.a, c.b, r, c.want)
+		}
+	}
+	// 95 % intervals of a mean of four values: t is 3.182.
+	if s := Interval([]float64{0, 2, 0, 2}); s.Middle != 1 || s.High-1 < 1.83 || s.High-1 > 1.84 {
+		t.Errorf("interval %+v", s)
+	}
+}
