@@ -25,6 +25,11 @@ type Algorithm struct {
 	summed     bool // the protection leaves a round's releases as they come
 }
 
+// DrawSeed is what a run's own draws follow from: everything but the data, which runs that
+// share a target have in common. Two of these with the same noise could be subtracted from
+// each other, and their prices would not add up.
+func DrawSeed(run config.Run) uint64 { return run.Seed + uint64(run.Privacy.Run)<<32 }
+
 // New builds the run file's method under its protection, for so many participants.
 func New(run config.Run, m model.Model, participants int) (*Algorithm, error) {
 	if participants < 1 {
@@ -38,6 +43,7 @@ func New(run config.Run, m model.Model, participants int) (*Algorithm, error) {
 	if err != nil {
 		return nil, err
 	}
+	run.Seed = DrawSeed(run)
 	a := &Algorithm{setup: Setup{Run: run, Model: m, Parameters: m.Parameters(), Participants: participants}, summed: protects.Sums}
 	if a.method, err = kind.New(a.setup); err != nil {
 		return nil, err

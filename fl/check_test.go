@@ -70,6 +70,7 @@ func TestSiloFaults(t *testing.T) {
 		"privacy.noise_multiplier":    func(r *config.Run) { r.Privacy.NoiseMultiplier = 1 },
 		"privacy.epsilon":             func(r *config.Run) { r.Privacy.Epsilon = 0 },
 		"privacy.runs":                func(r *config.Run) { r.Privacy.Epsilon, r.Privacy.NoiseMultiplier, r.Privacy.Runs = 0, 3, 5 },
+		"privacy.run":                 func(r *config.Run) { r.Privacy.Runs, r.Privacy.Run = 3, 3 },
 		"privacy.protects":            func(r *config.Run) { r.Privacy.Protects = "nothing" },
 		"algorithm.clients_per_round": func(r *config.Run) { r.Algorithm.Kind, r.Algorithm.ClientsPerRound = "mocha", 5 },
 		"algorithm.local.limit":       func(r *config.Run) { r.Algorithm.Local.Limit = 5 },

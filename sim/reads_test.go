@@ -111,6 +111,7 @@ var probes = []probe{
 	{path: "privacy.delta", value: "0.001"},
 	{path: "privacy.delta", value: "0.001", with: evaluated},
 	{path: "privacy.runs", value: "5"},
+	{path: "privacy.run", value: "4", with: "privacy.runs=5"},
 	{path: "privacy.clip", value: "0.01"},
 	{path: "privacy.clipping.rule", value: "quantile", with: learned},
 	{path: "privacy.clipping.quantile", value: "0.9", with: learned + " privacy.clipping.rule=quantile"},

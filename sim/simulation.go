@@ -173,7 +173,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		hostile.turn(participants, federation.Classes)
 	}
 	s.run, s.asked, s.given, s.federation, s.parameters = run, asked, given, federation, m.Parameters()
-	s.sampler = fl.NewSampler(run.Seed, "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
+	s.sampler = fl.NewSampler(fl.DrawSeed(run), "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err
 	}

@@ -151,3 +151,22 @@ func TestKeysWithoutAPrice(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsOfAChargedGridDrawTheirOwn: two points whose settings hardly differ would come to
+// the same figures if they shared batches and noise, and whoever sees both could subtract
+// one from the other. Their figures differ by far more than their settings; the rows that
+// are held out are the same.
+func TestRunsOfAChargedGridDrawTheirOwn(t *testing.T) {
+	figures := func(tuning string) (float64, float64) {
+		p := loaded(t, declared(t), "run: run.yaml\ngrid: {algorithm.local.step: [0.1, 0.10000001]}\n"+tuning,
+			"algorithm.rounds=2", "algorithm.local.steps=3")
+		r := swept(t, p, options(t, nil))
+		return float64(r.Points[0].Mean), float64(r.Points[1].Mean)
+	}
+	if a, b := figures(""); math.Abs(a-b) > 1e-5 {
+		t.Fatalf("free points come to %v and %v: the settings alone make a difference", a, b)
+	}
+	if a, b := figures("tuning: {charge: grid}\n"); math.Abs(a-b) < 1e-4 {
+		t.Errorf("charged points come to %v and %v: they share their noise", a, b)
+	}
+}

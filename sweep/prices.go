@@ -95,6 +95,7 @@ func (p *Plan) count(ctx context.Context, o Options, points []Point, best int, s
 // that one of them is prepared for all.
 func priceKey(run config.Run) (string, error) {
 	run.Algorithm.Lambda, run.Algorithm.Local.Step, run.Algorithm.Local.StepDecay = "", 0, 0
+	run.Privacy.Run = 0
 	run.Privacy.Clip, run.Privacy.UpdateClip, run.Privacy.Clipping.Quantile = 0, 0, 0
 	key, err := json.Marshal(run)
 	return string(key), err
@@ -168,7 +169,7 @@ func unshared(err error) error {
 func (p *Plan) sharing(runs int) []Point {
 	points := make([]Point, len(p.Points))
 	for i, point := range p.Points {
-		point.Run.Privacy.Runs = runs
+		point.Run.Privacy.Runs, point.Run.Privacy.Run = runs, i
 		points[i] = point
 	}
 	return points
@@ -193,7 +194,7 @@ func (p *Plan) prices(ctx context.Context, o Options, points []Point, best int) 
 		return b, err
 	}
 	run := points[best].Run
-	run.Privacy.Runs = 0 // what is stated is of all runs that share the target
+	run.Privacy.Runs, run.Privacy.Run = 0, 0 // what is stated is of all runs that share the target
 	state := func(way string, runs float64, bought []purchase, by *stopping) (fl.Privacy, error) {
 		costs, err := c.cost(ctx, bought, by)
 		if err != nil {
@@ -253,7 +254,7 @@ func (c *counter) noises(ctx context.Context, run config.Run, points int, random
 		return nil // there is no target
 	}
 	for i := range list {
-		run.Privacy.Runs = 0
+		run.Privacy.Runs, run.Privacy.Run = 0, 0
 		if list[i].Way == WayGrid {
 			run.Privacy.Runs = points
 		}

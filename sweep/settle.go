@@ -36,7 +36,7 @@ func trialsOf(t Tuning, mean float64) (theory.Trials, error) {
 // share, whom it is for, and on which terms.
 var shared = []string{
 	"algorithm.mode", "data.not_public", "data.standardise", "judge", "privacy.accounting", "privacy.delta", "privacy.epsilon", "privacy.noise", "privacy.noise_multiplier", "privacy.protects",
-	"privacy.public_size", "privacy.records_per_person", "privacy.relation", "privacy.runs", "privacy.silos",
+	"privacy.public_size", "privacy.records_per_person", "privacy.relation", "privacy.run", "privacy.runs", "privacy.silos",
 }
 
 // settleGrid checks whether the runs of a grid can share the run file's target, if the

@@ -137,7 +137,7 @@ func NewCoordinator(ctx context.Context, t Terms) (*Coordinator, error) {
 		evaluation: evaluation,
 		plan:       t.Plan, text: text, sum: sum, run: run, names: t.Names, index: map[string]int{}, start: t.Start,
 		model: m, algorithm: algorithm, bounds: algorithm.ReleaseBounds(), store: patient{t.Store, t.Log, t.Patience}, direct: t.Store, signer: t.Signer, scratch: t.Scratch, log: t.Log, seldom: newSeldom(t.Log),
-		sampler:  fl.NewSampler(run.Seed, "client sampling", len(t.Names), plan.Asked(run, len(t.Names)), a.Sampling == "balanced"),
+		sampler:  fl.NewSampler(fl.DrawSeed(run), "client sampling", len(t.Names), plan.Asked(run, len(t.Names)), a.Sampling == "balanced"),
 		presence: newPresence(len(t.Names)),
 		reached:  -1,
 		metrics:  newMetrics(), chronicle: newChronicle(len(t.Names)),

@@ -51,7 +51,7 @@ func New(run config.Run, shape data.Shape, a *fl.Algorithm) (*Evaluation, error)
 	}
 	e := &Evaluation{
 		run: run, algorithm: a, loss: loss, classes: shape.Classes, bins: asked.Bins, bound: asked.Bound,
-		target: target(run), family: rng.NewFamily(run.Seed, "evaluation"),
+		target: target(run), family: rng.NewFamily(fl.DrawSeed(run), "evaluation"),
 	}
 	if e.bins == 0 {
 		e.bins = usualBins

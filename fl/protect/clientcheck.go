@@ -11,7 +11,7 @@ func checkClient(c *config.Checker, run config.Run, o fl.Outline) {
 	checkNoSums(c, run, o)
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects client: more than 0 (or protects nothing)")
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier", "is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
-	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
+	checkRuns(c, p)
 	c.Require(o.Sends > 0, "privacy.protects", "is client, but %s sends nothing: there is no sum that the server could noise; allowed: example, nothing", a.Kind)
 	c.Require(!o.Single, "privacy.protects", "is client, whose noise is on one sum over all participants, but here the server needs their releases one by one (clusters, relations, lambda auto, robust rules, for which the sensitivity of a mean does not hold); allowed: update, example, nothing")
 	c.Require(p.Ceiling == nil && p.Radius == 0, "privacy.radius", "and ceiling are of metric privacy; under privacy.protects client set update_clip and epsilon")

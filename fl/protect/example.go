@@ -350,7 +350,7 @@ func checkExample(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(p.Radius == 0, "privacy.radius", "is %v, but it is single examples that are clipped; set privacy.clip", p.Radius)
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier",
 		"is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
-	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
+	checkRuns(c, p)
 	c.Require(p.NoiseMultiplier == 0 || o.Models == 1 || a.Selection.Rule != "private", "privacy.noise_multiplier",
 		"is %v, but a private choice of clusters takes a share of privacy.epsilon; give that", p.NoiseMultiplier)
 	c.Require(p.NoiseMultiplier == 0 || len(p.Silos) == 0, "privacy.silos", "have targets, but privacy.noise_multiplier fixes the noise; give one of them")

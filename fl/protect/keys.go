@@ -1,5 +1,7 @@
 package protect
 
+import "github.com/coterie-fl/coterie/config"
+
 // Keys that only some protections read. docs/run-file.md says so of them, and a test in
 // sim changes each under every protection.
 var (
@@ -20,6 +22,12 @@ var (
 	noiseKeys  = []string{"privacy.noise_multiplier", "privacy.noise"}
 	targetKeys = []string{"privacy.epsilon", "privacy.delta", "privacy.runs"}
 )
+
+// checkRuns checks what is said of the runs that share a target.
+func checkRuns(c *config.Checker, p config.Privacy) {
+	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
+	c.Require(p.Run < max(p.Runs, 1), "privacy.run", "is %d, counted from 0, but %d share the target (privacy.runs); allowed: 0 to %d", p.Run, max(p.Runs, 1), max(p.Runs, 1)-1)
+}
 
 // sharesNothing is said of privacy.runs beside a given noise.
 const sharesNothing = "is %d, but privacy.noise_multiplier %v fixes the noise, whatever other runs cost; give privacy.epsilon, which they share, or leave it out"

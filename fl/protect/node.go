@@ -158,7 +158,7 @@ func checkNode(c *config.Checker, run config.Run, o fl.Outline) {
 	c.Require(p.Epsilon > 0 || p.NoiseMultiplier > 0 || len(p.Silos) > 0, "privacy.epsilon", "is 0, so that nobody is protected; allowed under privacy.protects node: more than 0 (or protects nothing)")
 	c.Require(p.Epsilon == 0 || p.NoiseMultiplier == 0, "privacy.noise_multiplier",
 		"is %v, but the noise follows from privacy.epsilon %v; give one of them", p.NoiseMultiplier, p.Epsilon)
-	c.Require(p.NoiseMultiplier == 0 || p.Runs <= 1, "privacy.runs", sharesNothing, p.Runs, p.NoiseMultiplier)
+	checkRuns(c, p)
 	c.Require(p.Ceiling == nil, "privacy.ceiling", "is set, but a participant's target is its ceiling; set privacy.epsilon")
 	proved := known && slices.Contains([]string{"nominated", "home", thinned}, cmp.Or(p.Nodes.Contacts, "nominated"))
 	c.Require(!known || proved == (a.Mode == "sound"), "privacy.nodes.contacts", "is %s in %s mode; allowed: nominated, home and thinned in sound mode, where something is proved, drawn and pruned in paper mode", p.Nodes.Contacts, a.Mode)
