@@ -68,7 +68,6 @@ var scenarios = []scenario{
 		lines: []treatment{
 			{line: "coterie dash", by: "go test ./cmd/coterie -run TestDash"},
 			{line: "openssl", by: "go test ./cmd/coterie -run TestDashOfAFederation"},
-			{line: "coterie status", by: "go test ./cmd/coterie -run TestDocuments"},
 		},
 		says: []string{"report  "},
 	},
