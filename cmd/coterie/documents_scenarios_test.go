@@ -194,7 +194,10 @@ var scenarios = []scenario{
 		says:  []string{"African-American", "Female"},
 		after: left("coterie-runs/reproduce-fairness-smoke/report.html", "coterie-runs/reproduce-fairness-handwriting-smoke/report.html"),
 	},
-	{page: "docs/federation.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestAKilledParticipantIsNamed"}}, says: []string{"10 releases"}, after: afterQuickStart},
+	{page: "docs/federation.md", lines: []treatment{
+		{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestAKilledParticipantIsNamed"},
+		{line: "coterie dash", by: "go test ./cmd/coterie -run TestDash"},
+	}, says: []string{"10 releases"}, after: afterQuickStart},
 	{
 		page: "docs/ledger.md", setup: beforeLedger,
 		prepare: `mkdir other; coterie ledger receipts my-ledger --out other/DIR >/dev/null; cp other/DIR/clinics-000001.json receipt.json
