@@ -106,6 +106,43 @@ func bestOf(groups []group, better func(a, b float64) bool) (best group, ok bool
 	return best, ok
 }
 
+// alike are how many of a place's finished cells have their batches and noise in common
+// with another of the same seed: of these the grid's one budget is arithmetic, since the
+// prices of runs add up only if each is drawn for itself. With a budget of one run each is
+// priced alone, and nothing is added up.
+func (b book) alike(r row) (n int) {
+	if r.runs <= 1 {
+		return 0
+	}
+	type draw struct {
+		seed uint64
+		run  int
+	}
+	by := map[draw]int{}
+	for _, g := range b.groups(r) {
+		for seed, c := range g.cells {
+			by[draw{seed, c.Value.Run}]++
+		}
+	}
+	for _, cells := range by {
+		if cells > 1 {
+			n += cells
+		}
+	}
+	return n
+}
+
+// places are those that have finished cells.
+func (b book) places() []row {
+	of := map[row]bool{}
+	for k := range b.cells {
+		if k.Study == b.task.kind && k.Changed == b.changed {
+			of[row{k.Method, k.Arm, k.Epsilon, k.Runs, k.Momentum, k.Steps}] = true
+		}
+	}
+	return slices.Collect(maps.Keys(of))
+}
+
 // better says whether a figure is better than another.
 func (t task) better(a, b float64) bool {
 	if t.lower {

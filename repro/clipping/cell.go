@@ -47,6 +47,7 @@ type outcome struct {
 	Figure event.Number `json:"figure"`         // of the last model
 	Best   event.Number `json:"best"`           // of the best of all judgements
 	Noise  event.Number `json:"noise"`          // S that a step is charged for; 0: none
+	Run    int          `json:"run,omitempty"`  // privacy.run, by which batches and noise were drawn; cells of before 17 November 2026 have none
 	Path   []moment     `json:"path,omitempty"` // one for every judgement, where something adapts
 }
 
@@ -82,12 +83,12 @@ func simulate(l *lab.Lab, t task, k key) (outcome, error) {
 	run.Run.Workers = 1 // cells are what is spread over the cores
 	res, err := l.Result(run)
 	if errors.Is(err, fl.ErrNotFinite) { // a figure like any other: the worst
-		return t.diverged(noise), nil
+		return t.diverged(run, noise), nil
 	}
 	if err != nil {
 		return outcome{}, err
 	}
-	o := t.outcome(res, noise)
+	o := t.outcome(res, run)
 	if k.Method != online && k.Arm == "" {
 		o.Path = nil // lines of thousands of cells are committed
 	}
@@ -95,8 +96,8 @@ func simulate(l *lab.Lab, t task, k key) (outcome, error) {
 }
 
 // diverged is what came of a run that left the finite numbers: nothing is right.
-func (t task) diverged(noise float64) outcome {
-	o := outcome{Noise: short(noise)}
+func (t task) diverged(run config.Run, noise float64) outcome {
+	o := outcome{Noise: short(noise), Run: run.Privacy.Run}
 	if t.lower {
 		o.Figure, o.Best = 100, 100
 	}
@@ -104,9 +105,12 @@ func (t task) diverged(noise float64) outcome {
 }
 
 // outcome boils a run down.
-func (t task) outcome(res sim.Result, noise float64) outcome {
-	o := outcome{Figure: t.figure(res.Metrics.Loss, res.Metrics.Error), Noise: short(noise)}
+func (t task) outcome(res sim.Result, run config.Run) outcome {
+	o := outcome{Figure: t.figure(res.Metrics.Loss, res.Metrics.Error), Run: run.Privacy.Run}
 	o.Best = o.Figure
+	if run.Privacy.Protects == "example" {
+		o.Noise = short(float64(res.Participants[0].Noise))
+	}
 	for _, r := range res.History.Rounds {
 		m := moment{Steps: r.Round * t.block, Figure: t.figure(r.Loss, r.Error)}
 		if c := r.Steps; c != nil {
@@ -175,8 +179,13 @@ func (t task) run(l *lab.Lab, k key) (config.Run, float64, error) {
 	if err != nil {
 		return r, 0, err
 	}
+	place, err := placeOf(k.Method, k.Runs, k.Setting)
+	if err != nil {
+		return r, 0, err
+	}
 	p := &r.Privacy
-	p.Protects, p.Epsilon, p.NoiseMultiplier, p.Delta, p.Clip = "example", 0, noise, delta, k.Setting.Clip
+	p.Protects, p.Epsilon, p.NoiseMultiplier, p.Delta, p.Clip = "example", k.Epsilon, 0, delta, k.Setting.Clip
+	p.Runs, p.Run = k.Runs, place
 	switch k.Method {
 	case online:
 		p.Clipping.Rule = "online"

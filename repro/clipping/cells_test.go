@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/repro/lab"
 	"github.com/coterie-fl/coterie/repro/lab/labtest"
 	"github.com/coterie-fl/coterie/sim"
@@ -66,13 +67,91 @@ func TestRunFiles(t *testing.T) {
 				continue
 			}
 			rule := map[method]string{online: "online", threshold: "fixed", quantile: "quantile", adamWOSM: "adam-wosm"}[k.Method]
-			if p.Clipping.Rule != rule || p.Clip != k.Setting.Clip || p.Clipping.Quantile != k.Setting.Quantile || p.NoiseMultiplier != noise || noise < 0.3 || p.Delta != delta {
+			if p.Clipping.Rule != rule || p.Clip != k.Setting.Clip || p.Clipping.Quantile != k.Setting.Quantile || p.NoiseMultiplier != 0 || p.Epsilon != k.Epsilon || p.Runs != k.Runs || noise < 0.3 || p.Delta != delta {
 				t.Errorf("%s, %s: %+v", task.kind, name, p)
 			}
 		}
 	}
 	if len(seen) != 5 {
 		t.Errorf("methods with cells: %v", seen)
+	}
+}
+
+// TestCellsOfAGridDrawForThemselves: no two cells that share a budget draw by one seed, and
+// what shares none with others draws as a run alone does.
+func TestCellsOfAGridDrawForThemselves(t *testing.T) {
+	for _, task := range []task{digits, clothes, news} {
+		var err error
+		if task.thesis, err = thesisTables(); err != nil {
+			t.Fatal(err)
+		}
+		for _, scale := range []string{lab.Smoke, lab.Quick, lab.Full, lab.Grids} {
+			l := &lab.Lab{Options: lab.Options{Scale: scale, Seeds: 2}}
+			type draw struct {
+				row  row
+				seed uint64
+			}
+			drawn := map[draw]key{}
+			for _, k := range task.at(scale).cells(l) {
+				place, err := placeOf(k.Method, k.Runs, k.Setting)
+				if err != nil || place >= max(k.Runs, 1) {
+					t.Fatalf("%v: place %d, %v", k, place, err)
+				}
+				if k.Runs <= 1 {
+					if place != 0 {
+						t.Errorf("%v, a run alone, has place %d", k, place)
+					}
+					continue
+				}
+				d := draw{row{k.Method, k.Arm, k.Epsilon, k.Runs, k.Momentum, k.Steps}, fl.DrawSeed(config.Run{Seed: k.Seed, Privacy: config.Privacy{Run: place}})}
+				if other, ok := drawn[d]; ok && other != k {
+					t.Errorf("%v draws as %v", k, other)
+				}
+				drawn[d] = k
+			}
+		}
+	}
+	if _, err := placeOf(online, 5, setting{Step: 7, Clip: startClip}); err == nil || !strings.Contains(err.Error(), "rho 7, C 0.1 is none of the settings whose 5 runs") {
+		t.Errorf("a setting of no grid: %v", err)
+	}
+}
+
+// TestCellsSayWhatTheyDrew: a real cell has the grid's noise, and the place by which it was
+// drawn; of cells that were drawn alike, as committed ones are, the page says so.
+func TestCellsSayWhatTheyDrew(t *testing.T) {
+	o := options(t, lab.Smoke, 1)
+	l := labtest.New(t, lab.Experiment{ID: "drawn", Needs: news.needs, Seeds: map[string]int{lab.Smoke: 1}}, o)
+	task := news.at(lab.Smoke)
+	cells := map[key]record{}
+	for place, s := range gridOf(threshold, 5)[:3] {
+		k := key{Study: news.kind, Method: threshold, Epsilon: 3, Runs: 25, Setting: s, Seed: 1, Steps: task.steps()}
+		got, err := simulate(l, task, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, noise, err := task.run(l, k)
+		if err != nil || got.Run != place || run.Privacy.Run != place || got.Noise != short(noise) {
+			t.Errorf("%v: %+v, asked for noise %v by place %d, %v", k, got, noise, run.Privacy.Run, err)
+		}
+		cells[k] = record{Key: k, Value: got}
+	}
+	b := book{task: task, cells: cells}
+	place := b.place(threshold, 3, 5)
+	shows := func() bool {
+		g, _ := b.best(place)
+		return strings.Contains(b.shown(g, "").Note, "share their draws")
+	}
+	if b.alike(place) != 0 || b.drawnAlike() != nil || shows() {
+		t.Errorf("%d cells share draws: %q", b.alike(place), b.drawnAlike())
+	}
+	for k, r := range cells { // as they were made before
+		if r.Value.Run == 2 {
+			r.Value.Run = 0
+			cells[k] = r
+		}
+	}
+	if said := strings.Join(b.drawnAlike(), ""); b.alike(place) != 2 || !strings.HasPrefix(said, "2 finished cells of 1 grids") || !shows() {
+		t.Errorf("%d cells share draws: %q", b.alike(place), said)
 	}
 }
 
@@ -240,7 +319,7 @@ func TestADivergedCellIsTheWorst(t *testing.T) {
 	if err != nil || got.Figure != 0 || got.Best != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if worst := clothes.diverged(1); worst.Figure != 100 || worst.Noise != 1 {
+	if worst := clothes.diverged(config.Run{}, 1); worst.Figure != 100 || worst.Noise != 1 {
 		t.Errorf("of an error: %+v", worst)
 	}
 }

@@ -3,6 +3,7 @@ package clipping
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/coterie-fl/coterie/dp/account"
@@ -84,6 +85,29 @@ func gridOf(m method, k int) (out []setting) {
 		}
 	}
 	return out
+}
+
+// placeOf is where a setting stands among the so many runs that share a budget. Each draws
+// batches and noise by its place: of two that were drawn alike whoever sees both can take
+// one from the other, and their prices do not add up. A run with a budget of its own has
+// place 0, whatever its settings.
+func placeOf(m method, runs int, s setting) (int, error) {
+	var grid []setting
+	switch {
+	case runs <= 1:
+		return 0, nil
+	case runs == runsOf(m, 5):
+		grid = gridOf(m, 5)
+	case runs == runsOf(m, 9):
+		grid = gridOf(m, 9)
+	case m == threshold && runs == runsOf(online, 5):
+		grid = clipGiven(gridOf(m, 5))
+	}
+	place := slices.Index(grid, s)
+	if place < 0 {
+		return 0, fmt.Errorf("%s is none of the settings whose %d runs of %s share a budget", s, runs, m)
+	}
+	return place, nil
 }
 
 // noiseFor is the S of one step where so many runs of so many steps, on Poisson batches

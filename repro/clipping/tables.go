@@ -26,6 +26,7 @@ func (t task) study(l *lab.Lab, own, whole book, keys []key) study.Study {
 		s.Rows = append(s.Rows, own.scaleRows(l.Scale)...)
 	}
 	s.Caveats = append(s.Caveats, own.progress(keys)...)
+	s.Caveats = append(s.Caveats, whole.drawnAlike()...)
 	claims, waits := whole.claimRows()
 	if waits > 0 {
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%d of %d claims of the text wait for cells of full scale that are not finished.", waits, waits+len(claims)))
@@ -63,6 +64,20 @@ func (b book) progress(keys []key) []string {
 		text += "; the same command goes on with the others"
 	}
 	return []string{text + "."}
+}
+
+// drawnAlike says of how many cells a grid's budget is arithmetic alone.
+func (b book) drawnAlike() []string {
+	cells, grids := 0, 0
+	for _, r := range b.places() {
+		if n := b.alike(r); n > 0 {
+			cells, grids = cells+n, grids+1
+		}
+	}
+	if cells == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d finished cells of %d grids were made before every cell of a grid drew batches and noise of its own (17 November 2026): within a grid and a seed theirs are the same, and whoever saw two could take one from the other. That all of such a grid's runs together keep epsilon is arithmetic, not a guarantee; the notes of its rows say so. Each run for itself has the noise that it is charged for.", cells, grids)}
 }
 
 // place is a method's row of a table that shares the budget of a grid with k values.
@@ -177,6 +192,9 @@ func (b book) shown(g group, section string) study.Row {
 		note += fmt.Sprintf("; S %.3f", float64(noise))
 	}
 	note += fmt.Sprintf("; best judgement %.4g", g.best())
+	if n := b.alike(g.row); n > 0 {
+		note += fmt.Sprintf("; %d cells of this grid share their draws", n)
+	}
 	if other, ok := b.task.other[budget{g.row.method, g.row.epsilon, g.row.runs}]; ok && g.row.arm == "" && g.row.momentum == 0 && b.whole {
 		note += fmt.Sprintf("; another implementation: %v", other)
 	}
