@@ -19,6 +19,8 @@ type Device interface {
 	Gradients(theta []float32, pictures *data.Images, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error
 	// Outputs sets dst to the network's outputs of rows, one after another.
 	Outputs(dst, theta []float32, pictures *data.Images, rows []int) error
+	// Stay has parameters stay on the device for a pass's steps.
+	Stay(start Start) (Resident, error)
 }
 
 // On is the model with learners that compute on a device, which was made for its Plan.

@@ -11,6 +11,9 @@ import (
 
 // Train takes the pass's steps; see Pass.Single.
 func (l *networkLearner[F]) Train(theta []float64, c *data.Client, p *Pass) error {
+	if l.stays(p) {
+		return l.trainThere(theta, c, p)
+	}
 	if !l.pictures || !p.Single || !p.plain() || l.device != nil {
 		return p.Descend(l, theta, c)
 	}

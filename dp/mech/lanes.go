@@ -99,16 +99,7 @@ func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo f
 		s.addParted(lane, norms, factors[:len(norms)], addTo)
 		return nil
 	}
-	for i, norm := range norms {
-		switch {
-		case !(norm >= 0) || math.IsInf(norm, 0):
-			factors[i] = 0
-		case norm > s.bound:
-			factors[i] = F(s.bound / norm)
-		default:
-			factors[i] = 1
-		}
-	}
+	clipFactors(factors, norms, s.bound)
 	addTo(s.sum.Part(lane), factors[:len(norms)])
 	return nil
 }
@@ -125,26 +116,49 @@ func (s *LaneSum[F]) Complete(lane int) {
 // addParted adds vectors within the bound to one sum and the directions of those beyond
 // it to the other.
 func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo func(dst, factors []F)) {
-	within, beyond := 0, 0
+	if withinFactors(factors, norms, s.bound) > 0 {
+		addTo(s.sum.Part(lane), factors)
+	}
+	if beyondFactors(factors, norms, s.bound) > 0 {
+		addTo(s.beyond.Part(lane), factors)
+	}
+}
+
+// clipFactors are what vectors of these norms are clipped by; 0: it is not finite.
+func clipFactors[F float32 | float64](factors []F, norms []float64, bound float64) {
 	for i, norm := range norms {
-		if factors[i] = 0; norm >= 0 && norm <= s.bound {
+		switch {
+		case !(norm >= 0) || math.IsInf(norm, 0):
+			factors[i] = 0
+		case norm > bound:
+			factors[i] = F(bound / norm)
+		default:
+			factors[i] = 1
+		}
+	}
+}
+
+// withinFactors are 1 for vectors within the bound, and says how many they are.
+func withinFactors[F float32 | float64](factors []F, norms []float64, bound float64) (within int) {
+	for i, norm := range norms {
+		if factors[i] = 0; norm >= 0 && norm <= bound {
 			factors[i] = 1
 			within++
 		}
 	}
-	if within > 0 {
-		addTo(s.sum.Part(lane), factors)
-	}
+	return within
+}
+
+// beyondFactors scale vectors beyond the bound to length 1, and says how many they are.
+func beyondFactors[F float32 | float64](factors []F, norms []float64, bound float64) (beyond int) {
 	for i, norm := range norms {
 		factors[i] = 0
-		if norm > s.bound && !math.IsInf(norm, 0) {
+		if norm > bound && !math.IsInf(norm, 0) {
 			factors[i] = F(1 / norm)
 			beyond++
 		}
 	}
-	if beyond > 0 {
-		addTo(s.beyond.Part(lane), factors)
-	}
+	return beyond
 }
 
 // Reset empties the sum for another release.

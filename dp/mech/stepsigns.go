@@ -29,6 +29,11 @@ type signs struct {
 	// read of it but its product with the next gradient, and the noise's share in that is
 	// one normal value times the gradient's length (docs/proofs/joint-clipping.md). 0: none.
 	undrawn float64
+	// away is where the last step's sums lie, of so many values; nil: they are released here,
+	// in this process. AwayLast says that there was one.
+	away       Remote
+	awayLength int
+	awayLast   bool
 }
 
 // bareGradient is a step's gradient without noise: what noise is taken from a release again,
@@ -50,7 +55,7 @@ func (s *signs) reset() {
 	if s.spare.gradient == nil {
 		s.spare = s.old
 	}
-	s.old, s.undrawn = last{}, 0
+	s.old, s.undrawn, s.away, s.awayLast = last{}, 0, nil, false
 	s.released, s.bare = s.released.empty(), s.bare.empty()
 }
 
@@ -182,10 +187,15 @@ func (s *signs) release(n int) replacement {
 // release is signs.release, with the noise that is still to be drawn.
 func (s *Steps) release(n int) replacement {
 	r := s.signs.release(n)
+	s.drawLate(&r)
+	return r
+}
+
+// drawLate draws what of the last direction's noise is needed, if it was not drawn.
+func (s *Steps) drawLate(r *replacement) {
 	if s.signs.undrawn > 0 {
 		r.noise, s.signs.undrawn = s.signs.undrawn*rng.Normal(s.from.Keyed), 0
 	}
-	return r
 }
 
 // inSingle are values in single precision: as they are, or else in room.

@@ -9,8 +9,11 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/internal/cuda"
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
+	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
 )
 
@@ -21,6 +24,67 @@ func BenchmarkStep(b *testing.B) {
 		b.Skip("COTERIE_CUDA is not set")
 	}
 	cudatest.Use(b)
+	onNetworks(b, func(name string, shape data.Shape, m model.Model, l model.Learner) {
+		theta, g := make([]float64, m.Parameters()), make([]float64, m.Parameters())
+		m.Initialise(theta, rand.NewPCG(1, 2))
+		c := client(shape, 8192, rand.New(rand.NewPCG(1, 1)))
+		for _, batch := range []int{1, 512, 4096} {
+			rows := rand.New(rand.NewPCG(1, 3)).Perm(8192)[:batch]
+			for _, step := range []struct {
+				name string
+				s    model.Step
+			}{{"private", model.Step{Clip: 0.1, Divisor: batch}}, {"plain", model.Step{}}} {
+				b.Run(fmt.Sprintf("%s/%d/%s", name, batch, step.name), func(b *testing.B) {
+					for b.Loop() {
+						if err := l.Gradient(g, theta, c, rows, &step.s); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// BenchmarkPass is a whole step of training, with batches that are drawn, noise and update:
+// COTERIE_CUDA=1 go test -run - -bench Pass ./internal/cuda
+func BenchmarkPass(b *testing.B) {
+	if !cudatest.OnDevice() {
+		b.Skip("COTERIE_CUDA is not set")
+	}
+	cudatest.Use(b)
+	onNetworks(b, func(name string, shape data.Shape, m model.Model, l model.Learner) {
+		theta := make([]float64, m.Parameters())
+		c := client(shape, 8192, rand.New(rand.NewPCG(1, 1)))
+		for _, batch := range []int{512, 4096} {
+			for kind, rule := range map[string]mech.StepRule{
+				"plain": {}, "private": {Clip: 0.1, Noise: 1},
+				"online": {Clip: 0.1, Noise: 1, Clipping: mech.ClipRule{Signal: mech.SignalDirections, GradientNoise: 1.01, Rate: 0.001, StepRate: 0.001}},
+			} {
+				b.Run(fmt.Sprintf("%s/%d/%s", name, batch, kind), func(b *testing.B) {
+					m.Initialise(theta, rand.NewPCG(1, 2))
+					p := model.Pass{Step: model.Step{Divisor: batch}, Count: b.N, StepSize: 1e-6}
+					if rule.Sampling, rule.Rate = event.Poisson, float64(batch)/8192; rule.Noise > 0 {
+						p.Paid = paid(b, rule)
+					} else {
+						p.Sampler = new(mech.Sampler)
+						family := rng.NewFamily(7, "batches")
+						if err := p.Sampler.Open(rule.Sampling, rule.Rate, 0, mech.NewEntropy(family.Stream(0, 0))); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ResetTimer()
+					if err := l.Train(theta, c, &p); err != nil {
+						b.Fatal(err)
+					}
+				})
+			}
+		}
+	})
+}
+
+// onNetworks has a device ready for each of the papers' networks of pictures.
+func onNetworks(b *testing.B, do func(name string, shape data.Shape, m model.Model, l model.Learner)) {
 	for _, n := range []struct {
 		name, loss string
 		shape      data.Shape
@@ -45,24 +109,7 @@ func BenchmarkStep(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		theta, g := make([]float64, m.Parameters()), make([]float64, m.Parameters())
-		m.Initialise(theta, rand.NewPCG(1, 2))
-		c := client(n.shape, 8192, rand.New(rand.NewPCG(1, 1)))
-		for _, batch := range []int{1, 512, 4096} {
-			rows := rand.New(rand.NewPCG(1, 3)).Perm(8192)[:batch]
-			for _, step := range []struct {
-				name string
-				s    model.Step
-			}{{"private", model.Step{Clip: 0.1, Divisor: batch}}, {"plain", model.Step{}}} {
-				b.Run(fmt.Sprintf("%s/%d/%s", n.name, batch, step.name), func(b *testing.B) {
-					for b.Loop() {
-						if err := l.Gradient(g, theta, c, rows, &step.s); err != nil {
-							b.Fatal(err)
-						}
-					}
-				})
-			}
-		}
+		do(n.name, n.shape, m, l)
 		if err := d.Close(); err != nil {
 			b.Error(err)
 		}

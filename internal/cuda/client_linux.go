@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type Device struct {
 	from   *bufio.Reader
 	said   *tail // by the helper, to people
 	shared []byte
+	mail   *Mailbox
 	sets   map[*data.Images]uint32
 	lost   error // the first failure: nothing works any more
 }
@@ -130,13 +132,25 @@ func (d *Device) begin(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := d.send(Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
-		return err
+	if err := Send(d.to, Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
+		return d.gone(err)
 	}
 	if _, err := d.to.Write(text); err != nil {
 		return d.gone(err)
 	}
-	return d.answer()
+	var answer Answer
+	if err := Receive(d.from, &answer); err != nil {
+		return d.gone(err)
+	}
+	if answer.Fault > 0 {
+		text := make([]byte, answer.Fault)
+		if _, err := io.ReadFull(d.from, text); err != nil {
+			return d.gone(err)
+		}
+		return fmt.Errorf("%s: %s", d.hello.Name, text)
+	}
+	d.mail = NewMailbox(d.shared, d.to, d.from)
+	return nil
 }
 
 // Close ends the helper.
@@ -197,6 +211,7 @@ func (d *Device) Gradients(theta []float32, pictures *data.Images, rows []int, u
 	return d.home(&sums)
 }
 
+// first says that a chunk is the first: of new parameters, and of sums.
 func first(at int) uint32 {
 	if at == 0 {
 		return 1
@@ -272,6 +287,11 @@ func (d *Device) ready(theta []float32, pictures *data.Images) (set uint32, err 
 		return 0, fmt.Errorf("cuda: %d parameters for a network of %d", len(theta), d.plan.Parameters)
 	}
 	copy(view[float32](d.shared, d.layout.Theta, len(theta)), theta)
+	return d.setOf(pictures)
+}
+
+// setOf has the device hold the pictures.
+func (d *Device) setOf(pictures *data.Images) (uint32, error) {
 	set, held := d.sets[pictures]
 	if held {
 		return set, nil
@@ -328,45 +348,26 @@ func (d *Device) rows(rows []int, pictures *data.Images) error {
 }
 
 // ask sends a message and waits for its answer, if it has one.
-func (d *Device) ask(a Ask) error {
-	if err := d.send(a); err != nil || a.What == AskAdd {
-		return err
-	}
-	return d.answer()
-}
+func (d *Device) ask(a Ask) error { return d.order(a, nil) }
 
-func (d *Device) send(a Ask) error {
+// order is ask, with what belongs to the message.
+func (d *Device) order(a Ask, payload []byte) error {
 	if d.lost != nil {
 		return d.lost
 	}
-	var room [20]byte
-	for i, v := range []uint32{a.What, a.A, a.B, a.C, a.D} {
-		put(room[4*i:], v)
-	}
-	if _, err := d.to.Write(room[:]); err != nil {
+	if err := d.mail.Put(a, payload, runtime.Gosched); err != nil {
 		return d.gone(err)
 	}
-	return nil
-}
-
-func put(to []byte, v uint32) {
-	to[0], to[1], to[2], to[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-}
-
-func (d *Device) answer() error {
-	var room [4]byte
-	if _, err := io.ReadFull(d.from, room[:]); err != nil {
-		return d.gone(err)
-	}
-	n := int(room[0]) | int(room[1])<<8 | int(room[2])<<16 | int(room[3])<<24
-	if n == 0 {
+	if !a.answered() {
 		return nil
 	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(d.from, text); err != nil {
+	fault, err := d.mail.Answer(runtime.Gosched)
+	if err != nil {
 		return d.gone(err)
 	}
-	d.lost = fmt.Errorf("%s: %s", d.hello.Name, text)
+	if fault != "" {
+		d.lost = fmt.Errorf("%s: %s", d.hello.Name, fault)
+	}
 	return d.lost
 }
 

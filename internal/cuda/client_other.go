@@ -30,3 +30,6 @@ func (d *Device) Gradients([]float32, *data.Images, []int, func([]float64, func(
 
 // Outputs is model.Device's.
 func (d *Device) Outputs(_, _ []float32, _ *data.Images, _ []int) error { return errLinux }
+
+// Stay is model.Device's.
+func (d *Device) Stay(model.Start) (model.Resident, error) { return nil, errLinux }

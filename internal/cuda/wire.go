@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 1
+const Version = 2
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -26,20 +26,56 @@ type Hello struct {
 
 // What the helper is asked for.
 const (
-	AskPlan    = iota + 1 // the bytes that follow are a plan; the shared memory has been made
+	AskPlan    = iota + 1 // through the pipe: the bytes that follow are a plan; the shared memory has been made
 	AskHold               // room for a set of A pictures of B bytes
 	AskPixels             // B bytes of set A from the staging room, to offset C
 	AskLabels             // B labels, likewise
-	AskNorms              // of B rows of set A, under the parameters there; C is 1 if those are new, D if sums begin
-	AskAdd                // the weighted gradients of the last rows to sum A; no answer
+	AskNorms              // of B rows of set A; C says under which parameters, D is 1 if sums begin
+	AskAdd                // the weighted gradients of the last rows to sum A
 	AskSums               // bring sums home: bits of A
 	AskOutputs            // of B rows of set A; C as above
+	AskPut                // vector A, from the vectors' room
+	AskGet                // vector A, to there
+	AskClear              // sums begin
+	AskStep               // B rows of set A to sum 0, each as much as the first factor says; D as above
+	AskNoise              // on sum 0: a NoiseOrder
+	AskTurn               // sums and what was released last: a TurnOrder; products come back
+	AskMove               // the parameters that stay: a MoveOrder
 )
 
-// Ask is one message to the helper; an Answer follows each but AskAdd.
+// Under which parameters rows are taken: those that the device has, or those that lie in the
+// shared memory.
+const (
+	ThetaSame = iota
+	ThetaNew
+)
+
+// Ask is one message to the helper.
 type Ask struct{ What, A, B, C, D uint32 }
 
-// Answer says what became of it: as many bytes of a sentence follow as Fault says.
+// askBytes is how many bytes of its place in the mailbox a message takes.
+const askBytes = 32
+
+// answered says that the one who asks waits for an answer. What goes wrong with the others
+// is told with the next one.
+func (a Ask) answered() bool {
+	switch a.What {
+	case AskAdd, AskClear, AskStep, AskNoise, AskMove:
+		return false
+	}
+	return true
+}
+
+// What the mailbox takes of the shared memory, from its start.
+const (
+	mailSlots   = 16
+	slotBytes   = 1024
+	faultBytes  = 1024
+	headerBytes = 512
+	mailBytes   = headerBytes + faultBytes + mailSlots*slotBytes
+)
+
+// Answer says what became of a plan: as many bytes of a sentence follow as Fault says.
 type Answer struct{ Fault uint32 }
 
 // Send writes a message.
@@ -62,9 +98,9 @@ const staging = 4 << 20
 // Layout is where what both programs share lies in their memory, in bytes. There are two
 // sums, and factors for each: whoever adds does not wait.
 type Layout struct {
-	Chunk                                               int // examples
-	Theta, Sums, Rows, Factors, Norms, Outputs, Staging int
-	Size                                                int
+	Chunk                                                                int // examples
+	Theta, Sums, Rows, Factors, Norms, Outputs, Staging, Vector, Product int
+	Size                                                                 int
 }
 
 // LayoutOf follows from the plan, so that both programs have the same.
@@ -75,6 +111,7 @@ func LayoutOf(p model.Plan) Layout {
 		l.Size += (bytes + 255) / 256 * 256
 		return at
 	}
+	room(mailBytes)
 	output := p.Input.Len()
 	if n := len(p.Layers); n > 0 {
 		output = p.Layers[n-1].Out.Len()
@@ -82,8 +119,12 @@ func LayoutOf(p model.Plan) Layout {
 	l.Theta, l.Sums = room(4*p.Parameters), room(8*p.Parameters)
 	l.Rows, l.Factors, l.Norms = room(4*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
 	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)
+	l.Vector, l.Product = room(8*p.Parameters), room(8*ProductParts(p.Parameters)*5)
 	return l
 }
+
+// ProductParts is in how many parts products of n values come back.
+func ProductParts(n int) int { return (n + 16*256 - 1) / (16 * 256) }
 
 // Floats is how many values of an example the device holds at a time: activations, which
 // of them a pool took, gradients on their way back, and those of convolutions.

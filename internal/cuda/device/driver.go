@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
 )
 
 // driver is the part of CUDA's driver interface that is needed.
@@ -37,7 +39,7 @@ type driver struct {
 
 	arguments struct { // of a launch, where they stay
 		slots   [16]uint64
-		structs [4][8]uint64
+		structs [4][32]uint64
 		params  [16]unsafe.Pointer
 	}
 	stream uintptr
@@ -179,6 +181,9 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args .
 		case float64:
 			slots[i] = math.Float64bits(v)
 			continue
+		case float32:
+			slots[i] = uint64(math.Float32bits(v))
+			continue
 		case act:
 			*(*act)(unsafe.Pointer(&slots[i])) = v
 			continue
@@ -188,6 +193,12 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args .
 			*(*pool)(unsafe.Pointer(&structs[used])) = v
 		case room:
 			*(*room)(unsafe.Pointer(&structs[used])) = v
+		case cuda.Keys:
+			*(*cuda.Keys)(unsafe.Pointer(&structs[used])) = v
+		case turning:
+			*(*turning)(unsafe.Pointer(&structs[used])) = v
+		case cuda.MoveOrder:
+			*(*cuda.MoveOrder)(unsafe.Pointer(&structs[used])) = v
 		default:
 			d.must(1, fmt.Sprintf("%s: an argument of type %T", name, a))
 			return
@@ -209,6 +220,10 @@ type (
 		outH, outW, outC                        int32
 		inH, inW, inC                           int32
 		kernelH, kernelW, stride, padding, back int32
+	}
+	turning struct {
+		bound, deviation, taken float32
+		last                    int32
 	}
 	pool struct{ examples, outH, outW, inH, inW, channels, kernel, stride, padding int32 }
 	room struct {

@@ -24,6 +24,8 @@ type Network struct {
 	factors                        [2]uintptr
 	room                           room
 	norms                          uintptr
+	staying                        [cuda.Vectors]uintptr // parameters, and what goes with them from step to step
+	products                       uintptr
 	sets                           []set
 	keptRow, squaresRow, partCount int
 	bytes                          int
@@ -87,6 +89,7 @@ func (n *Network) load(image string) error {
 		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
 		"dense", "dense_end", "dense_back", "dense_sum", "dense_square",
 		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
+		"narrowed", "noised", "added", "directions", "moved",
 	} {
 		if n.d.failed != nil {
 			return n.d.failed

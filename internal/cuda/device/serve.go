@@ -51,22 +51,54 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 		return nil // it was told
 	}
 	s := &server{d: d, image: image, in: bufio.NewReader(in), out: out, file: shared}
-	for {
+	if err := s.begin(); err != nil {
+		return ended(err)
+	}
+	return ended(s.serve())
+}
+
+// ended is what the end of the conversation means: whoever closes the pipe is content.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// begin takes plans until one can be followed.
+func (s *server) begin() error {
+	for s.n == nil {
 		var a cuda.Ask
 		if err := cuda.Receive(s.in, &a); err != nil {
-			if named := os.Getenv("COTERIE_CUDA_TIMES"); named != "" && s.n != nil {
-				return s.n.tellTimes(named)
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
+			return err
+		}
+		if a.What != cuda.AskPlan {
+			return fmt.Errorf("asked for %d before there was a plan", a.What)
+		}
+		if err := s.answer(s.plan(int(a.A))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve does what it is asked for, until nobody asks any more.
+func (s *server) serve() error {
+	mail := cuda.NewMailbox(s.shared, s.out, s.in)
+	var room cuda.Slot
+	for {
+		a, payload, err := mail.Take(&room)
+		if err != nil {
+			if named := os.Getenv("COTERIE_CUDA_TIMES"); named != "" {
+				err = errors.Join(err, s.n.tellTimes(named))
 			}
 			return err
 		}
-		fault := s.do(a)
-		if a.What == cuda.AskAdd { // what went wrong is told with the next answer
-			continue
+		text := ""
+		if err := s.do(a, payload); err != nil {
+			text = err.Error() // of a message without an answer, the next one has it
 		}
-		if err := s.answer(fault); err != nil {
+		if err := mail.Done(a, text); err != nil {
 			return err
 		}
 	}
@@ -82,6 +114,17 @@ type server struct {
 	n      *Network
 	layout cuda.Layout
 	shared []byte
+	// rows and factors are on their way to the device from here, so that their place in the
+	// shared memory may be written over at once.
+	rows, factors, values []byte
+}
+
+// copied copies to the device what the other program may write over right after. The driver
+// reads memory that it does not know before it returns.
+func (s *server) copied(to uintptr, room, from []byte) []byte {
+	room = append(room[:0], from...)
+	s.d.toDevice(to, room)
+	return room
 }
 
 func (s *server) answer(fault error) error {
@@ -96,13 +139,7 @@ func (s *server) answer(fault error) error {
 	return err
 }
 
-func (s *server) do(a cuda.Ask) error {
-	if a.What == cuda.AskPlan {
-		return s.plan(int(a.A))
-	}
-	if s.n == nil {
-		return fmt.Errorf("asked for %d before there was a plan", a.What)
-	}
+func (s *server) do(a cuda.Ask, payload []byte) error {
 	n, l := s.n, s.layout
 	if n.d.failed != nil {
 		return n.d.failed
@@ -117,10 +154,10 @@ func (s *server) do(a cuda.Ask) error {
 		n.d.toDevice(n.sets[a.A].labels+uintptr(4*a.C), part(l.Staging, 4*int(a.B)))
 	case cuda.AskNorms, cuda.AskOutputs:
 		set, g := &n.sets[a.A], int(a.B)
-		if a.C == 1 {
+		if a.C == cuda.ThetaNew {
 			n.parameters(part(l.Theta, 4*n.plan.Parameters))
 		}
-		n.d.toDevice(n.rows, part(l.Rows, 4*g))
+		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g))
 		n.forward(set, g)
 		if a.What == cuda.AskOutputs {
 			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
@@ -133,7 +170,7 @@ func (s *server) do(a cuda.Ask) error {
 		n.d.toHost(part(l.Norms, 8*g), n.norms)
 	case cuda.AskAdd:
 		g := int(a.B)
-		n.d.toDevice(n.factors[a.A], part(l.Factors+4*int(a.A)*n.chunk, 4*g))
+		s.factors = s.copied(n.factors[a.A], s.factors, part(l.Factors+4*int(a.A)*n.chunk, 4*g))
 		n.add(int(a.A), g)
 		return nil // goes on by itself
 	case cuda.AskSums:
@@ -143,7 +180,7 @@ func (s *server) do(a cuda.Ask) error {
 			}
 		}
 	default:
-		return fmt.Errorf("asked for %d, which is not known", a.What)
+		return s.stay(a, payload)
 	}
 	return n.d.wait()
 }

@@ -57,6 +57,11 @@ func (n *Network) weightCount(l *layer) int {
 // parameters takes new ones.
 func (n *Network) parameters(theta []byte) {
 	n.d.toDevice(n.theta, theta)
+	n.turnFilters()
+}
+
+// turnFilters makes of new parameters what is derived from them.
+func (n *Network) turnFilters() {
 	for i := range n.layers {
 		if l := &n.layers[i]; l.turned != 0 {
 			w, _ := n.weights(l)

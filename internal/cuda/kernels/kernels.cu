@@ -4,3 +4,4 @@
 #include "conv.cuh"
 #include "dense.cuh"
 #include "other.cuh"
+#include "resident.cuh"

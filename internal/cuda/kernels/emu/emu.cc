@@ -119,7 +119,8 @@ std::map<std::string, std::function<void(void **)>> kernels = {
     K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn),
     K(filters_16), K(filters_32), K(filters_64), K(filters_odd_16), K(filters_odd_32), K(filters_odd_64), K(biases),
     K(dense), K(dense_end), K(dense_back), K(dense_sum), K(dense_square),
-    K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum)};
+    K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum),
+    K(narrowed), K(noised), K(added), K(directions), K(moved)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");

@@ -33,3 +33,7 @@ inline double __shfl_xor_sync(unsigned, double v, int mask) {
   emu_warp();
   return v;
 }
+
+// Rounded one by one, as on a device that is told not to join them.
+inline double __dadd_rn(double a, double b) { volatile double s = a + b; return s; }
+inline double __dmul_rn(double a, double b) { volatile double p = a * b; return p; }

@@ -1,0 +1,229 @@
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// staying is a device whose parameters stay there from step to step: model.Resident.
+type staying struct {
+	d     *Device
+	fresh bool // nothing was added to the sums of this step
+}
+
+// Stay is model.Device's. Nobody else uses the device until the parameters have left.
+func (d *Device) Stay(start model.Start) (model.Resident, error) {
+	d.mu.Lock()
+	for which, v := range [][]float64{VectorTheta: start.Theta, VectorFirst: start.First, VectorSecond: start.Second, VectorOffset: start.Offset} {
+		if v == nil {
+			continue
+		}
+		if err := put(d, which, v); err != nil {
+			d.mu.Unlock()
+			return nil, err
+		}
+	}
+	return &staying{d: d, fresh: true}, nil
+}
+
+// put has the device hold a vector.
+func put[F float32 | float64](d *Device, which int, v []F) error {
+	if len(v) != d.plan.Parameters {
+		return fmt.Errorf("cuda: a vector of %d values for a network of %d", len(v), d.plan.Parameters)
+	}
+	if d.lost != nil {
+		return d.lost
+	}
+	copy(view[F](d.shared, d.layout.Vector, len(v)), v)
+	return d.ask(Ask{What: AskPut, A: uint32(which)})
+}
+
+// get brings a vector home.
+func get[F float32 | float64](d *Device, which int, v []F) error {
+	if len(v) != d.plan.Parameters {
+		return fmt.Errorf("cuda: a vector of %d values for a network of %d", len(v), d.plan.Parameters)
+	}
+	if err := d.ask(Ask{What: AskGet, A: uint32(which)}); err != nil {
+		return err
+	}
+	copy(v, view[F](d.shared, d.layout.Vector, len(v)))
+	return nil
+}
+
+// Leave is model.Resident's.
+func (s *staying) Leave(end model.Start) error {
+	d := s.d
+	if d == nil {
+		return nil
+	}
+	s.d = nil
+	defer d.mu.Unlock()
+	for which, v := range [][]float64{VectorTheta: end.Theta, VectorFirst: end.First, VectorSecond: end.Second} {
+		if v == nil {
+			continue
+		}
+		if err := get(d, which, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begins says, once a step, that sums begin.
+func (s *staying) begins() uint32 {
+	if s.fresh {
+		s.fresh = false
+		return 1
+	}
+	return 0
+}
+
+// begun empties the sums of a step without examples.
+func (s *staying) begun() error {
+	if s.begins() == 1 {
+		return s.d.ask(Ask{What: AskClear})
+	}
+	return nil
+}
+
+// idle waits until the helper has read what lies in the shared memory.
+func (d *Device) idle() error {
+	if d.lost != nil {
+		return d.lost
+	}
+	if err := d.mail.Idle(runtime.Gosched); err != nil {
+		return d.gone(err)
+	}
+	return nil
+}
+
+// Norms is model.Resident's.
+func (s *staying) Norms(pictures *data.Images, rows []int, use func(norms []float64) error) error {
+	return s.chunks(pictures, rows, func(set uint32, part []int) error {
+		if err := s.d.ask(Ask{What: AskNorms, A: set, B: uint32(len(part)), C: ThetaSame, D: s.begins()}); err != nil {
+			return err
+		}
+		norms := view[float64](s.d.shared, s.d.layout.Norms, len(part))
+		for i, square := range norms {
+			norms[i] = root(square)
+		}
+		return use(norms)
+	})
+}
+
+// Mean is model.Resident's.
+func (s *staying) Mean(pictures *data.Images, rows []int) error {
+	share := float32(1 / float64(max(1, len(rows))))
+	return s.chunks(pictures, rows, func(set uint32, part []int) error {
+		factors := view[float32](s.d.shared, s.d.layout.Factors, len(part))
+		for i := range factors {
+			factors[i] = share
+		}
+		return s.d.ask(Ask{What: AskStep, A: set, B: uint32(len(part)), D: s.begins()})
+	})
+}
+
+// chunks goes through rows.
+func (s *staying) chunks(pictures *data.Images, rows []int, do func(set uint32, part []int) error) error {
+	d := s.d
+	set, err := d.setOf(pictures)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < len(rows); at += d.layout.Chunk {
+		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+		if err := d.idle(); err != nil {
+			return err
+		}
+		if err := d.rows(part, pictures); err != nil {
+			return err
+		}
+		if err := do(set, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add is mech.Remote's.
+func (s *staying) Add(sum int, factors []float32) error {
+	copy(view[float32](s.d.shared, s.d.layout.Factors+4*sum*s.d.layout.Chunk, len(factors)), factors)
+	return s.d.ask(Ask{What: AskAdd, A: uint32(sum), B: uint32(len(factors))})
+}
+
+// Noise is mech.Remote's.
+func (s *staying) Noise(n mech.Normals) error {
+	if err := s.begun(); err != nil {
+		return err
+	}
+	o := NoiseOrder{Keys: expand(&n.Key), Deviation: float32(n.Deviation)}
+	if n.Values != nil {
+		o.Values = 1
+		if err := s.d.idle(); err != nil {
+			return err
+		}
+		copy(view[float32](s.d.shared, s.d.layout.Vector, len(n.Values)), n.Values)
+	}
+	return s.d.order(Ask{What: AskNoise}, bytesOf(&o))
+}
+
+// Turn is mech.Remote's.
+func (s *staying) Turn(bound float64, noise mech.Normals, last bool, taken *mech.Normals) (p mech.Products, err error) {
+	if err := s.begun(); err != nil {
+		return p, err
+	}
+	o := TurnOrder{Keys: expand(&noise.Key), Bound: float32(bound), Deviation: float32(noise.Deviation)}
+	if last {
+		o.Last = 1
+	}
+	if taken != nil {
+		o.Before, o.Taken = expand(&taken.Key), float32(taken.Deviation)
+	}
+	if err := s.d.order(Ask{What: AskTurn}, bytesOf(&o)); err != nil {
+		return p, err
+	}
+	parts := view[float64](s.d.shared, s.d.layout.Product, 5*ProductParts(s.d.plan.Parameters))
+	for i, to := range []*float64{&p.Direction, &p.Gradient, &p.Square, &p.BareDirection, &p.BareGradient} {
+		for k := i; k < len(parts); k += 5 {
+			*to += parts[k]
+		}
+	}
+	return p, nil
+}
+
+// Last is mech.Remote's.
+func (s *staying) Last(gradient, direction []float32) error {
+	if err := get(s.d, VectorGradient, gradient); err != nil {
+		return err
+	}
+	return get(s.d, VectorDirection, direction)
+}
+
+// SetLast is mech.Remote's.
+func (s *staying) SetLast(gradient, direction []float32) error {
+	if err := put(s.d, VectorGradient, gradient); err != nil {
+		return err
+	}
+	return put(s.d, VectorDirection, direction)
+}
+
+// Move is model.Resident's.
+func (s *staying) Move(m model.Move) error {
+	if err := s.begun(); err != nil {
+		return err
+	}
+	s.fresh = true
+	o := MoveOrder{Factor: m.Factor, Step: m.Step, Decay: m.Decay, Beta1: m.Beta1, Beta2: m.Beta2, Keep: m.Keep, Root: m.Root, Slope: m.Slope, Kind: int32(m.Kind)}
+	if m.Pulled {
+		o.Pulled = 1
+	}
+	return s.d.order(Ask{What: AskMove}, bytesOf(&o))
+}
+
+// bytesOf are those of a value in memory.
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }

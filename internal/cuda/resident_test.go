@@ -1,0 +1,151 @@
+//go:build linux
+
+package cuda_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
+	"github.com/coterie-fl/coterie/internal/rng"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// paid are steps that somebody has paid for, with batches and noise that follow from a seed:
+// the same on every call.
+func paid(t testing.TB, rule mech.StepRule) *mech.Steps {
+	t.Helper()
+	p, err := mech.NewPaid(event.Release{
+		Unit: event.UnitExample, Relation: event.AddRemove, Trust: event.TrustLocal, Claim: event.ClaimProved,
+		What: event.Repeated{Times: 1 << 20, Of: rule.Event(event.ClaimProved)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	family := rng.NewFamily(7, "a device's pass")
+	s := new(mech.Steps)
+	if err := s.Open(p, rule, mech.NewEntropy(family.Stream(0, 0)), mech.Randomness{Keyed: family.Stream(0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Parameters that stay on a device go where the processor takes them: with every optimiser
+// and every clip rule, noise and all, for the noise is the same.
+func TestStayingParametersGoTheSameWay(t *testing.T) {
+	cudatest.Use(t)
+	shape := data.Shape{Height: 6, Width: 6, Classes: 4}
+	// Tanh has no kink; above 2^14 parameters noise follows from a key.
+	large := layers{{Kind: "conv", Channels: 4, Kernel: 2}, {Kind: "tanh"}, {Kind: "conv", Channels: 12, Kernel: 2}, {Kind: "tanh"}, {Kind: "linear", Units: 100}, {Kind: "tanh"}, {Kind: "linear", Units: 4}}
+	small := layers{{Kind: "linear", Units: 8}, {Kind: "tanh"}, {Kind: "linear", Units: 4}}
+	online := mech.ClipRule{Signal: mech.SignalDirections, GradientNoise: 1.01, Rate: 0.05, StepRate: 0.05}
+	quantile := mech.ClipRule{Signal: mech.SignalCount, GradientNoise: 1.01, Rate: 0.3, Quantile: 0.5}
+	pull := model.Pull{Slope: 0.3}
+	for name, v := range map[string]struct {
+		layers layers
+		local  config.Local
+		wosm   bool
+		rule   *mech.StepRule // nil: epochs of a shuffled order
+		clip   float64
+		pull   *model.Pull
+	}{
+		"plain":                    {layers: small, local: config.Local{Epochs: 2, Batch: 7, Step: 0.3}},
+		"all at once, momentum":    {layers: small, local: config.Local{Epochs: 4, Step: 0.3, Optimiser: "momentum", Momentum: 0.7}},
+		"adam, clipped":            {layers: small, local: config.Local{Epochs: 2, Batch: 9, Step: 0.02, Optimiser: "adam", Beta1: 0.8, Beta2: 0.9}, clip: 0.2},
+		"adamw, pulled":            {layers: small, local: config.Local{Epochs: 2, Batch: 9, Step: 0.02, Optimiser: "adamw", Beta1: 0.8, Beta2: 0.9, WeightDecay: 0.1}, pull: &pull},
+		"private, few parameters":  {layers: small, local: config.Local{Step: 0.3}, rule: &mech.StepRule{Clip: 0.2, Noise: 0.5}, pull: &pull},
+		"private":                  {layers: large, local: config.Local{Step: 0.3}, rule: &mech.StepRule{Clip: 0.2, Noise: 0.01}},
+		"private, quantile":        {layers: large, local: config.Local{Step: 0.3}, rule: &mech.StepRule{Clip: 0.2, Noise: 0.01, Batch: 10, Clipping: quantile}},
+		"private, online":          {layers: large, local: config.Local{Step: 0.3}, rule: &mech.StepRule{Clip: 1.3, Noise: 0.05, Clipping: online}},
+		"private, no second means": {layers: large, local: config.Local{Step: 0.02, Beta1: 0.8}, wosm: true, rule: &mech.StepRule{Clip: 0.2, Noise: 0.01}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, start := build(t, shape, "cross-entropy", v.layers)
+			c := client(shape, 40, rand.New(rand.NewPCG(3, 3)))
+			// train makes two passes, the second of which goes on from the first.
+			train := func(m model.Model) (theta []float64, memory *model.Memory, trace mech.StepTrace) {
+				p, err := model.NewPass(v.local, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v.wosm {
+					if p.Optimiser, err = model.WithoutSecondMoment(v.local); err != nil {
+						t.Fatal(err)
+					}
+				}
+				theta, memory = append([]float64(nil), start...), new(model.Memory)
+				p.Memory, p.Clip, p.Divisor, p.Count = memory, v.clip, 10, 8
+				family := rng.NewFamily(1, "order")
+				p.Shuffle = family.Stream(0, 0)
+				if v.pull != nil {
+					p.Pull = *v.pull
+					p.Pull.Offset = make([]float64, len(theta))
+					for i := range p.Pull.Offset {
+						p.Pull.Offset[i] = 0.1 * math.Sin(float64(i))
+					}
+				}
+				l := learner(t, m)
+				if v.rule != nil {
+					rule := *v.rule
+					rule.Sampling, rule.Rate = event.Poisson, 0.25
+					p.Paid = paid(t, rule)
+					p.Paid.Watch(&trace)
+				}
+				for range 2 {
+					if err := l.Train(theta, c, &p); err != nil {
+						t.Fatal(err)
+					}
+					if p.Paid != nil {
+						p.Paid.Save(&memory.Clip)
+					}
+				}
+				return theta, memory, trace
+			}
+			want, remembered, seen := train(m)
+			got, there, seenThere := train(model.On(m, open(t, m, 6)))
+			// One way's length is what the other's distance is measured by: what is forgotten or
+			// done twice is a large part of it.
+			moved := make([]float64, len(want))
+			for i := range moved {
+				moved[i] = want[i] - start[i]
+			}
+			for i := range got {
+				got[i] -= start[i]
+			}
+			if d := apart(got, moved); d > 2e-4 {
+				t.Errorf("parameters are %v of their way apart", d)
+			}
+			if v.rule != nil && v.rule.Clipping.Signal == mech.SignalDirections && (seen.Inside == 0 || seen.Beyond == 0) {
+				t.Errorf("%d examples lie within the clip and %d beyond it: both are needed", seen.Inside, seen.Beyond)
+			}
+			if seen != seenThere {
+				t.Errorf("seen were %+v, on the processor %+v", seenThere, seen)
+			}
+			if d := math.Abs(there.Clip.Clip-remembered.Clip.Clip) + math.Abs(there.Clip.Pace-remembered.Clip.Pace); d > 1e-6 || there.Moves != remembered.Moves || there.Clip.Steps != remembered.Clip.Steps {
+				t.Errorf("remembered are clip %v, pace %v, %d moves, %d steps; on the processor %v, %v, %d, %d", there.Clip.Clip, there.Clip.Pace, there.Moves, there.Clip.Steps,
+					remembered.Clip.Clip, remembered.Clip.Pace, remembered.Moves, remembered.Clip.Steps)
+			}
+			for _, pair := range [][2][]float64{{there.First, remembered.First}, {there.Second, remembered.Second}, {wide(there.Clip.Gradient), wide(remembered.Clip.Gradient)}, {wide(there.Clip.Direction), wide(remembered.Clip.Direction)}} {
+				if len(pair[0]) != len(pair[1]) {
+					t.Fatalf("remembered are %d values, on the processor %d", len(pair[0]), len(pair[1]))
+				}
+				if len(pair[0]) > 0 && !(apart(pair[0], pair[1]) < 1e-3) {
+					t.Errorf("what is remembered is %v of its length apart", apart(pair[0], pair[1]))
+				}
+			}
+		})
+	}
+}
+
+func wide(v []float32) []float64 {
+	to := make([]float64, len(v))
+	for i, x := range v {
+		to[i] = float64(x)
+	}
+	return to
+}
