@@ -87,6 +87,36 @@ func Effect(r study.Row, differences []float64, least float64) study.Row {
 	return Claim(r, s, s.Low > least)
 }
 
+// AtMost is Effect the other way round: the whole interval must lie below the most.
+func AtMost(r study.Row, values []float64, most float64) study.Row {
+	s := Interval(values)
+	if len(values) < 2 {
+		return Effect(r, values, most)
+	}
+	if r.Note == "" {
+		r.Note = fmt.Sprintf("agrees: the whole 95 %% interval over seeds below %v", most)
+	}
+	return Claim(r, s, s.High < most)
+}
+
+// Times is Effect for a ratio of two arms' positive figures, seed by seed: the geometric
+// mean, whose whole interval must lie above the least.
+func Times(r study.Row, more, less []float64, least float64) study.Row {
+	logs := make([]float64, min(len(more), len(less)))
+	for i := range logs {
+		logs[i] = math.Log(more[i] / less[i])
+	}
+	s := Interval(logs)
+	s = Spread{math.Exp(s.Middle), math.Exp(s.Low), math.Exp(s.High)}
+	if len(logs) < 2 {
+		return Effect(r, []float64{s.Middle}, least)
+	}
+	if r.Note == "" {
+		r.Note = fmt.Sprintf("agrees: the whole 95 %% interval over seeds above %v", least)
+	}
+	return Claim(r, s, s.Low > least)
+}
+
 // Differences are one figure of two arms, seed by seed.
 func Differences[C any](more, less []C, f func(C) float64) []float64 {
 	out := make([]float64, min(len(more), len(less)))

@@ -201,28 +201,10 @@ func joined(words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
-// claimRow holds a sentence of the paper against a figure: agrees says from where on.
-func claimRow(section, label, metric, unit string, s lab.Spread, holds bool, sentence, agrees string) study.Row {
-	return lab.Claim(study.Row{Section: section, Label: label, Metric: metric, Unit: unit, Sentence: sentence, Note: agrees}, s, holds)
-}
-
-// unjudged is a row that the paper's sentence is not about after all.
-func unjudged(r study.Row, why string) study.Row {
-	r.Verdict, r.Sentence, r.Note = study.NoNumber, "", why
-	return r
-}
-
 // paired is the mean difference of two outcomes over the same seeds, with its
 // standard deviation.
-func paired(a, b outcome) lab.Spread { return pairedBy(figure, a, b) }
-
-// pairedBy is paired for any figure of a cell.
-func pairedBy(f func(cell) float64, a, b outcome) lab.Spread {
-	d := make([]float64, len(a.cells))
-	for i := range d {
-		d[i] = f(a.cells[i]) - f(b.cells[i])
-	}
-	return lab.MeanAndDeviation(d)
+func paired(a, b outcome) lab.Spread {
+	return lab.MeanAndDeviation(lab.Differences(a.cells, b.cells, figure))
 }
 
 // caveats are what every experiment on silos has to say.

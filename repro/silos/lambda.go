@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/report/study"
@@ -14,7 +15,7 @@ var spectrumOfLambda = lab.Experiment{
 	ID: "silo-lambda", Title: "Silos: how much to personalise, with and without privacy",
 	Paper: "paper 002, figures 1.5, G.2, G.3 and G.4",
 	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "100 s", Full: "5 h",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 2, lab.Full: 10},
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: runLambda,
 }
 
@@ -23,11 +24,17 @@ var spectrumOfLambda = lab.Experiment{
 type spectrum struct {
 	epsilon       float64
 	lambdas       []float64
-	lower         bool // is better
+	lower         bool    // is better
+	high          float64 // below this epsilon the text calls privacy high
 	local, fedavg outcome
 	mtl, ditto    outcome
 	server        outcome // over one lambda more: infinity
 }
+
+// highPrivacy is where it begins: G.2 names 0.1 and 0.2 on Vehicle; elsewhere the texts say
+// "possibly different for each dataset", and these are ours, half of where the text has its
+// regime of interest (6 on School; none is named for CIFAR-10).
+var highPrivacy = map[string]float64{"vehicle": 0.3, "school": 3, "cifar10-silos": 1}
 
 func spectra(l *lab.Lab, kind string, epsilons, lambdas []float64, lower bool, adjust func(*config.Run)) ([]spectrum, error) {
 	rows, err := contest(l, epsilons, lower, func(epsilon float64) []contender {
@@ -46,7 +53,7 @@ func spectra(l *lab.Lab, kind string, epsilons, lambdas []float64, lower bool, a
 	})
 	var out []spectrum
 	for i, row := range rows {
-		out = append(out, spectrum{epsilons[i], lambdas, lower, row[0], row[1], row[2], row[3], row[4]})
+		out = append(out, spectrum{epsilons[i], lambdas, lower, highPrivacy[kind], row[0], row[1], row[2], row[3], row[4]})
 	}
 	return out, err
 }
@@ -63,12 +70,12 @@ func (sp spectrum) series(o outcome) study.Series {
 
 func runLambda(l *lab.Lab) (study.Study, error) {
 	epsilons, lambdas, rounds := []float64{0, 1, 2, 3, 4, 6, 8}, []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}, 201
-	vehicle := []float64{0.1, 0.5, 0.9}
+	vehicle := []float64{0, 0.1, 0.3, 0.5, 0.7, 0.9}
 	switch l.Scale {
 	case lab.Smoke:
 		epsilons, lambdas, rounds, vehicle = []float64{6}, []float64{1}, 5, nil
 	case lab.Quick:
-		epsilons, lambdas, vehicle = []float64{0, 1, 3, 6}, []float64{0.1, 0.3, 1, 3, 10, 30}, nil
+		epsilons, lambdas, vehicle = []float64{0, 1, 3, 6}, []float64{0.1, 0.3, 1, 3, 10}, []float64{0.1, 0.5}
 	}
 	forRounds := func(rounds int) func(*config.Run) { return func(r *config.Run) { r.Algorithm.Rounds = rounds } }
 	all, err := spectra(l, "school", epsilons, lambdas, true, forRounds(rounds))
@@ -81,7 +88,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 			"The paper's claims: under privacy an interior lambda beats both ends; its best value falls as epsilon grows; Ditto is alike but worse for its extra passes; at high privacy MR-MTL may never reach FedAvg.",
 			"Beyond the paper: drawing models to the mean after the round (prox: server) is stable for every lambda, and at infinity it is FedAvg.",
 		},
-		Caveats: caveats("Steps are 0.01, for CIFAR-10 0.1. Vehicle is the stored part: its rows cannot be compared. Of CIFAR-10 (G.4) 25,000 pictures of 60,000 are stored.",
+		Caveats: caveats("Steps are 0.01. Vehicle is the stored part: its rows cannot be compared. "+cifarCaveat,
 			"Figure G.5 (ADNI): data not available. They are given to approved researchers only; data.kind adni reads them where they are."),
 	}
 	for _, sp := range all {
@@ -89,16 +96,18 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, epsilonRows("What the budgets are", sp.local.cells, sp.epsilon)...)
 		s.Charts = append(s.Charts, spectrumChart("Figure G.3: School, "+epsilonLabel(sp.epsilon), "test MSE, lower is better", sp))
 	}
-	s.Rows = append(s.Rows, fallingRow(all))
-	parts, err := spectra(l, "vehicle", vehicle, lambdas, false, forRounds(401))
+	s.Rows = append(s.Rows, spectraRows("Figure G.3: what the text claims across budgets", all)...)
+	parts, err := few(l, func() ([]spectrum, error) { return spectra(l, "vehicle", vehicle, lambdas, false, forRounds(401)) })
 	if err != nil {
 		return s, err
 	}
+	var claims []study.Row
 	for _, sp := range parts {
-		for _, r := range spectrumRows("Vehicle, the stored part", sp) {
-			s.Rows = append(s.Rows, unjudged(r, sp.local.short()))
-		}
+		claims = append(claims, spectrumRows("Figures 1.5 and G.2, Vehicle, the stored part", sp)...)
 		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp))
+	}
+	for _, r := range append(claims, spectraRows("Figure G.2, Vehicle, the stored part", parts)...) {
+		s.Rows = append(s.Rows, untold(r, parts[0].local.short()))
 	}
 	rows, charts, err := cifarSpectra(l)
 	s.Rows, s.Charts = append(s.Rows, rows...), append(s.Charts, charts...)
@@ -114,9 +123,9 @@ func epsilonLabel(epsilon float64) string {
 
 func spectrumRows(what string, sp spectrum) []study.Row {
 	section := what + ", " + epsilonLabel(sp.epsilon)
-	metric, unit, sign, better, worse := "test MSE", "squared", 1.0, "below", "above"
+	metric := "test MSE"
 	if !sp.lower {
-		metric, unit, sign, better, worse = "test accuracy", "share", -1, "above", "below"
+		metric = "test accuracy"
 	}
 	row := func(label string, s lab.Spread) study.Row {
 		return lab.Measured(study.Row{Section: section, Label: label, Metric: metric, Settings: map[string]any{"epsilon": sp.epsilon}, Verdict: study.NoNumber, Note: "the text lacks the figure"}, s)
@@ -131,38 +140,26 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	}
 	endless := outcome{cells: sp.server.all[len(sp.lambdas)]}
 	rows = append(rows, row("MR-MTL, drawn after the round, lambda infinite", endless.spread()))
-	ends := sign * min(sign*sp.local.spread().Middle, sign*sp.fedavg.spread().Middle)
-	ratio := sp.mtl.spread().Middle / ends
-	claim := claimRow(section, "best MR-MTL over the better end", "ratio", "", lab.Exactly(ratio), sign*ratio < sign,
-		"figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", "agrees: "+better+" 1")
-	if sp.epsilon > 0 && sp.epsilon < 3 {
-		claim = unjudged(claim, "high privacy: MR-MTL may never reach FedAvg (G.2)")
+	end := sp.better()
+	claim := lab.Effect(gain(section, "best MR-MTL over "+end.name+", the better end", "figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", fewSeeds), gains(sp.lower, sp.mtl, end), 0)
+	if sp.epsilon > 0 && sp.epsilon < sp.high {
+		claim = apart(claim, "high privacy, which the text excepts: MR-MTL may never reach FedAvg")
 	}
-	extra := paired(sp.ditto, sp.mtl)
-	pays := claimRow(section, "Ditto minus MR-MTL, both at their best lambda", "difference", unit, extra, sign*extra.Middle > 0,
-		"figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", "agrees: "+worse+" 0")
+	pays := lab.Effect(gain(section, "MR-MTL over Ditto, both at their best lambda", "figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", fewSeeds), gains(sp.lower, sp.mtl, sp.ditto), 0)
 	if sp.epsilon == 0 {
-		pays = unjudged(pays, "without privacy there is nothing to pay")
+		pays = apart(pays, "without privacy there is nothing to pay")
 	}
 	beyond := row("lambda infinite minus FedAvg, drawn after the round", paired(endless, sp.fedavg))
 	beyond.Metric, beyond.Note = "difference", "ours, not the paper's: 0 means that this knob ends at FedAvg"
 	return append(rows, claim, pays, beyond)
 }
 
-// fallingRow is G.2's first observation.
-func fallingRow(all []spectrum) study.Row {
-	last, falls := math.Inf(1), true
-	var text string
+// bestLambdas lists them by epsilon.
+func bestLambdas(all []spectrum) (text string) {
 	for _, sp := range all {
-		if sp.epsilon == 0 {
-			continue
-		}
-		lambda := sp.bestLambda(sp.mtl)
-		falls = falls && lambda <= last
-		last = lambda
-		text += fmt.Sprintf(" %v at epsilon %v;", lambda, sp.epsilon)
+		text += fmt.Sprintf(" %v at %s;", sp.bestLambda(sp.mtl), epsilonLabel(sp.epsilon))
 	}
-	return claimRow("Figure G.3: what the text claims", "best lambda falls as epsilon grows", "lambda at the largest epsilon", "", lab.Exactly(last), falls, "G.2: the best lambda falls as epsilon grows", "best lambda:"+text)
+	return strings.TrimSuffix(text, ";")
 }
 
 func spectrumChart(title, y string, sp spectrum) study.Chart {

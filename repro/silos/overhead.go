@@ -11,7 +11,7 @@ import (
 var overhead = lab.Experiment{
 	ID: "silo-overhead", Title: "Silos: what choosing clusters and extra passes cost",
 	Paper: "paper 002, figure 1.4",
-	Needs: []string{"school"}, Quick: "60 s", Full: "5 min",
+	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "5 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: runOverhead,
 }
@@ -28,11 +28,7 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		at := func(method string) config.Run { return withRounds(methodRun("school", method, epsilon), rounds) }
 		always := at("ifca")
 		always.Algorithm.Selection.Share = 1
-		return []contender{
-			alone("local", at("local")), alone("FedAvg", at("fedavg")),
-			alone("IFCA, choosing in 10 % of rounds", at("ifca")), alone("IFCA, choosing in every round", always),
-			alone("Ditto", at("ditto")), alone("MR-MTL", at("mr-mtl")),
-		}
+		return overheadContenders(at, always)
 	})
 	if err != nil {
 		return study.Study{}, err
@@ -57,13 +53,10 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, overheadRows(section, "squared", 1, row)...)
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are", epsilons, outcomes)...)
-	vehicle, err := vehicleOverhead(l)
-	if err != nil {
-		return s, err
-	}
+	vehicle, charts, err := vehicleOverhead(l)
 	s.Rows = append(s.Rows, vehicle...)
-	s.Charts = append(s.Charts, withZoom(tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes))...)
-	return s, nil
+	s.Charts = append(withZoom(tradeoffChart("Figure 1.4, on School", "test MSE, lower is better", epsilons, outcomes)), charts...)
+	return s, err
 }
 
 // overheadRows are section 1.4's two sentences. "Prohibitive" is that choosing in every
@@ -89,48 +82,38 @@ func overheadRows(section, unit string, sign float64, row func(name string) outc
 }
 
 // vehicleOverhead is figure 1.4 where the paper has it, on the part of Vehicle that is stored.
-func vehicleOverhead(l *lab.Lab) (rows []study.Row, err error) {
-	if l.Scale == lab.Smoke {
-		return nil, nil
+func vehicleOverhead(l *lab.Lab) (rows []study.Row, charts []study.Chart, err error) {
+	epsilons := []float64{0.2, 0.5, 1, 2}
+	switch l.Scale {
+	case lab.Smoke:
+		return nil, nil, nil
+	case lab.Quick:
+		epsilons = []float64{0.5, 2}
 	}
-	const epsilon = 0.5
-	outcomes, err := contest(l, []float64{epsilon}, false, func(epsilon float64) []contender {
+	outcomes, err := contest(l, epsilons, false, func(epsilon float64) []contender {
 		at := func(method string) config.Run { return methodRun("vehicle", method, epsilon) }
 		always := at("ifca")
 		always.Algorithm.Selection.Share, always.Algorithm.Selection.EpsilonShare = 1, 0.02
-		return []contender{
-			alone("local", at("local")), alone("FedAvg", at("fedavg")),
-			alone("IFCA, choosing in 10 % of rounds", at("ifca")), alone("IFCA, choosing in every round", always),
-			alone("Ditto", at("ditto")), alone("MR-MTL", at("mr-mtl")),
-		}
+		return overheadContenders(at, always)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, r := range overheadRows("Figure 1.4, Vehicle, the stored part, epsilon 0.5", "share", -1, func(name string) outcome { return named(outcomes[0], name) }) {
-		rows = append(rows, apart(r, outcomes[0][0].short()+"; in every round a choice has 2 % of epsilon, for at 3 % the choices alone cost more than the whole budget, and the run is refused"))
+	for i, epsilon := range epsilons {
+		section := fmt.Sprintf("Figure 1.4, Vehicle, the stored part, epsilon %v", epsilon)
+		rows = append(rows, figureRows(study.Row{Section: section, Metric: "test accuracy", Unit: "share", Settings: map[string]any{"epsilon": epsilon}}, outcomes[i], outcome.short)...)
+		for _, r := range overheadRows(section, "share", -1, func(name string) outcome { return named(outcomes[i], name) }) {
+			rows = append(rows, apart(r, outcomes[i][0].short()+"; in every round a choice has 2 % of epsilon, for at 3 % the choices alone cost more than the whole budget, and the run is refused"))
+		}
 	}
-	return rows, nil
+	return rows, []study.Chart{tradeoffChart("Figure 1.4: the stored part of Vehicle", "test accuracy", epsilons, outcomes)}, nil
 }
 
-// apart is a row about data that are not the paper's: the sentence is told, and not judged.
-func apart(r study.Row, why string) study.Row {
-	if r.Sentence != "" {
-		why = r.Sentence + "; " + why
+// overheadContenders are figure 1.4's methods.
+func overheadContenders(at func(method string) config.Run, always config.Run) []contender {
+	return []contender{
+		alone("local", at("local")), alone("FedAvg", at("fedavg")),
+		alone("IFCA, choosing in 10 % of rounds", at("ifca")), alone("IFCA, choosing in every round", always),
+		alone("Ditto", at("ditto")), alone("MR-MTL", at("mr-mtl")),
 	}
-	r.Verdict, r.Sentence, r.Note, r.Why = study.Incomparable, "", why, ""
-	return r
-}
-
-// mtlClaim is figure 1.3's sentence for shares, of which more is better: MR-MTL less the
-// better of local training and FedAvg, seed by seed.
-func mtlClaim(section, label string, row []outcome) study.Row {
-	best := named(row, "local")
-	if fedavg := named(row, "FedAvg"); fedavg.spread().Middle > best.spread().Middle {
-		best = fedavg
-	}
-	return lab.Effect(study.Row{
-		Section: section, Label: label + "MR-MTL less " + best.name, Metric: "accuracy gained", Unit: "share",
-		Sentence: "section 1.4, figure 1.3: there is a range of epsilon where MR-MTL is significantly better",
-	}, lab.Differences(named(row, "MR-MTL").cells, best.cells, figure), 0)
 }
