@@ -134,7 +134,7 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 			if whole := compare(&s, chart, like, noise, spread); !whole {
 				s.Caveats = append(s.Caveats, fmt.Sprintf("%s: the %s is undefined in some cells, because a group has no such pictures.", set.Name, m.name))
 			} else if m.name != "accuracy" {
-				s.Rows = append(s.Rows, claimRows(set.Name, m.name, noise, spread)...)
+				s.Rows = append(s.Rows, m.claimRows(set.Name, picturesWhy, noise, at)...)
 			}
 		}
 		rows, err := gainRows(fmt.Sprintf("Who gains, who loses: %s, share of pictures misread, by group (nu %v, one seed, 95 %% intervals over writers)", set.Name, most),

@@ -94,10 +94,7 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 			row := study.Row{Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Metric: m.name, Unit: m.unit, Settings: map[string]any{"setting": set.name}}
 			at := func(k int, nu float64) lab.Spread { return m.spread(cells[loanKey{set, k, nu}]) }
 			compare(&s, chart, row, noise, at)
-			s.Rows = append(s.Rows, claimRows(set.name, m.name, noise, at)...)
-			for _, k := range []int{1, 2} {
-				s.Rows = append(s.Rows, m.deteriorates(set.name, k, noise[len(noise)-1], cells[loanKey{set, k, noise[len(noise)-1]}], cells[loanKey{set, k, 0}]))
-			}
+			s.Rows = append(s.Rows, m.claimRows(set.name, loansWhy, noise, func(k int, nu float64) []cell { return cells[loanKey{set, k, nu}] })...)
 		}
 	}
 	s.Charts = append(s.Charts, loanData()...)

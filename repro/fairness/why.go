@@ -2,3 +2,9 @@ package fairness
 
 // deteriorationWhy is what we believe where noise does not make models less fair.
 const deteriorationWhy = "We believe that these models have nothing to lose by noise: where each group has a model that fits it, or one model serves the majority alone, training ends where it ends without noise. Tested by the figures of this setting, which stay within their spread at every nu."
+
+// loansWhy and picturesWhy are what we believe where two models are not fairer than one.
+const (
+	loansWhy    = "We believe that the largest noise takes from two models what they gain by this metric in this reading of the data. Tested by the figures at smaller noise, where two models lead, and by the rows on noise, which say how much their difference rises."
+	picturesWhy = "We believe that the difference is below what so few seeds tell, and that the metric rests on few of the minority's writers. Tested by nothing but the seeds of this scale; --seeds gives more."
+)

@@ -36,16 +36,28 @@ func courseOf(l *lab.Lab, run config.Run) (course, error) {
 	return c, nil
 }
 
-// courseCharts are figures 1 and 2: of each method the vectors that clients release, in the
-// plane with both optima, the losses, and the largest leakage by cluster.
-func courseCharts(l *lab.Lab, of []variant, runs []config.Run) ([]study.Chart, error) {
+// coursesOf are how the runs of figure 1 went, by method and seed.
+func coursesOf(l *lab.Lab, runs []config.Run) ([][]course, error) {
 	for i := range runs {
 		runs[i].Name = "synthetic-course"
 	}
-	all, err := lab.Grid(l, runs, courseOf)
-	if err != nil {
-		return nil, err
+	return lab.Grid(l, runs, courseOf)
+}
+
+// between is where the first model lies on the way from one optimum (0) to the other (1).
+func (c course) between() float64 {
+	var along, whole float64
+	for i := range c.Truth[0] {
+		way := c.Truth[1][i] - c.Truth[0][i]
+		along += way * (c.End[0][i] - c.Truth[0][i])
+		whole += way * way
 	}
+	return along / whole
+}
+
+// courseCharts are figures 1 and 2: of each method the vectors that clients release, in the
+// plane with both optima, the losses, and the largest leakage by cluster.
+func courseCharts(of []variant, all [][]course) []study.Chart {
 	var planes []study.Chart
 	losses := study.Chart{
 		Title: "Figure 1 c, f, i: loss on validation clients", XTitle: "round", YTitle: "validation RMSE, in units of y",
@@ -71,7 +83,7 @@ func courseCharts(l *lab.Lab, of []variant, runs []config.Run) ([]study.Chart, e
 		}
 		leakage.Series = append(leakage.Series, s)
 	}
-	return append(planes, losses, leakage), nil
+	return append(planes, losses, leakage)
 }
 
 // middling is the run whose last loss is the median of all.

@@ -99,8 +99,46 @@ func runSynthetic(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, synthRows(v, cells[i])...)
 	}
 	s.Rows = append(s.Rows, propositionRow(l.Seeds))
-	s.Charts, err = courseCharts(l, variants[:3], runs[:3])
-	return s, err
+	courses, err := coursesOf(l, runs[:3])
+	if err != nil {
+		return s, err
+	}
+	s.Charts = courseCharts(variants[:3], courses)
+	s.Rows = append(s.Rows, ablationRows(cells[0], cells[1], cells[2], courses[0])...)
+	return s, nil
+}
+
+// ablationRows are what the texts say of figure 1's three rows beside one another.
+func ablationRows(fedavg, ifca, private []cell, one []course) []study.Row {
+	row := func(label, metric, unit, sentence, why string) study.Row {
+		return study.Row{Section: "Figure 1: what the texts claim", Label: label, Metric: metric, Unit: unit, Sentence: sentence, Why: why}
+	}
+	loss := func(cells []cell) []float64 { return lab.Pick(cells, validation) }
+	between := lab.Interval(lab.Pick(one, course.between))
+	settles := row("FedAvg: where its model lies between the optima", "way from the first to the second", "share", "paper 004, section 4.1: with one hypothesis the final parameters settle somewhere in between the optimal parameters",
+		"No reason is known.")
+	settles.Note = "agrees: the whole 95 % interval over seeds from a tenth to nine tenths of the way"
+	found := row("IFCA: seeds near both optima", "seeds near both optima", "share", "paper 004, section 4.1: with several hypotheses the optimised parameters almost overlap the optimal ones",
+		"No reason is known.")
+	found.Note = "agrees: 9 seeds in 10; the papers show one run"
+	near := lab.Share(ifca, func(c cell) bool { return worst(c) <= 1 })
+	sameOrder := row("group-private over IFCA", "validation RMSE, geometric mean of ratios", "ratio", "thesis 001, section 2.5.1: the loss without sanitisation is still in the same order of magnitude as the sanitised case", "No reason is known.")
+	sameOrder.Note = "agrees: the whole 95 % interval over seeds below 10"
+	ratio := lab.Times(sameOrder, loss(private), loss(ifca), 0)
+	ratio.Verdict = study.Differs
+	if *ratio.High < 10 {
+		ratio.Verdict = study.Agrees
+	}
+	larger := "thesis 001, section 2.5.1: without personalisation the validation loss is considerably larger than both others"
+	considerably := "agrees: the whole 95 % interval over seeds above 2"
+	overPrivate, overIFCA := row("FedAvg over group-private", "validation RMSE, geometric mean of ratios", "ratio", larger, "No reason is known."), row("FedAvg over IFCA", "validation RMSE, geometric mean of ratios", "ratio", larger, "No reason is known.")
+	overPrivate.Note, overIFCA.Note = considerably, considerably
+	return []study.Row{
+		lab.Claim(settles, between, between.Low > 0.1 && between.High < 0.9),
+		lab.Claim(found, lab.Exactly(near), near >= 0.9),
+		lab.Times(row("group-private over IFCA", "validation RMSE, geometric mean of ratios", "ratio", "thesis 001, section 2.5.1: without sanitisation the validation loss reaches the lowest value of the three cases", "No reason is known."), loss(private), loss(ifca), 1),
+		ratio, lab.Times(overPrivate, loss(fedavg), loss(private), 2), lab.Times(overIFCA, loss(fedavg), loss(ifca), 2),
+	}
 }
 
 func synthRows(v variant, cells []cell) []study.Row {
@@ -112,6 +150,7 @@ func synthRows(v variant, cells []cell) []study.Row {
 	found := lab.Measured(row("seeds near both optima", "share"), lab.Exactly(near))
 	if v.sentence != "" {
 		loss.Note, found.Sentence = "the text lacks the figure", v.sentence
+		found.Why = "We believe that the papers show a run that went well: a patience of 6 rounds, on losses of few noised rounds, stops most runs before both groups are found. Tested by the rows on patience and on sampling: with a patience of 30, or with balanced sampling for 85 rounds at the same leakage, nearly all seeds come near both optima."
 		found = lab.Judged(found, 0.9, 1)
 	}
 	out := []study.Row{loss, found}
@@ -121,8 +160,8 @@ func synthRows(v variant, cells []cell) []study.Row {
 	claim := map[string]string{"paper": "heuristic", "sound": "metric"}[v.mode]
 	leak := lab.Measured(row("maximum leakage", "epsilon at the radius, "+claim), lab.Quantiles(lab.Pick(cells, largest)))
 	if v.sentence != "" {
-		leak.Paper, leak.Note = lab.Number(2.4), "thesis 001, section 2.5.1; n/nu = 0.4 a release, times the most frequent client's releases"
-		leak = lab.Judged(leak, 1.6, 2.8)
+		leak.Paper, leak.Note = lab.Number(2.4), "thesis 001, section 2.5.1, of one run; n/nu = 0.4 a release, times the most frequent client's releases; agrees: within the middle 80 % of seeds"
+		leak = lab.Judged(leak, float64(*leak.Low), float64(*leak.High), 2.4)
 	}
 	out = append(out, leak)
 	if v.mode == "sound" {

@@ -81,6 +81,17 @@ func (d drawn) lowest() (lambda float64, s lab.Spread) {
 	return lambda, s
 }
 
+// each is the error at one place of the lambdas, seed by seed.
+func (d drawn) each(i int) []float64 {
+	return lab.Pick(d.seeds[i], func(p theory.Point) float64 { return p.Error })
+}
+
+// place is where the mean error is least.
+func (d drawn) place() int {
+	lambda, _ := d.lowest()
+	return slices.Index(d.lambdas, lambda)
+}
+
 // finite are the lambdas that have a place on an axis: the last one may be infinity.
 func (d drawn) finite() []float64 {
 	return slices.DeleteFunc(slices.Clone(d.lambdas), func(l float64) bool { return math.IsInf(l, 1) })
@@ -158,6 +169,7 @@ func runMeanEstimation(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, privacyGapRow(federations[i+1], curves[i], curves[i+1]))
 		s.Charts = append(s.Charts, meanChart(federations[i], federations[i+1], curves[i], curves[i+1]))
 	}
+	s.Rows = append(s.Rows, behaviourRows(federations, curves)...)
 	s.Rows = append(s.Rows, differentRows(different, curves[len(curves)-2])...)
 	clipped := curves[len(curves)-1]
 	_, best := clipped.lowest()

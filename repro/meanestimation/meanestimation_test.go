@@ -15,7 +15,7 @@ import (
 func TestTheoryFigures(t *testing.T) {
 	for _, e := range []lab.Experiment{meanEstimation, tuningCost} {
 		o := labtest.Options(t, lab.Smoke)
-		o.Seeds = 4
+		o.Seeds = 12
 		s, err := e.Run(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -55,13 +55,13 @@ const nearly = 0.01
 
 // gain is a row about gains, which lab.Effect judges.
 func gain(section, label, sentence, why string) study.Row {
-	return study.Row{Section: section, Label: label, Metric: "gain", Unit: "share of the other's figure", Sentence: sentence, Why: why}
+	return study.Row{Section: section, Label: label, Metric: "gain, as a share of the other's figure", Unit: "share", Sentence: sentence, Why: why}
 }
 
 // fewSeeds is what we believe of effects that are smaller than their spread.
 const fewSeeds = "We believe that the effect, if there is one, is small beside its spread over so few seeds. Tested by nothing but the seeds of this scale; --seeds gives more."
 
-// lambdas of one seed: the one with which MR-MTL did best, as a power of ten.
+// bestPowers are the lambdas with which MR-MTL did best, seed by seed, as powers of ten.
 func (sp spectrum) bestPowers() []float64 {
 	out := make([]float64, len(sp.mtl.cells))
 	for seed := range out {
