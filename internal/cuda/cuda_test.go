@@ -34,6 +34,9 @@ var networks = map[string]struct {
 		{Kind: "conv", Channels: 6, Kernel: 3, Stride: 2, Padding: 1, NoBias: true}, {Kind: "tanh"}, {Kind: "max-pool", Kernel: 3, Stride: 2, Padding: 1},
 		{Kind: "transposed-conv", Channels: 7, Kernel: 4, Stride: 2, Padding: 1}, {Kind: "relu"}, {Kind: "conv", Channels: 5, Kernel: 2, Stride: 3}, {Kind: "sigmoid"},
 		{Kind: "linear", Units: 3, NoBias: true}}},
+	"wide filters of colours": {data.Shape{Height: 11, Width: 29, Channels: 3, Classes: 4}, "cross-entropy", layers{
+		{Kind: "conv", Channels: 12, Kernel: 8, Padding: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 9, Kernel: 5, Padding: 2}, {Kind: "leaky-relu"}, {Kind: "max-pool", Kernel: 2},
+		{Kind: "linear", Units: 4}}},
 	"more channels than a block has": {data.Shape{Height: 6, Width: 6, Classes: 4}, "cross-entropy", layers{
 		{Kind: "conv", Channels: 70, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 68, Kernel: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2}, {Kind: "flatten"}, {Kind: "linear", Units: 4}}},
 	"pictures given back by halves": {data.Shape{Height: 5, Width: 5, Reconstruct: true}, "half-squared-error", layers{

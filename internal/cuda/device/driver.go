@@ -161,9 +161,10 @@ func (d *driver) wait() error {
 	return d.failed
 }
 
-// launch starts a kernel on a grid of blocks. Arguments are addresses, ints, float32s,
+// launch starts a kernel on a grid of blocks, which have so many bytes of shared memory beside
+// what they declare. Arguments are addresses, ints, float32s,
 // float64s and structs of int32s and addresses, which lie as in C.
-func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args ...any) {
+func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int, args ...any) {
 	if d.failed != nil || grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
 		return
 	}
@@ -189,6 +190,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args .
 			continue
 		case window:
 			*(*window)(unsafe.Pointer(&structs[used])) = v
+		case direct:
+			*(*direct)(unsafe.Pointer(&structs[used])) = v
 		case pool:
 			*(*pool)(unsafe.Pointer(&structs[used])) = v
 		case room:
@@ -206,7 +209,7 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads int, args .
 		params[i] = unsafe.Pointer(&structs[used])
 		used++
 	}
-	d.must(d.launchKernel(f, uint32(grid[0]), uint32(grid[1]), uint32(grid[2]), uint32(threads), 1, 1, 0, d.stream, unsafe.Pointer(&params[0]), nil), name)
+	d.must(d.launchKernel(f, uint32(grid[0]), uint32(grid[1]), uint32(grid[2]), uint32(threads), 1, 1, uint32(shared), d.stream, unsafe.Pointer(&params[0]), nil), name)
 }
 
 // What kernels take, as common.cuh, conv.cuh and other.cuh have it.

@@ -43,7 +43,8 @@ type set struct {
 type layer struct {
 	model.PlannedLayer
 	activation      act
-	forward, back   window // how outputs, and gradients at the input, are gathered
+	forward, back   window     // how outputs, and gradients at the input, are gathered
+	slides          [2]sliding // how both are computed with a stride of 1
 	turned          uintptr
 	gradient        uintptr // at the output
 	which           uintptr // of a window a pool took
@@ -84,13 +85,19 @@ func (n *Network) load(image string) error {
 	var module uintptr
 	text := append([]byte(image), 0)
 	n.d.must(n.d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
-	for _, name := range []string{
+	names := []string{
 		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn",
 		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
 		"dense", "dense_end", "dense_back", "dense_sum", "dense_square",
 		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "noised", "added", "directions", "moved",
-	} {
+	}
+	for k, lengths := range strips {
+		for _, s := range lengths {
+			names = append(names, fmt.Sprint("direct_", k, "_", s))
+		}
+	}
+	for _, name := range names {
 		if n.d.failed != nil {
 			return n.d.failed
 		}
@@ -118,6 +125,7 @@ func (n *Network) prepare() error {
 				}
 			}
 			one.forward, one.back = forward, back
+			one.slides = [2]sliding{slide(forward, n.chunk), slide(back, n.chunk)}
 			one.kept0, one.squares0 = n.keptRow, n.squaresRow
 			inner := filterWindow(one)
 			n.keptRow += int(inner.kernelH*inner.kernelW*inner.inC*inner.outC) + l.Out.Channels

@@ -13,13 +13,18 @@ import (
 
 // call launches a kernel by its name.
 func (n *Network) call(name string, grid [3]int, threads int, args ...any) {
+	n.callShared(name, grid, threads, 0, args...)
+}
+
+// callShared is call with so many bytes of shared memory beside what the kernel declares.
+func (n *Network) callShared(name string, grid [3]int, threads, shared int, args ...any) {
 	if n.times == nil {
-		n.d.launch(n.functions[name], name, grid, threads, args...)
+		n.d.launch(n.functions[name], name, grid, threads, shared, args...)
 		return
 	}
 	n.d.wait()
 	began := time.Now()
-	n.d.launch(n.functions[name], name, grid, threads, args...)
+	n.d.launch(n.functions[name], name, grid, threads, shared, args...)
 	n.d.wait()
 	took := n.times[name]
 	n.times[name] = [2]time.Duration{took[0] + time.Since(began), took[1] + 1}
@@ -71,8 +76,12 @@ func (n *Network) turnFilters() {
 	}
 }
 
-// gathered starts the kernel that gathers by a window.
-func (n *Network) gathered(w window, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+// gathered starts the kernel that gathers by a window, or slides.
+func (n *Network) gathered(w window, s *sliding, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	if s.name != "" {
+		n.slide(s, g, in, filter, bias, a, y, gate, out)
+		return
+	}
 	w.examples = int32(g)
 	name, size := "conv_", width(w.outC)
 	switch {
@@ -93,9 +102,9 @@ func (n *Network) forward(s *set, g int) {
 		w, b := n.weights(l)
 		switch l.Kind {
 		case "conv":
-			n.gathered(l.forward, g, in, w, b, l.activation, 0, act{}, out)
+			n.gathered(l.forward, &l.slides[0], g, in, w, b, l.activation, 0, act{}, out)
 		case "transposed-conv":
-			n.gathered(l.forward, g, in, l.turned, b, l.activation, 0, act{}, out)
+			n.gathered(l.forward, &l.slides[0], g, in, l.turned, b, l.activation, 0, act{}, out)
 		case "linear":
 			from, to := l.In.Len(), l.Out.Len()
 			n.call("dense", [3]int{tiles(g, 64), tiles(to, 32), l.split}, 128, in, w, n.parts, g, from, to)
@@ -175,9 +184,9 @@ func (n *Network) back(i, g int) {
 	w, _ := n.weights(l)
 	switch l.Kind {
 	case "conv":
-		n.gathered(l.back, g, d, l.turned, 0, act{}, y, gate, dx)
+		n.gathered(l.back, &l.slides[1], g, d, l.turned, 0, act{}, y, gate, dx)
 	case "transposed-conv":
-		n.gathered(l.back, g, d, w, 0, act{}, y, gate, dx)
+		n.gathered(l.back, &l.slides[1], g, d, w, 0, act{}, y, gate, dx)
 	case "linear":
 		n.call("dense_back", [3]int{tiles(g, 64), tiles(l.In.Len(), 32), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
 	case "max-pool":

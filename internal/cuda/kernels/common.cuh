@@ -3,6 +3,11 @@
 #pragma once
 #ifdef EMULATED
 #include "emu/emu.h"
+#else
+// DYNAMIC is the shared memory that a launch asks for.
+#define DYNAMIC(name)           \
+  extern __shared__ float4 name##4[]; \
+  float *name = (float *)name##4
 #endif
 
 // Activation as the host has it: 0 none, 1 relu, 2 leaky relu, 3 sigmoid, 4 tanh.

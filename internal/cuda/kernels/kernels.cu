@@ -2,6 +2,7 @@
 // devices (nvcc) and, with EMULATED, for tests on a processor (g++, emu/).
 #include "common.cuh"
 #include "conv.cuh"
+#include "direct.cuh"
 #include "dense.cuh"
 #include "other.cuh"
 #include "resident.cuh"

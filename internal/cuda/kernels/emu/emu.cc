@@ -15,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-dim3 blockIdx, threadIdx, gridDim;
+dim3 blockIdx, threadIdx, gridDim, blockDim;
+float *emu_shared;
 double emu_exchange[1024];
 
 // emu_switch saves where one fiber is and goes on with another. The system's own
@@ -117,6 +118,8 @@ std::function<void(void **)> wrap(void (*k)(A...)) {
 #define K(name) {#name, wrap(name)}
 std::map<std::string, std::function<void(void **)>> kernels = {
     K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn),
+    K(direct_2_12), K(direct_3_9), K(direct_3_10), K(direct_3_11), K(direct_3_12), K(direct_3_13), K(direct_3_14),
+    K(direct_4_9), K(direct_4_12), K(direct_4_13), K(direct_5_9), K(direct_5_12), K(direct_8_9),
     K(filters_16), K(filters_32), K(filters_64), K(filters_odd_16), K(filters_odd_32), K(filters_odd_64), K(biases),
     K(dense), K(dense_end), K(dense_back), K(dense_sum), K(dense_square),
     K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum),
@@ -161,15 +164,19 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
 }
 int cuStreamCreate(void **s, unsigned) { return *s = nullptr, 0; }
 int cuStreamSynchronize(void *) { return 0; }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned, void *, void **p, void **) {
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *, void **p, void **) {
   if (fails("lost") && ++launches > 3) return 999;
   const char *order = getenv("COTERIE_EMU_ORDER");
   bool backward = order && std::string(order) == "backward";
   body = [f, p] { (*(std::function<void(void **)> *)f)(p); };
-  gridDim = {gx, gy, gz};
+  if (shared > 48 << 10) return 1;  // more must be asked for
+  std::vector<float4> room(shared / 16 + 1);
+  gridDim = {gx, gy, gz}, blockDim = {bx, 1, 1};
   unsigned all = gx * gy * gz;
   for (unsigned i = 0; i < all; i++) {
     unsigned b = backward ? all - 1 - i : i;
+    memset((void *)room.data(), 0xff, shared);
+    emu_shared = (float *)room.data();
     blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
   }
   return 0;

@@ -11,6 +11,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static
+#define DYNAMIC(name) float *name = emu_shared
 
 struct alignas(16) float4 {
   float x, y, z, w;
@@ -20,7 +21,8 @@ struct dim3 {
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
-extern dim3 blockIdx, threadIdx, gridDim;
+extern dim3 blockIdx, threadIdx, gridDim, blockDim;
+extern float *emu_shared;
 extern double emu_exchange[1024];
 void __syncthreads();
 void emu_warp();
@@ -33,6 +35,7 @@ inline double __shfl_xor_sync(unsigned, double v, int mask) {
   emu_warp();
   return v;
 }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 
 // Rounded one by one, as on a device that is told not to join them.
 inline double __dadd_rn(double a, double b) { volatile double s = a + b; return s; }

@@ -1,0 +1,131 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"math"
+)
+
+// direct is what direct.cuh's kernels take: what a block computes, and how it holds what it
+// reads.
+type direct struct {
+	examples                                                         int32
+	outH, outW, outC, inH, inW, inC                                  int32
+	padding, flip                                                    int32
+	each, rows, parts                                                int32
+	strips, groups, chunk, pitch, plane                              int32
+	overColumns, overTall, overWide, overChunk, overStrips, overRows uint32
+}
+
+// sliding is how a convolution of stride 1 is computed by a kernel of direct.cuh; no name:
+// there is none for its filter.
+type sliding struct {
+	name            string
+	shape           direct
+	across, deep    int // blocks beside each other: of columns, of channels
+	threads, shared int
+}
+
+// strips are how many pixels of a line a thread may have, by the width of the filter: what
+// direct.cuh has kernels for.
+var strips = map[int][]int{2: {12}, 3: {9, 10, 11, 12, 13, 14}, 4: {9, 12, 13}, 5: {9, 12}, 8: {9}}
+
+const (
+	sharedBytes = 48 << 10 // that a block has without asking
+	processors  = 132      // that a plan fills: an H200's
+)
+
+// over is what kernels divide by d with.
+func over(d int) uint32 {
+	if d == 1 {
+		return 0
+	}
+	return uint32((1<<32 + uint64(d) - 1) / uint64(d))
+}
+
+// slide chooses a kernel, and what its blocks compute, for a window: what takes the least
+// time by a count of instructions. The choice does not change the order of any sum.
+func slide(w window, examples int) sliding {
+	return slideBy(w, examples, strips[int(w.kernelW)])
+}
+
+// slideBy is slide with strips of these lengths to choose from.
+func slideBy(w window, examples int, lengths []int) sliding {
+	best, least := sliding{}, math.Inf(1)
+	if w.stride != 1 || w.kernelH != w.kernelW {
+		return best
+	}
+	k, outH, outW, outC, inC := int(w.kernelH), int(w.outH), int(w.outW), int(w.outC), int(w.inC)
+	for _, s := range lengths {
+		limit, registers := 256, 128
+		if s > 10 {
+			limit, registers = 192, 168
+		}
+		for columns := 1; columns <= min(tiles(outW, s), 6); columns++ {
+			for groups := 1; groups <= min(tiles(outC, 8), 8); groups++ {
+				for parts := outH; parts >= -8; parts-- { // below 0: so many more pictures than one
+					each, rows := 1, tiles(outH, max(1, parts))
+					if parts < 1 {
+						each = 2 - parts
+					}
+					if parts > 0 && tiles(outH, rows) != parts {
+						continue
+					}
+					threads := each * rows * columns * groups
+					if threads > limit {
+						break
+					}
+					segment := (s + k + 2) / 4 * 4
+					d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
+						each: int32(each), rows: int32(rows), parts: int32(max(1, parts)), strips: int32(columns), groups: int32(groups)}
+					if w.back == 1 {
+						d.padding, d.flip = w.kernelW-1-w.padding, 1
+					}
+					d.pitch = int32(columns*segment/4|1) * 4 // odd in fours: lines are in different banks
+					tall := rows + k - 1
+					d.plane = int32(each*tall*int(d.pitch)/4|1) * 4
+					for _, chunk := range []int{16, 8, 4} { // channels at a time
+						chunk = min(chunk, inC)
+						if chunk > 4 && chunk%8 != 0 {
+							continue
+						}
+						d.chunk = int32(chunk)
+						shared := max(4*chunk*(int(d.plane)+k*k*groups*8), (s+1)/2*2*threads*16)
+						if shared > sharedBytes {
+							continue
+						}
+						quads := max(1, chunk/4)
+						wide := (columns*s + k - 1) * quads
+						d.overColumns, d.overTall, d.overWide, d.overChunk, d.overStrips, d.overRows = over(wide), over(tall), over(groups*2), over(chunk), over(columns), over(rows)
+						one := sliding{fmt.Sprint("direct_", k, "_", s), d, tiles(tiles(outW, s), columns), tiles(tiles(outC, 8), groups), tiles(threads, 32) * 32, shared}
+						// Instructions of a block, by warps.
+						warps, stages := float64(one.threads/32), float64(tiles(inC, chunk))
+						count := warps * float64(inC*(k*(8*s*k+segment/4+2*k+2)+6))
+						count += stages * float64(each*tall*wide*45+k*k*chunk*groups*2*25) / 32
+						count += float64(threads*s*2*45) / 32
+						fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(shared+1024)), 16)
+						bytes := 16 * stages * float64(each*tall*wide+k*k*chunk*groups*2)
+						cycles := count/4*max(1, 8/(fit*warps)) + stages*1500/fit + bytes/48
+						var time float64
+						for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
+							blocks := tiles(n, each) * max(1, parts) * one.across * one.deep
+							time += float64(tiles(blocks, processors)) * cycles
+						}
+						if time < least {
+							best, least = one, time
+						}
+					}
+				}
+			}
+		}
+	}
+	return best
+}
+
+// slide starts a kernel that slides.
+func (n *Network) slide(s *sliding, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	d := s.shape
+	d.examples = int32(g)
+	n.callShared(s.name, [3]int{tiles(g, int(d.each)) * int(d.parts), s.across, s.deep}, s.threads, s.shared, d, in, filter, bias, a, y, gate, out)
+}

@@ -1,0 +1,123 @@
+//go:build linux
+
+package device
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
+	"github.com/coterie-fl/coterie/internal/cuda/kernels"
+)
+
+// bare is a network without layers: its kernels are started one by one.
+func bare(t testing.TB) *Network {
+	t.Helper()
+	cudatest.Use(t)
+	runtime.LockOSThread()
+	library, image := "libcuda.so.1", kernels.PTX
+	if !cudatest.OnDevice() {
+		library = os.Getenv("COTERIE_CUDA_LIBRARY")
+	}
+	if named := os.Getenv("COTERIE_CUDA_KERNELS"); named != "" {
+		text, err := os.ReadFile(named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		image = string(text)
+	}
+	d, _, err := open(library, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Network{d: d, functions: map[string]uintptr{}}
+	if err := n.load(image); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// put brings values to the device.
+func put(n *Network, values []float32) uintptr {
+	p := n.d.alloc(4 * len(values))
+	n.d.toDevice(p, unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 4*len(values)))
+	n.d.wait()
+	return p
+}
+
+func get(t testing.TB, n *Network, p uintptr, count int) []float32 {
+	t.Helper()
+	raw, values := make([]byte, 4*count), make([]float32, count)
+	n.d.toHost(raw, p)
+	if err := n.d.wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+	return values
+}
+
+func drawn(src *rand.Rand, count int) []float32 {
+	values := make([]float32, count)
+	for i := range values {
+		values[i] = float32(src.NormFloat64())
+	}
+	return values
+}
+
+// off is the distance of two vectors over the length of the second.
+func off(a, b []float32) float64 {
+	var d, n float64
+	for i := range a {
+		d += float64(a[i]-b[i]) * float64(a[i]-b[i])
+		n += float64(b[i]) * float64(b[i])
+	}
+	if !(d >= 0) {
+		return math.Inf(1)
+	}
+	return math.Sqrt(d / n)
+}
+
+// TestSlidingIsGathering: every kernel that slides computes what the gathering ones do, for
+// pictures that its blocks share, and that share a block.
+func TestSlidingIsGathering(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 1))
+	for k, lengths := range strips {
+		for _, s := range lengths {
+			for _, shape := range [][6]int{{k + 1, k + 20, 1, 9, 0, 0}, {k + 2, 2 * k, 12, 20, 1, 1}, {k, k + s, 7, 3, k / 2, 1}, {2 * k, 30, 8, 16, k / 2, 0}} {
+				h, w, inC, outC, pad, back := shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]
+				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad), back: int32(back)}
+				grow := int32(2*pad - k + 1)
+				if back == 1 {
+					grow = -grow
+				}
+				g.outH, g.outW = g.inH+grow, g.inW+grow
+				const examples = 5
+				slides := slideBy(g, 64, []int{s})
+				if slides.name != fmt.Sprint("direct_", k, "_", s) {
+					t.Fatalf("%+v: %q", g, slides.name)
+				}
+				count := examples * int(g.outH*g.outW*g.outC)
+				in, filter, bias, y := put(n, drawn(src, examples*h*w*inC)), put(n, drawn(src, k*k*inC*outC)), put(n, drawn(src, outC)), put(n, drawn(src, count))
+				one, other := n.d.alloc(4*count), n.d.alloc(4*count)
+				if back == 1 {
+					n.gathered(g, &slides, examples, in, filter, 0, act{}, y, act{kind: 2, slope: 0.1}, one)
+					n.gathered(g, &sliding{}, examples, in, filter, 0, act{}, y, act{kind: 2, slope: 0.1}, other)
+				} else {
+					n.gathered(g, &slides, examples, in, filter, bias, act{kind: 1}, 0, act{}, one)
+					n.gathered(g, &sliding{}, examples, in, filter, bias, act{kind: 1}, 0, act{}, other)
+				}
+				if d := off(get(t, n, one, count), get(t, n, other, count)); d > 1e-6 {
+					t.Errorf("%s, pictures of %dx%dx%d, padding %d, back %d: off by %.2g", slides.name, h, w, inC, pad, back, d)
+				}
+			}
+		}
+	}
+}
