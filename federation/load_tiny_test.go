@@ -28,6 +28,7 @@ var (
 	olderLoad = flag.Bool("load-older", false, "participants of the load test offer and upload, as they did before small releases went with their offers")
 	loadStore = flag.String("load-stores", "sqlite,postgres", "stores of the load tests")
 	loadTime  = flag.Duration("load-time", 10*time.Minute, "how long the server's memory is watched under load")
+	loadRate  = flag.Float64("load-rate", 0, "updates a second while memory is watched; 0: as many as can be")
 	loadSizes = flag.String("load-participants", "100,500,2000", "participants of the load test of tiny updates")
 )
 
@@ -155,19 +156,21 @@ func TestLoadOfTinyUpdates(t *testing.T) {
 	}
 }
 
-// TestMemoryUnderLoad: a server that takes tiny updates without a pause holds no more
-// memory after a while than it did before.
+// TestMemoryUnderLoad: a server that takes tiny updates for long holds no more memory in
+// the end than it did before. It writes what it sees as a table, and the slope of the
+// second half.
 func TestMemoryUnderLoad(t *testing.T) {
 	if !*federationtest.Soak {
 		t.Skip("ten minutes: with -soak")
 	}
-	const participants = 200
+	const participants, looks = 200, 60
 	s := newLoaded(t, t.TempDir(), participants, tinyValues, 1_000_000)
 	common := make([]byte, 8*tinyValues)
 	ctx, cancel := context.WithTimeout(t.Context(), *loadTime)
 	defer cancel()
 	var updates atomic.Int64
 	var all sync.WaitGroup
+	began := time.Now()
 	for i := range participants {
 		all.Go(func() {
 			p, err := s.sender(i, common)
@@ -175,7 +178,13 @@ func TestMemoryUnderLoad(t *testing.T) {
 				err = p.join(ctx)
 			}
 			for n := int64(0); err == nil; n++ {
-				if err = p.takeWork(ctx, n); err == nil {
+				if *loadRate > 0 { // everybody once a round
+					err = pause(ctx, time.Until(began.Add(time.Duration(float64(n)*participants / *loadRate * 1e9))))
+				}
+				if err == nil {
+					err = p.takeWork(ctx, n)
+				}
+				if err == nil {
 					err = p.send(ctx, n)
 					updates.Add(1)
 				}
@@ -186,22 +195,25 @@ func TestMemoryUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	var held []float64 // megabytes, at twenty instants
-	for range 20 {
-		if pause(ctx, *loadTime/20-time.Millisecond) != nil {
+	var minutes, own, resident []float64 // megabytes
+	for range looks {
+		if pause(ctx, *loadTime/looks-time.Millisecond) != nil {
 			break
 		}
-		bytes, _ := s.memory.now()
-		held = append(held, float64(bytes)/1e6)
-		t.Logf("%d updates: server memory %.1f MB", updates.Load(), held[len(held)-1])
+		anonymous, whole := s.memory.now()
+		minutes = append(minutes, time.Since(began).Minutes())
+		own, resident = append(own, float64(anonymous)/1e6), append(resident, float64(whole)/1e6)
+		t.Logf("%.1f min: %d updates, %.1f s of server time; memory of its own %.1f MB, resident %.1f MB", minutes[len(minutes)-1], updates.Load(), cpu(s.memory.pid), own[len(own)-1], resident[len(own)-1])
 	}
 	cancel()
 	all.Wait()
-	if len(held) < 19 || t.Failed() {
-		t.Fatalf("%d looks at its memory", len(held))
+	if len(own) < looks-1 || t.Failed() {
+		t.Fatalf("%d looks at its memory", len(own))
 	}
-	middle, end := stat.Mean(held[5:10], nil), stat.Mean(held[len(held)-5:], nil)
-	t.Logf("in %v: %d updates; %.1f MB in the second quarter, %.1f MB in the last", *loadTime, updates.Load(), middle, end)
+	half, quarter := len(own)/2, len(own)/4
+	_, slope := stat.LinearRegression(minutes[half:], own[half:], nil, false)
+	middle, end := stat.Mean(own[quarter:half], nil), stat.Mean(own[len(own)-quarter:], nil)
+	t.Logf("in %v: %d updates; %.1f MB in the second quarter, %.1f MB in the last; the second half grows by %.2f MB an hour", *loadTime, updates.Load(), middle, end, 60*slope)
 	if end > 1.1*middle+2 {
 		t.Errorf("the server's memory grows: %.1f MB, then %.1f MB", middle, end)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +29,9 @@ func (q *queueFlags) addAccess(flags *pflag.FlagSet) {
 	flags.StringVar(&q.URL, "nats", "", "NATS servers of a queue of cells, for example nats://10.0.0.1:4222; several: separated by commas (docs/workers.md)")
 	flags.StringVar(&q.Creds, "nats-creds", "", "file with the credentials of a NATS user")
 	flags.StringVar(&q.TokenFile, "nats-token-file", "", "file with the queue's token")
+	flags.StringVar(&q.NKey, "nats-nkey", "", "file with the seed of a NATS user's nkey")
+	flags.StringVar(&q.User, "nats-user", "", "name of a NATS user that has a password")
+	flags.StringVar(&q.PasswordFile, "nats-password-file", "", "file with that user's password")
 	flags.StringVar(&q.CA, "nats-ca", "", "file with the certificate of the authority of the queue's servers (default: the system's)")
 	flags.StringVar(&q.Cert, "nats-cert", "", "file with the own certificate for the queue")
 	flags.StringVar(&q.Key, "nats-key", "", "file with its key")
@@ -63,7 +65,7 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 		return nil, nil, fmt.Errorf("%w: --workers %d: want at least 1, or leave it out", errUsage, workers)
 	}
 	if q.URL == "" && q.listen == "" {
-		for flag, value := range map[string]string{"nats-creds": q.Creds, "nats-token-file": q.TokenFile, "nats-ca": q.CA, "nats-cert": q.Cert, "nats-key": q.Key, "nats-name": q.Name} {
+		for flag, value := range map[string]string{"nats-creds": q.Creds, "nats-token-file": q.TokenFile, "nats-nkey": q.NKey, "nats-user": q.User, "nats-password-file": q.PasswordFile, "nats-ca": q.CA, "nats-cert": q.Cert, "nats-key": q.Key, "nats-name": q.Name} {
 			if value != "" {
 				return nil, nil, fmt.Errorf("%w: --%s is about a queue: name it with --nats, or begin one with --listen", errUsage, flag)
 			}
@@ -82,7 +84,8 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 		if err != nil {
 			return nil, nil, err
 		}
-		a.remark("cells go to the queue at %s; machines take part with: coterie worker --nats %s", q.URL, q.URL)
+		where := queue.WithoutSecrets(q.URL)
+		a.remark("cells go to the queue at %s; machines take part with: coterie worker --nats %s", where, where)
 		return opened, opened.Close, nil
 	}
 	files, err := cacheFolder(filepath.Join(out, "queue", "files"))
@@ -140,16 +143,4 @@ func cacheFolder(flag string) (string, error) {
 	}
 	folder := filepath.Join(base, "coterie", "worker")
 	return folder, os.MkdirAll(folder, 0o700)
-}
-
-// withoutSecret is an address as it may be shown.
-func withoutSecret(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return url
-	}
-	if _, host, secret := strings.Cut(rest, "@"); secret {
-		return scheme + "://" + host
-	}
-	return url
 }

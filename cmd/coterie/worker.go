@@ -55,7 +55,7 @@ func (a *app) newWorkerCommand() *cobra.Command {
 			q.Log = a.warn
 			w := a.worker(dataFolder(folder), cache, slots)
 			w.CheckpointEvery, w.Idle = every, idle
-			a.remark("worker of %s at %s, %d cells at the same time", q.Code, withoutSecret(q.URL), w.Slots)
+			a.remark("worker of %s at %s, %d cells at the same time", q.Code, queue.WithoutSecrets(q.URL), w.Slots)
 			return queue.Work(cmd.Context(), q.Options, w)
 		},
 	}

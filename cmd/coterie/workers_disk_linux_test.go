@@ -74,7 +74,12 @@ func TestWorkersOnAFullDisk(t *testing.T) {
 	fill(1)
 	fill(2)
 	time.Sleep(3 * time.Second)
-	t.Logf("%d of 20 cells when all disks were full", made())
+	before := made()
+	time.Sleep(3 * time.Second)
+	if before == 20 || made() != before {
+		t.Errorf("%d cells when all disks were full, %d three seconds later: they were not full, or too late", before, made())
+	}
+	t.Logf("%d of 20 cells when all disks were full", before)
 	for i := range folders { // room again, and servers that gave up are started again
 		if err := os.Remove(filepath.Join(folders[i], "ballast")); err != nil {
 			t.Fatal(err)

@@ -69,21 +69,36 @@ func NATSCluster(t testing.TB, folders [3]string) *Cluster {
 // out.
 func NATSServer(t testing.TB, folder string) (url string) {
 	t.Helper()
+	return "nats://" + NATSConfigured(t, folder, "")
+}
+
+// NATSConfigured starts one such server with further settings of its file: TLS, accounts.
+func NATSConfigured(t testing.TB, folder, settings string) (address string) {
+	t.Helper()
 	program, err := exec.LookPath("nats-server")
 	if err != nil {
 		LeaveOut(t, NATS, err)
 	}
 	port := freePort(t)
-	cmd := exec.Command(program, "-js", "-sd", folder, "-a", "127.0.0.1", "-p", fmt.Sprint(port))
+	address = fmt.Sprintf("127.0.0.1:%d", port)
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	text := fmt.Sprintf("listen: %q\njetstream { store_dir: %q }\n%s\n", address, folder, settings)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-c", file, "-l", file+".log")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		if log, err := os.ReadFile(file + ".log"); t.Failed() && err == nil {
+			t.Logf("the NATS server says: %.3000s", log)
+		}
 	})
 	await(t, port)
-	return fmt.Sprintf("nats://127.0.0.1:%d", port)
+	return address
 }
 
 // Start starts a node, or starts it again.

@@ -5,10 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,10 +22,14 @@ type Options struct {
 	URL       string // of the servers, separated by commas
 	Creds     string // file with a user's credentials, as nsc writes it
 	TokenFile string // file that holds a token
-	CA        string // file with the authority's certificate; empty: the system's
-	Cert, Key string // files with the own certificate and its key
-	Name      string // of the queue among others on the same servers; empty: coterie
-	Replicas  int    // of what is stored; 0: three in a cluster, one elsewhere
+	NKey      string // file with the seed of a user's nkey
+	User      string // with the password that PasswordFile holds
+	// PasswordFile holds User's password. One in the URL does, too, and is shown nowhere.
+	PasswordFile string
+	CA           string // file with the authority's certificate; empty: the system's
+	Cert, Key    string // files with the own certificate and its key
+	Name         string // of the queue among others on the same servers; empty: coterie
+	Replicas     int    // of what is stored; 0: three in a cluster, one elsewhere
 	// Lease is how long a cell may be with a worker that does not say that it is alive.
 	Lease time.Duration
 	Code  Code
@@ -116,7 +117,7 @@ func connect(o Options, more ...nats.Option) (*link, error) {
 	)
 	nc, err := nats.Connect(o.URL, append(settings, more...)...)
 	if err != nil {
-		return nil, fmt.Errorf("the queue at %s cannot be reached: %w", o.URL, err)
+		return nil, o.unreached(err)
 	}
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(10*time.Second))
 	if err != nil {
@@ -124,55 +125,6 @@ func connect(o Options, more ...nats.Option) (*link, error) {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	return &link{o, nc, js}, nil
-}
-
-// access is who we are, and whom we trust.
-func (o Options) access() (settings []nats.Option, err error) {
-	if o.Creds != "" {
-		if _, err := os.Stat(o.Creds); err != nil {
-			return nil, fmt.Errorf("--nats-creds: %w", err)
-		}
-		settings = append(settings, nats.UserCredentials(o.Creds))
-	}
-	if o.TokenFile != "" {
-		text, err := os.ReadFile(o.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--nats-token-file: %w", err)
-		}
-		settings = append(settings, nats.Token(strings.TrimSpace(string(text))))
-	}
-	if (o.Cert == "") != (o.Key == "") {
-		return nil, errors.New("--nats-cert and --nats-key belong together: give both, or none")
-	}
-	if o.CA == "" && o.Cert == "" {
-		return settings, nil
-	}
-	secure := &tls.Config{MinVersion: tls.VersionTLS13}
-	if o.CA != "" {
-		if secure.RootCAs, err = authority(o.CA); err != nil {
-			return nil, err
-		}
-	}
-	if o.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("--nats-cert: %w", err)
-		}
-		secure.Certificates = []tls.Certificate{pair}
-	}
-	return append(settings, nats.Secure(secure)), nil
-}
-
-func authority(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--nats-ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--nats-ca: %s holds no certificate in PEM form", file)
-	}
-	return pool, nil
 }
 
 // token reads the secret of an embedded server, or makes one.

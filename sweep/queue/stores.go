@@ -41,16 +41,27 @@ func (l *link) create(ctx context.Context) (*stores, error) {
 	}
 	s := &stores{link: l}
 	err := s.createWith(ctx, replicas)
-	if err != nil && l.Replicas == 0 && replicas > 1 {
-		return nil, fmt.Errorf("queue: nothing can be stored three times at %s (%w); name another number with --nats-replicas", l.URL, err)
+	if without := l.withoutJetStream(err); without != nil {
+		return nil, without
 	}
-	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		return nil, fmt.Errorf("queue: the server at %s has no JetStream (%w); start it with -js, or leave --nats out", l.URL, err)
+	if err != nil && l.Replicas == 0 && replicas > 1 {
+		return nil, fmt.Errorf("queue: nothing can be stored three times at %s (%w); name another number with --nats-replicas", WithoutSecrets(l.URL), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	return s, nil
+}
+
+// withoutJetStream is what to do where servers keep nothing for us; nil: err is another.
+func (l *link) withoutJetStream(err error) error {
+	switch {
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return fmt.Errorf("queue: the server at %s has no JetStream (%w); start it with -js, or leave --nats out", WithoutSecrets(l.URL), err)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("queue: at %s the account of our user has no JetStream (%w); the server's operator enables it for the account", WithoutSecrets(l.URL), err)
+	}
+	return nil
 }
 
 func (s *stores) createWith(ctx context.Context, replicas int) (err error) {

@@ -37,13 +37,16 @@ type Worker struct {
 // not there.
 func Work(ctx context.Context, o Options, w Worker) error {
 	var l *link
+	if _, err := o.access(); err != nil { // nothing to wait for
+		return err
+	}
 	began := time.Now()
 	for said := false; ; said = true {
 		var err error
 		if l, err = connect(o); err == nil {
 			break
 		}
-		if !passes(err) {
+		if errors.Is(err, ErrRefused) {
 			return err
 		}
 		if w.Idle > 0 && time.Since(began) > w.Idle {
@@ -58,17 +61,6 @@ func Work(ctx context.Context, o Options, w Worker) error {
 	}
 	defer l.nc.Close()
 	return l.work(ctx, w)
-}
-
-// passes says that a connection is worth another try.
-func passes(err error) bool {
-	text := strings.ToLower(err.Error())
-	for _, word := range []string{"authorization", "authentication", "certificate", "--nats", "tls"} {
-		if strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
 }
 
 // Work takes cells of the queue in this process, beside whoever else does.
@@ -122,7 +114,7 @@ var errIdle = errors.New("no cell for a while")
 // waitForQueue waits until somebody asks for cells of this program, and refuses to wait
 // where all who ask are of another. Nil: ctx has ended, or the wait was for nothing.
 func (l *link) waitForQueue(ctx context.Context, w Worker) (*stores, error) {
-	began := time.Now()
+	began, complained := time.Now(), time.Time{}
 	for said := false; ; said = true {
 		one, cancel := context.WithTimeout(ctx, 10*time.Second)
 		s, err := l.find(one)
@@ -132,12 +124,16 @@ func (l *link) waitForQueue(ctx context.Context, w Worker) (*stores, error) {
 		}
 		if s != nil {
 			err = s.fit(one)
-		} else if !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrBucketNotFound) && ctx.Err() == nil {
+		} else if !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrBucketNotFound) && ctx.Err() == nil && time.Since(complained) > 10*time.Second {
 			l.Log("%v", err)
+			complained = time.Now()
 		}
 		cancel()
 		if errors.Is(err, cells.ErrUnfit) {
 			return nil, err
+		}
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+			return nil, l.withoutJetStream(err)
 		}
 		if !said && ctx.Err() == nil {
 			l.Log("nobody asks for cells of %s yet: waiting", l.Code)
