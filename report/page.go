@@ -375,15 +375,7 @@ func newRunNote(r run) runNote {
 		n.Facts = append(n.Facts, layout.Fact{Name: "Clients held", Value: words})
 	}
 	if r.Device != nil {
-		n.Facts = append(n.Facts, layout.Fact{Name: "Device", Value: DeviceLine(*r.Device)})
+		n.Facts = append(n.Facts, layout.Fact{Name: "Device", Value: r.Device.String()})
 	}
 	return n
-}
-
-// DeviceLine says where a run's networks were computed.
-func DeviceLine(d sim.DeviceUsed) string {
-	if d.Name == "" {
-		return fmt.Sprintf("the processor, although run.device is %s: %s", d.Asked, d.Why)
-	}
-	return fmt.Sprintf("%s (%s), kernels %.12s", d.Name, d.Driver, d.Kernels)
 }

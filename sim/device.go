@@ -23,6 +23,14 @@ type DeviceUsed struct {
 	Why string `json:"why"`
 }
 
+// String says where a run's networks were computed.
+func (d DeviceUsed) String() string {
+	if d.Name == "" {
+		return fmt.Sprintf("the processor, although run.device is %s: %s", d.Asked, d.Why)
+	}
+	return fmt.Sprintf("%s (%s), kernels %.12s", d.Name, d.Driver, d.Kernels)
+}
+
 // checkDevice refuses a device for what only the processor does.
 func checkDevice(run config.Run) config.Faults {
 	var c config.Checker
@@ -84,6 +92,10 @@ func openDevice(run config.Run, m model.Model) (*cuda.Device, error) {
 	}
 	return cuda.Open(number, plan)
 }
+
+// Computed is the kernel that the run's bits come from, and the device that it asks for;
+// nil: none.
+func (s *Simulation) Computed() (kernel string, used *DeviceUsed) { return s.kernel(), s.deviceUsed }
 
 // kernel names the arithmetic that the run's bits come from.
 func (s *Simulation) kernel() string {

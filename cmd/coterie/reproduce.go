@@ -61,6 +61,9 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			if err := study.Table(a.stdout, result); err != nil {
 				return err
 			}
+			for _, by := range result.Devices {
+				a.remark("computed by  %s", by)
+			}
 			a.remark("\nreport  %s", result.Report)
 			return nil
 		},
@@ -71,9 +74,10 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
 	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")
 	addDataFolder(flags, &o.Data)
-	flags.DurationVar(&o.For, "for", 0, "begin no cell after this time, such as 20m: tables of long studies (clipping) show those that are finished, others end as if stopped; the same command goes on")
+	flags.StringVar(&o.Device, "device", "", "what computes networks of pictures, as run.device has it: cpu, cuda or cuda:n, or auto, which falls back to the processor and says so (docs/gpu.md)")
+	flags.DurationVar(&o.For, "for", 0, "stop after this time, such as 20m, and keep a checkpoint of what is under way: tables of long studies (clipping) show the cells that are finished, others end as if stopped; the same command goes on")
 	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping) again")
-	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process (default: one a core; with --nats none)")
+	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process, each with its share of the cores (default: one a core; with --nats none)")
 	q.add(flags)
 	return cmd
 }

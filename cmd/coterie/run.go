@@ -162,7 +162,7 @@ func (a *app) printRun(d *sim.Directory, res sim.Result) error {
 		a.remark("\n%s", report.Crowd(res.Summary))
 	}
 	if res.Device != nil {
-		a.remark("\ndevice  %s", report.DeviceLine(*res.Device))
+		a.remark("\ndevice  %s", res.Device)
 	}
 	a.remark("\nmodels  %s\nsha256  %s (%s)\nreport  %s", d.File(sim.ModelFile), res.ModelSHA256, res.Kernel, res.Report)
 	return nil

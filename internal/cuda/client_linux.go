@@ -1,20 +1,12 @@
 package cuda
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"unsafe"
 
 	"github.com/coterie-fl/coterie/data"
@@ -34,11 +26,8 @@ type Device struct {
 	output int
 
 	mu     sync.Mutex
-	helper *exec.Cmd
-	to     io.WriteCloser
-	from   *bufio.Reader
-	said   *tail // by the helper, to people
-	shared []byte
+	helper *helper
+	shared []byte // the helper's
 	mail   *Mailbox
 	sets   map[*data.Images]uint32
 	lost   error // the first failure: nothing works any more
@@ -46,127 +35,70 @@ type Device struct {
 
 // Open readies device number n for a network, or says why it cannot be.
 func Open(n int, p model.Plan) (*Device, error) {
-	program, err := find()
+	key := keyFor(n)
+	if h := kept(key); h != nil {
+		d, err := with(h, p)
+		if err == nil || !h.ended {
+			return d, err
+		} // while nobody looked: a new one is started
+	}
+	h, err := start(key)
 	if err != nil {
 		return nil, err
 	}
-	file, err := sharedFile()
-	if err != nil {
-		return nil, fmt.Errorf("memory to share with %s: %w", Program, err)
-	}
-	defer file.Close()
-	d := &Device{plan: p, layout: LayoutOf(p), output: p.Layers[len(p.Layers)-1].Out.Len(), said: new(tail), sets: map[*data.Images]uint32{}}
-	d.helper = exec.Command(program, strconv.Itoa(n))
-	d.helper.Stderr, d.helper.ExtraFiles = d.said, []*os.File{file}
-	if d.to, err = d.helper.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := d.helper.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	d.from = bufio.NewReader(out)
-	if err := d.helper.Start(); err != nil {
-		return nil, fmt.Errorf("%s cannot be started: %w", program, err)
-	}
-	if err := d.begin(file); err != nil {
-		d.Close()
+	return with(h, p)
+}
+
+// with readies a helper for a network.
+func with(h *helper, p model.Plan) (*Device, error) {
+	d := &Device{hello: h.hello, plan: p, layout: LayoutOf(p), output: p.Layers[len(p.Layers)-1].Out.Len(), helper: h, sets: map[*data.Images]uint32{}}
+	if err := d.begin(); err != nil {
+		_ = h.end() // what went wrong is told
 		return nil, err
 	}
 	return d, nil
 }
 
-// find looks for the helper.
-func find() (string, error) {
-	if named := os.Getenv("COTERIE_CUDA_PROGRAM"); named != "" {
-		return named, nil
-	}
-	if own, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(own), Program)
-		if _, err := os.Stat(beside); err == nil {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(Program)
-	if err != nil {
-		return "", fmt.Errorf("the program %s, which talks to the GPU's driver, is neither beside this program nor in PATH: build it with go build ./cmd/%s, or name it in COTERIE_CUDA_PROGRAM", Program, Program)
-	}
-	return path, nil
-}
-
-// sharedFile is a file without a name, in memory where the system has a folder for that.
-func sharedFile() (*os.File, error) {
-	folder := "/dev/shm"
-	if _, err := os.Stat(folder); err != nil {
-		folder = ""
-	}
-	f, err := os.CreateTemp(folder, "coterie-cuda-")
-	if err != nil {
-		return nil, err
-	}
-	return f, os.Remove(f.Name())
-}
-
-// begin hears whom one talks to, and tells the plan.
-func (d *Device) begin(file *os.File) error {
-	line, err := d.from.ReadBytes('\n')
-	if err != nil {
-		return d.gone(err)
-	}
-	if err := json.Unmarshal(line, &d.hello); err != nil {
-		return fmt.Errorf("%s says %q, which is no greeting: is it of the same version?", Program, bytes.TrimSpace(line))
-	}
-	switch {
-	case d.hello.Version != Version:
-		return fmt.Errorf("%s speaks version %d, this program %d: build both from the same source", Program, d.hello.Version, Version)
-	case d.hello.Fault != "":
-		return errors.New(d.hello.Fault)
-	}
-	if err := file.Truncate(int64(d.layout.Size)); err != nil {
-		return fmt.Errorf("%s to share with %s: %w", Megabytes(d.layout.Size), Program, err)
-	}
-	if d.shared, err = syscall.Mmap(int(file.Fd()), 0, d.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
-		return fmt.Errorf("%s to share with %s: %w", Megabytes(d.layout.Size), Program, err)
+// begin tells the plan.
+func (d *Device) begin() error {
+	h := d.helper
+	if err := h.share(d.layout.Size); err != nil {
+		return err
 	}
 	text, err := json.Marshal(d.plan)
 	if err != nil {
 		return err
 	}
-	if err := Send(d.to, Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
-		return d.gone(err)
+	if err := Send(h.to, Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
+		return h.gone(err)
 	}
-	if _, err := d.to.Write(text); err != nil {
-		return d.gone(err)
+	if _, err := h.to.Write(text); err != nil {
+		return h.gone(err)
 	}
-	var answer Answer
-	if err := Receive(d.from, &answer); err != nil {
-		return d.gone(err)
+	if err := h.heard(); err != nil {
+		return err
 	}
-	if answer.Fault > 0 {
-		text := make([]byte, answer.Fault)
-		if _, err := io.ReadFull(d.from, text); err != nil {
-			return d.gone(err)
-		}
-		return fmt.Errorf("%s: %s", d.hello.Name, text)
-	}
-	d.mail = NewMailbox(d.shared, d.to, d.from)
+	d.shared, d.mail = h.shared, NewMailbox(h.shared, h.to, h.from)
 	return nil
 }
 
-// Close ends the helper.
+// Close gives the device's memory back. The helper waits for the next network.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lost == nil {
+	h := d.helper
+	if h == nil {
+		return nil
+	}
+	// Whoever asks for times is told them when the helper ends.
+	last := d.lost != nil || os.Getenv("COTERIE_CUDA_TIMES") != "" || d.ask(Ask{What: AskForget}) != nil
+	if d.helper, d.shared = nil, nil; d.lost == nil {
 		d.lost = errors.New("the device was closed")
 	}
-	d.to.Close()
-	err := d.helper.Wait()
-	if d.shared != nil {
-		err = errors.Join(err, syscall.Munmap(d.shared))
-		d.shared = nil
+	if last {
+		return h.end()
 	}
-	return err
+	return h.keep()
 }
 
 // Hello is whom one talks to.
@@ -374,39 +306,9 @@ func (d *Device) order(a Ask, payload []byte) error {
 // gone is what is said when the helper has ended.
 func (d *Device) gone(err error) error {
 	if d.lost == nil {
-		name := d.hello.Name
-		if name == "" {
-			name = "the GPU"
-		}
-		d.lost = fmt.Errorf("%s was lost: %s has ended (%v)%s", name, Program, err, d.said.last())
+		d.lost = d.helper.gone(err)
 	}
 	return d.lost
-}
-
-// tail keeps what a program says last.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - 2000; over > 0 {
-		t.text = t.text[over:]
-	}
-	return len(p), nil
-}
-
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
-	if text == "" {
-		return ""
-	}
-	return ": " + strings.ReplaceAll(text, "\n", "; ")
 }
 
 // view is a part of the shared memory as values.

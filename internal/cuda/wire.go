@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 2
+const Version = 3
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -41,6 +41,7 @@ const (
 	AskNoise              // on sum 0: a NoiseOrder
 	AskTurn               // sums and what was released last: a TurnOrder; products come back
 	AskMove               // the parameters that stay: a MoveOrder
+	AskForget             // the network and its pictures: the next plan comes through the pipe, after an answer there
 )
 
 // Under which parameters rows are taken: those that the device has, or those that lie in the
@@ -75,7 +76,7 @@ const (
 	mailBytes   = headerBytes + faultBytes + mailSlots*slotBytes
 )
 
-// Answer says what became of a plan: as many bytes of a sentence follow as Fault says.
+// Answer says what became of a plan, or of its end: as many bytes of a sentence follow as Fault says.
 type Answer struct{ Fault uint32 }
 
 // Send writes a message.

@@ -72,6 +72,9 @@ func newPage(s Study) (page, error) {
 		Facts: []layout.Fact{{Name: "Scale", Value: s.Scale}, {Name: "Seeds", Value: prose.Count(s.Seeds)}},
 		Again: []layout.Fact{{Name: "Version", Value: s.Version, Code: true}, {Name: "Kernel", Value: s.Kernel, Code: true}},
 	}
+	for _, d := range s.Devices {
+		p.Again = append(p.Again, layout.Fact{Name: "Computed by", Value: d})
+	}
 	if s.Seconds > 0 { // otherwise nobody looked at the clock
 		p.Facts = append(p.Facts, layout.Fact{Name: "Took", Value: duration(s.Seconds)})
 	}

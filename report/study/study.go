@@ -22,6 +22,8 @@ type Study struct {
 	Command string   `json:"command"`
 	Version string   `json:"version"`
 	Kernel  string   `json:"kernel"`
+	// Devices say what the figures were computed by, where that is not Kernel alone.
+	Devices []string `json:"devices,omitempty"`
 	Report  string   `json:"report"`
 }
 

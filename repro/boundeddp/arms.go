@@ -94,7 +94,7 @@ func (c *contest) run(l *lab.Lab, s scale, base config.Run, p []pictures) (jobs 
 				one := run
 				one.Seed = uint64(seed + 1)
 				jobs = append(jobs, func() error {
-					return l.Remember([]any{"bounded-dp", c.how, s.clients, one}, &cells[seed], func() (any, error) {
+					return l.Remember([]any{"bounded-dp", c.how, s.clients, one}, &cells[seed], func(l *lab.Lab) (any, error) {
 						clients, err := deal(p[seed].writers, c.how, s.clients, 0, one.Seed)
 						if err != nil {
 							return nil, err

@@ -35,7 +35,7 @@ func figures54(l *lab.Lab, s scale, pool []pictures) (out []figure, jobs []func(
 				one := run
 				one.Seed = uint64(seed + 1)
 				jobs = append(jobs, func() error {
-					return l.Remember([]any{"bounded-dp", "figure 5.4", how, s.aligned, one}, &cells[seed], func() (any, error) {
+					return l.Remember([]any{"bounded-dp", "figure 5.4", how, s.aligned, one}, &cells[seed], func(l *lab.Lab) (any, error) {
 						clients, err := deal(pool[seed].writers, how, s.aligned, 0, one.Seed)
 						if err != nil {
 							return nil, err

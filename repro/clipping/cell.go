@@ -80,7 +80,7 @@ func simulate(l *lab.Lab, t task, k key) (outcome, error) {
 	if run, err = l.Resolve(run); err != nil {
 		return outcome{}, err
 	}
-	run.Run.Workers = 1 // cells are what is spread over the cores
+	run.Run.Workers = l.Share()
 	res, err := l.Result(run)
 	if errors.Is(err, fl.ErrNotFinite) { // a figure like any other: the worst
 		return t.diverged(run, noise), nil

@@ -276,7 +276,7 @@ func TestCommittedCells(t *testing.T) {
 			}
 		}
 		l := &lab.Lab{Options: lab.Options{Out: t.TempDir(), Tick: func(int, int) {}}, Context: t.Context()}
-		finished, err := lab.Fill(l, name+".jsonl", text, nil, func(k key) (outcome, error) { return outcome{}, nil })
+		finished, err := lab.Fill(l, name+".jsonl", text, nil, func(*lab.Lab, key) (outcome, error) { return outcome{}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

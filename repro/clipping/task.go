@@ -20,6 +20,7 @@ var rows embed.FS
 type task struct {
 	kind      string // data.kind
 	needs     []string
+	pictures  bool
 	lower     bool // the figure is an error
 	unit      string
 	epsilons  []float64
@@ -61,7 +62,7 @@ type quickScale struct {
 }
 
 var digits = task{
-	kind: "mnist", needs: []string{"mnist"}, unit: "%", epsilons: []float64{3, 5, 7, 9}, block: 118, blocks: 10, seeds: 3, apart: true,
+	kind: "mnist", needs: []string{"mnist"}, pictures: true, unit: "%", epsilons: []float64{3, 5, 7, 9}, block: 118, blocks: 10, seeds: 3, apart: true,
 	quick: quickScale{epsilons: []float64{3, 9}, blocks: 2, settings: map[method][]setting{
 		online: {{31.62, startClip, 0}}, threshold: {{31.62, 0.1, 0}}, quantile: {{0.3162, startClip, 0.5}}, adamWOSM: {{adamStep, 10, 0}},
 	}},
@@ -87,7 +88,7 @@ var digits = task{
 }
 
 var clothes = task{
-	kind: "fashion-mnist", needs: []string{"fashion-mnist"}, lower: true, unit: "100 x squared error", epsilons: []float64{1, 2, 3, 4}, block: 118, blocks: 10, seeds: 1,
+	kind: "fashion-mnist", needs: []string{"fashion-mnist"}, pictures: true, lower: true, unit: "100 x squared error", epsilons: []float64{1, 2, 3, 4}, block: 118, blocks: 10, seeds: 1,
 	quick: quickScale{epsilons: []float64{3}, blocks: 1, settings: map[method][]setting{
 		online: {{3.162, startClip, 0}}, threshold: {{31.62, 0.1, 0}}, quantile: {{3.162, startClip, 0.1}}, adamWOSM: {{adamStep, 0.1, 0}},
 	}},
@@ -127,6 +128,7 @@ var news = task{
 func (t task) experiment(id, title, paper, quick, full string, run runner) lab.Experiment {
 	return lab.Experiment{
 		ID: id, Title: title, Paper: paper, Needs: t.needs, Quick: quick, Full: full,
+		Device: t.pictures,
 		Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: t.seeds, lab.Grids: 5},
 		Launch: func(l *lab.Lab) (study.Study, error) { return t.launch(l, id+".jsonl", run) },
 	}
@@ -163,7 +165,7 @@ func (t task) launch(l *lab.Lab, name string, run runner) (study.Study, error) {
 	}
 	own := t.at(l.Scale)
 	keys := own.cells(l)
-	finished, err := lab.Fill(l, name, committed, keys, func(k key) (outcome, error) { return run(l, own, k) })
+	finished, err := lab.Fill(l, name, committed, keys, func(l *lab.Lab, k key) (outcome, error) { return run(l, own, k) })
 	if err != nil {
 		return study.Study{}, err
 	}

@@ -16,6 +16,7 @@ var handwriting = lab.Experiment{
 	ID: "fairness-handwriting", Title: "Group fairness on handwriting: a fifth of the writers rotated",
 	Paper: "paper 003, section 5.2.2, figure 8; thesis 001, section 2.5.2",
 	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "2 min", Full: "2 h",
+	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
 	Launch: runHandwriting,
 }
@@ -83,7 +84,7 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 		local := new(aloneCell)
 		alone[set] = local
 		jobs = append(jobs, func() error {
-			return l.Remember([]any{"writers alone", run}, local, func() (any, error) { return trainAlone(l, run) })
+			return l.Remember([]any{"writers alone", run}, local, func(l *lab.Lab) (any, error) { return trainAlone(l, run) })
 		})
 	}
 	cells, err := lab.Table(l, keys, pictureKey.run, judgePictures)

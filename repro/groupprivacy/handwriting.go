@@ -15,6 +15,7 @@ var handwriting = lab.Experiment{
 	ID: "handwriting", Title: "Handwriting by writer, half of it rotated: accuracy under noise",
 	Paper: "paper 000, table 2, appendix B.3",
 	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "4 min", Full: "100 min",
+	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
 	Launch: runHandwriting,
 }

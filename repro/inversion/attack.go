@@ -175,7 +175,7 @@ func runDLG(l *lab.Lab) (study.Study, error) {
 			for s := range d.pictures {
 				k := cellKey{Study: "dlg", Network: n.name, Nu: nu, Sample: s, Evaluations: n.evaluations, Restarts: n.restarts}
 				jobs = append(jobs, func() error {
-					err := l.Remember(k, &row[s], func() (any, error) { return attack(l, k, d) })
+					err := l.Remember(k, &row[s], func(l *lab.Lab) (any, error) { return attack(l, k, d) })
 					if err != nil {
 						return fmt.Errorf("%s at nu %v, picture %d: %w", k.Network, nu, s, err)
 					}

@@ -3,9 +3,11 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,17 +36,19 @@ type Experiment struct {
 	Full   string                            `json:"full"`
 	Seeds  map[string]int                    `json:"-"` // by scale
 	Timed  bool                              `json:"-"` // cells hold times: made twice they differ
+	Device bool                              `json:"-"` // has runs that a device may compute
 	Launch func(l *Lab) (study.Study, error) `json:"-"`
 }
 
 // Options say how an experiment is run.
 type Options struct {
 	Scale   string
-	Seeds   int      // 0: as the scale says
-	Set     []string // path=value, applied to every run
-	Out     string   // folder for cells and report
-	Data    string   // folder of real data
-	Workers int
+	Seeds   int           // 0: as the scale says
+	Set     []string      // path=value, applied to every run
+	Out     string        // folder for cells and report
+	Data    string        // folder of real data
+	Device  string        // run.device of every run: auto, cpu, cuda or cuda:n; empty: cpu
+	Workers int           // cells at the same time; 0: one a core
 	For     time.Duration // no cell of a long table is begun after it; 0: all are made
 	Anew    bool          // committed cells of long tables are made again
 	Version string
@@ -57,7 +61,7 @@ type Options struct {
 var ErrUnknown = fmt.Errorf("not known")
 
 // New prepares what is left of an experiment after a stop, or all of it.
-func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
+func New(ctx context.Context, e Experiment, o Options) (l *Lab, err error) {
 	seeds, ok := e.Seeds[o.Scale]
 	if !ok {
 		return nil, fmt.Errorf("scale %q: %w; allowed: %s", o.Scale, ErrUnknown, strings.Join(e.scales(), ", "))
@@ -65,11 +69,15 @@ func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
 	if o.Seeds <= 0 {
 		o.Seeds = seeds
 	}
+	var why string
+	if o.Device, why, err = e.device(o.Device); err != nil {
+		return nil, err
+	}
 	folder := data.NewFolder(o.Data)
 	if err := folder.Has(e.Needs...); err != nil {
 		return nil, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}
-	l := &Lab{Options: o, id: e.ID, timed: e.Timed, needs: e.Needs, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells"), began: time.Now()}
+	l = &Lab{Options: o, onProcessor: why, id: e.ID, timed: e.Timed, needs: e.Needs, Context: ctx, Folder: folder, cells: filepath.Join(o.Out, "cells"), began: time.Now()}
 	if s, ok := o.Runner.(cells.Sender); ok {
 		l.post = &inputs.Post{Store: s.Objects()}
 	}
@@ -78,6 +86,30 @@ func New(ctx context.Context, e Experiment, o Options) (*Lab, error) {
 	}
 	return l, nil
 }
+
+var errNoDevice = errors.New("it has no run that a device computes")
+
+// deviceNames are what --device may be.
+var deviceNames = regexp.MustCompile(`^(cpu|auto|cuda(:[0-9]+)?)?$`)
+
+// device is what the experiment's runs have as run.device; empty: nothing. Auto is the
+// processor where no device can help, and why says so.
+func (e Experiment) device(asked string) (name, why string, err error) {
+	switch {
+	case !deviceNames.MatchString(asked):
+		return "", "", fmt.Errorf("--device %q: %w; allowed: cpu, cuda, cuda:n, auto", asked, ErrUnknown)
+	case asked == "" || asked == "cpu":
+		return "", "", nil
+	case !e.Device && asked == "auto":
+		return "", fmt.Sprintf("the processor, although --device is auto: %v", errNoDevice), nil
+	case !e.Device:
+		return "", "", fmt.Errorf("reproduce %s, --device %s: %w; allowed: cpu, auto", e.ID, asked, errNoDevice)
+	}
+	return asked, "", nil
+}
+
+// onDevice says that runs ask for a device, or for one if there is any.
+func (l *Lab) onDevice() bool { return l.Device != "" }
 
 // scales are those that the experiment has, from the smallest on.
 func (e Experiment) scales() (names []string) {
@@ -107,12 +139,15 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	for _, set := range o.Set {
 		s.Command += " --set " + set
 	}
+	if l.onDevice() {
+		s.Command += " --device " + l.Device
+	}
 	if len(o.Set) > 0 {
 		s.Caveats = append([]string{
 			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
 		}, s.Caveats...)
 	}
-	s.Version, s.Kernel = o.Version, model.Kernel()
+	s.Version, s.Kernel, s.Devices = o.Version, model.Kernel(), l.computedBy()
 	s.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)

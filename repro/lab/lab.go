@@ -3,9 +3,11 @@ package lab
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,14 +26,17 @@ type Lab struct {
 	Context context.Context // of all runs: whoever calls them off ends it
 	Folder  *data.Folder    // real data
 
-	id    string // of the experiment
-	timed bool   // its cells hold times
-	needs []string
-	cells string // folder
-	began time.Time
+	id          string // of the experiment
+	timed       bool   // its cells hold times
+	needs       []string
+	cells       string // folder
+	began       time.Time
+	onProcessor string // why everything is, although a device was asked for if there is one
 
 	mu          sync.Mutex
 	done, total int
+	origins     map[string]int // cells by what computed them
+	sources     *sources       // of the cell that is being made; nil: this is not its lab
 
 	busy   chan struct{} // cores that jobs of All are on; nil: none are
 	post   *inputs.Post  // sends files to where cells are made; nil: they are made here
@@ -39,13 +44,17 @@ type Lab struct {
 	keep   sim.Keeper    // of the cell that is being made; nil: nobody keeps checkpoints
 }
 
-// Resolve applies the caller's --set to a run and checks it whole.
+// Resolve applies the caller's --set and --device to a run and checks it whole.
 func (l *Lab) Resolve(run config.Run) (config.Run, error) {
 	text, err := run.Encode()
 	if err != nil {
 		return run, err
 	}
-	return config.Resolve(text, l.Set, sim.Checks()...)
+	set := l.Set
+	if l.Device != "" {
+		set = append(slices.Clone(set), "run.device="+l.Device)
+	}
+	return config.Resolve(text, set, sim.Checks()...)
 }
 
 // Grid runs every configuration with every seed and returns the cells by
@@ -62,13 +71,23 @@ func Grid[C any](l *Lab, runs []config.Run, simulate func(*Lab, config.Run) (C, 
 		for s := range out[i] {
 			one := run
 			one.Seed = uint64(s + 1)
-			one.Run.Workers = 1 // cells are what is spread over the cores
+			one.Run.Workers = 1 // of its key: how many there are changes no result
 			jobs = append(jobs, func() error {
-				return l.Remember([]any{l.id, one}, &out[i][s], func() (any, error) { return simulate(l, one) })
+				return l.Remember([]any{l.id, one}, &out[i][s], func(l *Lab) (any, error) {
+					run := one
+					run.Run.Workers = l.Share()
+					return simulate(l, run)
+				})
 			})
 		}
 	}
 	return out, l.All(jobs)
+}
+
+// Share is how many cores a cell has: cells are what is spread over them, and if fewer are
+// made at a time than there are cores, each has several.
+func (l *Lab) Share() int {
+	return max(1, runtime.GOMAXPROCS(0)/cmp.Or(l.Workers, runtime.GOMAXPROCS(0)))
 }
 
 // Table is a Grid whose cells are found by what their runs are made of.
@@ -83,11 +102,6 @@ func Table[K comparable, C any](l *Lab, keys []K, run func(K) config.Run, simula
 		out[keys[i]] = of
 	}
 	return out, err
-}
-
-// Finish makes one run in memory, to its end. The caller closes it.
-func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
-	return sim.Finish(l.Context, run, l.Folder, l.keep)
 }
 
 // Result makes one run in memory and returns what came of it.
@@ -118,17 +132,23 @@ func WithNoise(run *config.Run, nu float64) {
 
 // Remember fills into from the cell's file, or has the cell made and writes it. The key is
 // everything that the result depends on. After Options.For no cell is made: what is missing
-// then is an interruption.
-func (l *Lab) Remember(key any, into any, compute func() (any, error)) error {
+// then is an interruption. Compute is given a lab that is the cell's own.
+func (l *Lab) Remember(key any, into any, compute func(l *Lab) (any, error)) error {
 	inTime := func() (any, error) {
 		if l.over() {
 			return nil, fmt.Errorf("%w: the time of --for is over", sim.ErrInterrupted)
 		}
-		return compute()
+		return l.compute(compute)
 	}
-	return l.made(key, inTime, func(c cells.Cell, runner cells.Runner) error {
-		return cells.Book{Folder: l.cells, Version: l.Version, Runner: runner}.Remember(l.Context, c, into)
-	}, into)
+	var found cell
+	err := l.made(key, inTime, func(c cells.Cell, runner cells.Runner) error {
+		return cells.Book{Folder: l.cells, Version: l.Version, Runner: runner}.Remember(l.Context, c, &found)
+	}, &found)
+	if err != nil {
+		return err
+	}
+	l.noteOrigin(found.Origin)
+	return json.Unmarshal(found.Value, into)
 }
 
 // made has a cell taken up by whoever remembers it, or made. On a worker it is one that was
@@ -137,7 +157,7 @@ func (l *Lab) made(key any, compute func() (any, error), take func(cells.Cell, c
 	if l.replay != nil {
 		return l.replay.meet(key, compute, into)
 	}
-	c := cells.Cell{Key: key, Varies: l.timed, Make: func(context.Context) (any, error) { return compute() }}
+	c := cells.Cell{Key: key, Varies: l.timed || l.onDevice(), Make: func(context.Context) (any, error) { return compute() }}
 	busy := l.busy
 	if l.post == nil || busy == nil {
 		return take(c, cells.Here{})

@@ -56,7 +56,7 @@ func TestNoCellIsBegunAfterItsTime(t *testing.T) {
 		for i := range 3 {
 			jobs = append(jobs, func() error {
 				var into int
-				return l.Remember([]any{"cell", i}, &into, func() (any, error) {
+				return l.Remember([]any{"cell", i}, &into, func(*Lab) (any, error) {
 					made++
 					l.began = l.began.Add(-limit) // so long it took
 					return i, nil

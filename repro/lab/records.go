@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
@@ -19,19 +18,19 @@ import (
 // program, when and in how long. Cells that take minutes are kept so, and committed, for
 // tables that take longer than anyone waits.
 type Record[K comparable, V any] struct {
-	Key     K       `json:"key"` // everything that the value depends on
-	Value   V       `json:"value"`
-	Date    string  `json:"date"`
-	Version string  `json:"version"` // of the program: names its commit
-	Kernel  string  `json:"kernel"`
+	Key     K      `json:"key"` // everything that the value depends on
+	Value   V      `json:"value"`
+	Date    string `json:"date"`
+	Version string `json:"version"` // of the program: names its commit
+	Origin
 	Seconds float64 `json:"seconds"`
 }
 
 // Fill returns the finished cells among keys: of the committed lines, of the file name in
 // the experiment's folder, and what it computes of the others, in the order of keys, as
-// long as Options.For lets it begin. Every cell is a line of the file as soon as it is
-// finished: a stop loses those under way.
-func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, compute func(K) (V, error)) (map[K]Record[K, V], error) {
+// long as Options.For lets it: what is under way then goes on with the next command. Every
+// cell is a line of the file as soon as it is finished. Compute is given the cell's own lab.
+func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, compute func(*Lab, K) (V, error)) (map[K]Record[K, V], error) {
 	finished := map[K]Record[K, V]{}
 	if !l.Anew {
 		if err := readRecords(finished, "the committed "+name, committed); err != nil {
@@ -71,18 +70,27 @@ func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, 
 				return nil
 			}
 			began := time.Now()
-			var value V
-			err := l.made(key, func() (any, error) { return compute(key) }, func(c cells.Cell, runner cells.Runner) error {
+			var found cell
+			alone := func() (any, error) {
+				return l.compute(func(l *Lab) (any, error) { return compute(l, key) })
+			}
+			err := l.made(key, alone, func(c cells.Cell, runner cells.Runner) error {
 				text, err := runner.Make(l.Context, c)
 				if err != nil {
 					return err
 				}
-				return json.Unmarshal(text, &value)
-			}, &value)
+				return json.Unmarshal(text, &found)
+			}, &found)
+			if l.outOfTime(err) {
+				return nil
+			}
+			record := Record[K, V]{Key: key, Date: began.UTC().Format(time.DateOnly), Version: l.Version, Origin: found.Origin, Seconds: time.Since(began).Seconds()}
+			if err == nil {
+				err = json.Unmarshal(found.Value, &record.Value)
+			}
 			if err != nil {
 				return fmt.Errorf("cell %v: %w", key, err)
 			}
-			record := Record[K, V]{key, value, began.UTC().Format(time.DateOnly), l.Version, model.Kernel(), time.Since(began).Seconds()}
 			line, err := json.Marshal(record)
 			if err != nil {
 				return fmt.Errorf("cell %v: %w", key, err)
@@ -96,6 +104,13 @@ func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, 
 	}
 	if err := l.All(jobs); err != nil {
 		return nil, err
+	}
+	seen := map[K]bool{}
+	for _, key := range keys {
+		if r, ok := finished[key]; ok && !seen[key] {
+			seen[key] = true
+			l.noteOrigin(r.Origin)
+		}
 	}
 	return finished, nil
 }

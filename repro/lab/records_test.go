@@ -21,7 +21,7 @@ func TestCommittedCellsAreNotMade(t *testing.T) {
 		l := recordsLab(t)
 		l.Anew = anew
 		made := ""
-		finished, err := Fill(l, "cells.jsonl", []byte(committed), []string{"a", "b", "a"}, func(k string) (int, error) {
+		finished, err := Fill(l, "cells.jsonl", []byte(committed), []string{"a", "b", "a"}, func(_ *Lab, k string) (int, error) {
 			made += k
 			return 7, nil
 		})
@@ -42,7 +42,7 @@ func TestCommittedCellsAreNotMade(t *testing.T) {
 func TestAFailedCellIsNamed(t *testing.T) {
 	l := recordsLab(t)
 	ill := errors.New("ill")
-	_, err := Fill(l, "cells.jsonl", nil, []string{"a", "b"}, func(k string) (int, error) {
+	_, err := Fill(l, "cells.jsonl", nil, []string{"a", "b"}, func(_ *Lab, k string) (int, error) {
 		if k == "b" {
 			return 0, ill
 		}
@@ -51,7 +51,7 @@ func TestAFailedCellIsNamed(t *testing.T) {
 	if !errors.Is(err, ill) || !strings.Contains(err.Error(), "cell b") {
 		t.Error(err)
 	}
-	finished, err := Fill(l, "cells.jsonl", nil, []string{"a", "b"}, func(k string) (int, error) {
+	finished, err := Fill(l, "cells.jsonl", nil, []string{"a", "b"}, func(_ *Lab, k string) (int, error) {
 		if k != "b" {
 			t.Errorf("%s is made again", k)
 		}
@@ -60,7 +60,7 @@ func TestAFailedCellIsNamed(t *testing.T) {
 	if err != nil || finished["a"].Value != 7 || finished["b"].Value != 8 {
 		t.Errorf("%v, %v", finished, err)
 	}
-	if _, err := Fill(recordsLab(t), "cells.jsonl", []byte("{}\n{\n"), []string{"a"}, func(string) (int, error) { return 0, nil }); err == nil || !strings.Contains(err.Error(), "the committed cells.jsonl, line 2") {
+	if _, err := Fill(recordsLab(t), "cells.jsonl", []byte("{}\n{\n"), []string{"a"}, func(*Lab, string) (int, error) { return 0, nil }); err == nil || !strings.Contains(err.Error(), "the committed cells.jsonl, line 2") {
 		t.Errorf("what is committed is no cell: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/coterie-fl/coterie/data"
@@ -32,10 +33,17 @@ type launch struct {
 	Set   []string     `json:"set"`
 	Anew  bool         `json:"anew"`
 	Parts inputs.Parts `json:"parts"`
+	// Device is what the worker's networks are computed on, as --device has it.
+	Device string `json:"device,omitempty"`
 }
 
 // identity is what a cell's result depends on: however many seeds there are beside it.
-func (o ordered) identity() any { return []any{o.Launch.ID, o.Launch.Parts, o.Key} }
+func (o ordered) identity() any {
+	if o.Launch.Device == "" {
+		return []any{o.Launch.ID, o.Launch.Parts, o.Key}
+	}
+	return []any{o.Launch.ID, o.Launch.Parts, o.Key, o.Launch.Device}
+}
 
 // order is a cell as it is handed to workers.
 func (l *Lab) order(ctx context.Context, key any) (cells.Order, error) {
@@ -48,7 +56,7 @@ func (l *Lab) order(ctx context.Context, key any) (cells.Order, error) {
 		asked[part] = true
 	}
 	parts, err := l.post.SendParts(ctx, l.Data, asked)
-	o := ordered{launch{l.id, l.Scale, l.Seeds, l.Set, l.Anew, parts}, text}
+	o := ordered{launch{l.id, l.Scale, l.Seeds, l.Set, l.Anew, parts, l.Device}, text}
 	return cells.Order{Spec: o, Identity: o.identity()}, err
 }
 
@@ -127,7 +135,7 @@ func begin(ctx context.Context, experiments []Experiment, how launch, cache *inp
 		return nil, err
 	}
 	l := &Lab{
-		Options: Options{Scale: how.Scale, Seeds: how.Seeds, Set: how.Set, Out: out, Data: folder, Workers: 1, Anew: how.Anew, Version: version, Tick: func(int, int) {}},
+		Options: Options{Scale: how.Scale, Seeds: how.Seeds, Set: how.Set, Out: out, Data: folder, Workers: runtime.GOMAXPROCS(0), Anew: how.Anew, Device: how.Device, Version: version, Tick: func(int, int) {}},
 		id:      how.ID, Context: ctx, Folder: data.NewFolder(folder), cells: filepath.Join(out, "cells"),
 	}
 	r := &replay{lab: l, launch: how, asks: make(chan ask), over: make(chan struct{})}

@@ -81,7 +81,7 @@ func measure(l *lab.Lab, name string, run config.Run, o membership.Options, into
 	o.Unit, o.Level, o.Seed = membership.UnitExample, membership.Level{Delta: 1e-5, Confidence: 0.95}, run.Seed
 	o.Folder, o.Continue = folderOf(l, name+"-others"), "the same command"
 	o.Tick = func(string, sim.Moment) {}
-	return l.Remember([]any{run, l.Set, o.References, o.Shadows, o.Neighbours, o.Sigma}, into, func() (any, error) {
+	return l.Remember([]any{run, l.Set, o.References, o.Shadows, o.Neighbours, o.Sigma}, into, func(l *lab.Lab) (any, error) {
 		t, err := targetOf(l, name, run)
 		if err != nil {
 			return nil, err

@@ -81,7 +81,7 @@ func costsOf(l *lab.Lab) ([]cost, error) {
 	var costs []cost
 	for _, persons := range growing[l.Scale] {
 		var c cost
-		err := l.Remember([]any{"cost", persons}, &c, func() (any, error) { return costOf(l, persons) })
+		err := l.Remember([]any{"cost", persons}, &c, func(l *lab.Lab) (any, error) { return costOf(l, persons) })
 		if err != nil {
 			return nil, err
 		}

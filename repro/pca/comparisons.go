@@ -64,7 +64,7 @@ func (r *result) comparisons(l *lab.Lab) ([]study.Row, error) {
 		var jobs []func() error
 		for seed := range cells {
 			jobs = append(jobs, func() error {
-				return l.Remember([]any{r.set.name, m.rows, arm.name, seed}, &cells[seed], func() (any, error) {
+				return l.Remember([]any{r.set.name, m.rows, arm.name, seed}, &cells[seed], func(l *lab.Lab) (any, error) {
 					sum, err := arm.noised(seed)
 					if err != nil {
 						return nil, err

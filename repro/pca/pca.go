@@ -91,7 +91,7 @@ func cellsOf(l *lab.Lab, s *set) (*result, error) {
 			for seed := range cells {
 				jobs = append(jobs, func() error {
 					key := []any{s.name, m.rows, clip, fmt.Sprint(epsilon), seed}
-					return l.Remember(key, &cells[seed], func() (any, error) {
+					return l.Remember(key, &cells[seed], func(l *lab.Lab) (any, error) {
 						sum, err := m.noised(clip, epsilon, 1, seed)
 						if err != nil {
 							return nil, err

@@ -68,3 +68,31 @@ func Main(m *testing.M) int {
 	}
 	return code
 }
+
+// Digits is a folder of data with a few pictures in MNIST's place.
+func Digits(t testing.TB) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "mnist"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, n := range map[string]int{"train": 60, "t10k": 20} {
+		images := []byte{0, 0, 8, 3, 0, 0, 0, byte(n), 0, 0, 0, 28, 0, 0, 0, 28}
+		labels := []byte{0, 0, 8, 1, 0, 0, 0, byte(n)}
+		for i := range n { // a bar, whose place is its class
+			picture := make([]byte, 784)
+			for x := range 28 {
+				for y := range 3 {
+					picture[(2*(i%10)+y)*28+x] = byte(120 + 7*((i+x)%10))
+				}
+			}
+			images, labels = append(images, picture...), append(labels, byte(i%10))
+		}
+		for name, raw := range map[string][]byte{"-images-idx3-ubyte.gz": images, "-labels-idx1-ubyte.gz": labels} {
+			if err := os.WriteFile(filepath.Join(folder, "mnist", part+name), raw, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}

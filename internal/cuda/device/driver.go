@@ -27,7 +27,9 @@ type driver struct {
 	ctxSetCurrent     func(ctx uintptr) int32
 	memInfo           func(free, total *uint64) int32
 	memAlloc          func(p *uintptr, n uint64) int32
+	memFree           func(p uintptr) int32
 	hostRegister      func(p unsafe.Pointer, n uint64, flags uint32) int32
+	hostUnregister    func(p unsafe.Pointer) int32
 	copyToDevice      func(dst uintptr, src unsafe.Pointer, n uint64, stream uintptr) int32
 	copyToHost        func(dst unsafe.Pointer, src uintptr, n uint64, stream uintptr) int32
 	memset            func(dst uintptr, v uint8, n uint64, stream uintptr) int32
@@ -43,7 +45,8 @@ type driver struct {
 		params  [16]unsafe.Pointer
 	}
 	stream uintptr
-	failed error // the first: everything after it is idle
+	taken  []uintptr // memory, until it is given back
+	failed error     // the first: everything after it is idle
 }
 
 // About is what a device is called.
@@ -64,7 +67,8 @@ func open(library string, n int) (*driver, About, error) {
 		"cuInit": &d.init, "cuDriverGetVersion": &d.driverVersion, "cuDeviceGetCount": &d.deviceCount, "cuDeviceGet": &d.deviceGet,
 		"cuDeviceGetName": &d.deviceName, "cuDeviceGetAttribute": &d.deviceAttribute,
 		"cuDevicePrimaryCtxRetain": &d.primaryCtxRetain, "cuCtxSetCurrent": &d.ctxSetCurrent,
-		"cuMemGetInfo_v2": &d.memInfo, "cuMemAlloc_v2": &d.memAlloc, "cuMemHostRegister_v2": &d.hostRegister,
+		"cuMemGetInfo_v2": &d.memInfo, "cuMemAlloc_v2": &d.memAlloc, "cuMemFree_v2": &d.memFree,
+		"cuMemHostRegister_v2": &d.hostRegister, "cuMemHostUnregister": &d.hostUnregister,
 		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
 		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
 		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuLaunchKernel": &d.launchKernel,
@@ -130,9 +134,21 @@ func (d *driver) alloc(bytes int) uintptr {
 		d.must(d.memAlloc(&p, uint64(bytes)), "cuMemAlloc")
 	}
 	if d.failed == nil && bytes > 0 {
+		d.taken = append(d.taken, p)
 		d.must(d.memset(p, 0xff, uint64(bytes), d.stream), "cuMemsetD8Async")
 	}
 	return p
+}
+
+// giveBack frees all memory.
+func (d *driver) giveBack() error {
+	for _, p := range d.taken {
+		if d.failed == nil {
+			d.must(d.memFree(p), "cuMemFree")
+		}
+	}
+	d.taken = d.taken[:0]
+	return d.failed
 }
 
 func (d *driver) clear(p uintptr, bytes int) {

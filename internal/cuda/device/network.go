@@ -62,8 +62,8 @@ const (
 )
 
 // newNetwork compiles a plan: memory first, so that too little is told before anything.
-func newNetwork(d *driver, p model.Plan, image string) (*Network, error) {
-	n := &Network{d: d, functions: map[string]uintptr{}, plan: p, chunk: cuda.LayoutOf(p).Chunk, output: p.Layers[len(p.Layers)-1].Out.Len()}
+func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) {
+	n := &Network{d: d, plan: p, chunk: cuda.LayoutOf(p).Chunk, output: p.Layers[len(p.Layers)-1].Out.Len()}
 	if err := n.prepare(); err != nil {
 		return nil, err
 	}
@@ -73,18 +73,29 @@ func newNetwork(d *driver, p model.Plan, image string) (*Network, error) {
 	if d.failed == nil && uint64(need) > free {
 		return nil, fmt.Errorf("the network needs %s on the device for %d examples at a time; free are %s of %s", cuda.Megabytes(need), n.chunk, cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
 	}
-	if err := n.load(image); err != nil {
+	if err := compiled.load(d); err != nil {
 		return nil, err
 	}
+	n.functions = compiled.functions
 	n.allocate()
 	return n, d.wait()
 }
 
+// kernelSet is the kernels, which every network has in common.
+type kernelSet struct {
+	image     string
+	functions map[string]uintptr // by name; nil: not compiled yet
+}
+
 // load compiles the kernels, as the driver does with what it has not seen before.
-func (n *Network) load(image string) error {
+func (k *kernelSet) load(d *driver) error {
+	if k.functions != nil {
+		return nil
+	}
 	var module uintptr
-	text := append([]byte(image), 0)
-	n.d.must(n.d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
+	text := append([]byte(k.image), 0)
+	d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
+	functions := map[string]uintptr{}
 	names := []string{
 		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn",
 		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
@@ -92,20 +103,23 @@ func (n *Network) load(image string) error {
 		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "noised", "added", "directions", "moved",
 	}
-	for k, lengths := range strips {
-		for _, s := range lengths {
-			names = append(names, fmt.Sprint("direct_", k, "_", s))
+	for side, lengths := range strips {
+		for _, length := range lengths {
+			names = append(names, fmt.Sprint("direct_", side, "_", length))
 		}
 	}
 	for _, name := range names {
-		if n.d.failed != nil {
-			return n.d.failed
+		if d.failed != nil {
+			return d.failed
 		}
 		var f uintptr
-		n.d.must(n.d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)
-		n.functions[name] = f
+		d.must(d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)
+		functions[name] = f
 	}
-	return n.d.failed
+	if d.failed == nil {
+		k.functions = functions
+	}
+	return d.failed
 }
 
 // prepare derives what every layer needs.

@@ -21,7 +21,7 @@ import (
 )
 
 // Serve answers whoever started this program, until it closes its end of the pipe: it says
-// whom one talks to, takes a plan, and does what it is asked for. Shared is the memory that
+// whom one talks to, takes a plan, does what it is asked for, and takes the next plan. Shared is the memory that
 // both see.
 func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	runtime.LockOSThread()
@@ -50,11 +50,18 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	if err != nil {
 		return nil // it was told
 	}
-	s := &server{d: d, image: image, in: bufio.NewReader(in), out: out, file: shared}
-	if err := s.begin(); err != nil {
-		return ended(err)
+	s := &server{d: d, kernels: kernelSet{image: image}, in: bufio.NewReader(in), out: out, file: shared}
+	for {
+		if err := s.begin(); err != nil {
+			return ended(err)
+		}
+		if err := s.serve(); err != nil {
+			return ended(err)
+		}
+		if err := s.answer(s.forget()); err != nil {
+			return ended(err)
+		}
 	}
-	return ended(s.serve())
 }
 
 // ended is what the end of the conversation means: whoever closes the pipe is content.
@@ -82,7 +89,7 @@ func (s *server) begin() error {
 	return nil
 }
 
-// serve does what it is asked for, until nobody asks any more.
+// serve does what it is asked for, until it is to forget the network, or nobody asks any more.
 func (s *server) serve() error {
 	mail := cuda.NewMailbox(s.shared, s.out, s.in)
 	var room cuda.Slot
@@ -98,7 +105,7 @@ func (s *server) serve() error {
 		if err := s.do(a, payload); err != nil {
 			text = err.Error() // of a message without an answer, the next one has it
 		}
-		if err := mail.Done(a, text); err != nil {
+		if err := mail.Done(a, text); err != nil || a.What == cuda.AskForget {
 			return err
 		}
 	}
@@ -106,14 +113,14 @@ func (s *server) serve() error {
 
 // server is one conversation.
 type server struct {
-	d      *driver
-	image  string // of the kernels
-	in     *bufio.Reader
-	out    io.Writer
-	file   *os.File
-	n      *Network
-	layout cuda.Layout
-	shared []byte
+	d       *driver
+	kernels kernelSet
+	in      *bufio.Reader
+	out     io.Writer
+	file    *os.File
+	n       *Network
+	layout  cuda.Layout
+	shared  []byte
 	// rows and factors are on their way to the device from here, so that their place in the
 	// shared memory may be written over at once.
 	rows, factors, values []byte
@@ -146,6 +153,7 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 	}
 	part := func(at, bytes int) []byte { return s.shared[at : at+bytes] }
 	switch a.What {
+	case cuda.AskForget: // once it is answered
 	case cuda.AskHold:
 		return s.hold(int(a.A), int(a.B))
 	case cuda.AskPixels:
@@ -202,7 +210,7 @@ func (s *server) plan(bytes int) error {
 	}
 	// Memory that the driver knows is copied without a detour; where it refuses, with one.
 	registered := s.d.hostRegister(unsafe.Pointer(&s.shared[0]), uint64(len(s.shared)), 0) == 0
-	s.n, err = newNetwork(s.d, p, s.image)
+	s.n, err = newNetwork(s.d, p, &s.kernels)
 	if err == nil {
 		s.n.registered = registered
 	}
@@ -210,6 +218,16 @@ func (s *server) plan(bytes int) error {
 		s.n.times = map[string][2]time.Duration{}
 	}
 	return err
+}
+
+// forget gives back what a network took: the next one finds the device as this one did.
+func (s *server) forget() error {
+	if s.n.registered {
+		s.d.must(s.d.hostUnregister(unsafe.Pointer(&s.shared[0])), "cuMemHostUnregister")
+	}
+	err := syscall.Munmap(s.shared)
+	s.n, s.shared = nil, nil
+	return errors.Join(err, s.d.giveBack())
 }
 
 // hold makes room for pictures.

@@ -153,6 +153,7 @@ int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
 }
 int cuMemFree_v2(void *p) { return free(p), 0; }
 int cuMemHostRegister_v2(void *, size_t, unsigned) { return 0; }
+int cuMemHostUnregister(void *) { return 0; }
 int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
 int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
 int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) { return memset(d, v, n), 0; }
