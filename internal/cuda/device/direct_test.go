@@ -36,11 +36,11 @@ func bare(t testing.TB) *Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Network{d: d, functions: map[string]uintptr{}}
-	if err := n.load(image); err != nil {
+	compiled := kernelSet{image: image}
+	if err := compiled.load(d); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return &Network{d: d, functions: compiled.functions}
 }
 
 // put brings values to the device.
