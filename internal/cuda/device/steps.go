@@ -3,12 +3,15 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
 )
 
 // call launches a kernel by its name.
@@ -34,11 +37,16 @@ func (n *Network) callShared(name string, grid [3]int, threads, shared int, args
 // starting it included, and how often.
 func (n *Network) tellTimes(path string) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "shared memory is registered: %t\n", n.registered)
+	fmt.Fprintf(&text, "%d parameters, %d examples at a time, %s; shared memory is registered: %t\n", n.plan.Parameters, n.chunk, cuda.Megabytes(n.bytes), n.registered)
 	for _, name := range slices.Sorted(maps.Keys(n.times)) {
 		fmt.Fprintf(&text, "%10d us %8d times %s\n", n.times[name][0].Microseconds(), n.times[name][1], name)
 	}
-	return os.WriteFile(path, []byte(text.String()), 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // one helper's after another's
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text.String())
+	return errors.Join(err, f.Close())
 }
 
 func along(count, size int) [3]int { return [3]int{tiles(count, size), 1, 1} }
