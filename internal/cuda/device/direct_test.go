@@ -121,3 +121,57 @@ func TestSlidingIsGathering(t *testing.T) {
 		}
 	}
 }
+
+// TestTapsAreFilters: every kernel for the gradients of filters of stride 1 computes what
+// those for any stride do, with their squared norms.
+func TestTapsAreFilters(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 2))
+	for k := range tapLines {
+		for _, shape := range [][5]int{{k + 5, k + 8, 1, 9, 0}, {k + 2, 2 * k, 12, 20, 1}, {k, k + 9, 7, 3, k / 2}, {k + 20, k + 3, 36, 70, 0}} {
+			h, w, inC, outC, pad := shape[0], shape[1], shape[2], shape[3], shape[4]
+			grow := int32(2*pad - k + 1)
+			g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad)}
+			s := tap(g, true)
+			if s.name != fmt.Sprint("taps_", k) {
+				t.Fatalf("%+v: %q", g, s.name)
+			}
+			const examples = 2
+			pixels, weights := int(g.outH*g.outW), k*k*inC*outC
+			x, d := put(n, drawn(src, examples*h*w*inC)), put(n, drawn(src, examples*pixels*outC))
+			row := tiles(weights+outC, 4) * 4
+			mine, theirs := s.across*s.deep, filterTiles(layer{forward: g})+1
+			ours := room{kept: put(n, make([]float32, examples*row)), squares: n.d.alloc(8 * examples * mine), keptRow: int32(row), squaresRow: int32(mine)}
+			other := room{kept: put(n, make([]float32, examples*row)), squares: n.d.alloc(8 * examples * theirs), keptRow: int32(row), squaresRow: int32(theirs)}
+			n.tap(&s, examples, x, d, ours)
+			n.filters(g, examples, x, d, other)
+			biases := other
+			biases.kept0, biases.squares0 = int32(weights), int32(theirs-1)
+			n.call("biases", along(examples, 1), 256, d, pixels, outC, biases)
+			norms := [2]uintptr{n.d.alloc(8 * examples), n.d.alloc(8 * examples)}
+			n.call("norms", along(examples, 64), 64, ours.squares, norms[0], examples, mine)
+			n.call("norms", along(examples, 64), 64, other.squares, norms[1], examples, theirs)
+			if far := off(get(t, n, ours.kept, examples*row), get(t, n, other.kept, examples*row)); far > 1e-6 {
+				t.Errorf("%s, pictures of %dx%dx%d, padding %d: off by %.2g", s.name, h, w, inC, pad, far)
+			}
+			a, b := doubles(t, n, norms[0], examples), doubles(t, n, norms[1], examples)
+			for i := range a {
+				if !(math.Abs(a[i]-b[i]) < 1e-6*b[i]) {
+					t.Errorf("%s, pictures of %dx%dx%d, padding %d: a squared norm of %g instead of %g", s.name, h, w, inC, pad, a[i], b[i])
+				}
+			}
+		}
+	}
+}
+
+func doubles(t testing.TB, n *Network, p uintptr, count int) []float64 {
+	t.Helper()
+	raw, values := make([]byte, 8*count), make([]float64, count)
+	n.d.toHost(raw, p)
+	if err := n.d.wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range values {
+		values[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return values
+}

@@ -208,6 +208,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*window)(unsafe.Pointer(&structs[used])) = v
 		case direct:
 			*(*direct)(unsafe.Pointer(&structs[used])) = v
+		case taps:
+			*(*taps)(unsafe.Pointer(&structs[used])) = v
 		case pool:
 			*(*pool)(unsafe.Pointer(&structs[used])) = v
 		case room:

@@ -45,6 +45,7 @@ type layer struct {
 	activation      act
 	forward, back   window     // how outputs, and gradients at the input, are gathered
 	slides          [2]sliding // how both are computed with a stride of 1
+	taps            tapping    // how its filter's gradients are
 	turned          uintptr
 	gradient        uintptr // at the output
 	which           uintptr // of a window a pool took
@@ -108,6 +109,9 @@ func (k *kernelSet) load(d *driver) error {
 			names = append(names, fmt.Sprint("direct_", side, "_", length))
 		}
 	}
+	for k := range tapLines {
+		names = append(names, fmt.Sprint("taps_", k))
+	}
 	for _, name := range names {
 		if d.failed != nil {
 			return d.failed
@@ -142,9 +146,10 @@ func (n *Network) prepare() error {
 			one.slides = [2]sliding{slide(forward, n.chunk), slide(back, n.chunk)}
 			one.kept0, one.squares0 = n.keptRow, n.squaresRow
 			inner := filterWindow(one)
-			n.keptRow += int(inner.kernelH*inner.kernelW*inner.inC*inner.outC) + l.Out.Channels
-			n.squaresRow += filterTiles(inner)
-			if l.Bias {
+			one.taps = tap(inner, l.Bias && l.Kind == "conv")
+			n.keptRow += tiles(int(inner.kernelH*inner.kernelW*inner.inC*inner.outC)+l.Out.Channels, 4) * 4
+			n.squaresRow += filterTiles(one)
+			if l.Bias && one.taps.shape.bias == 0 {
 				n.squaresRow++
 			}
 		case "linear":
@@ -191,7 +196,12 @@ func filterWindow(l layer) window {
 	return l.forward
 }
 
-func filterTiles(w window) int {
+// filterTiles is how many blocks have an example's gradient of a filter.
+func filterTiles(l layer) int {
+	if l.taps.name != "" {
+		return l.taps.across * l.taps.deep
+	}
+	w := filterWindow(l)
 	return tiles(int(w.kernelH*w.kernelW*w.inC), 64) * tiles(int(w.outC), width(w.outC))
 }
 

@@ -172,17 +172,26 @@ func (n *Network) gradients(i, g int) {
 		if l.Kind == "transposed-conv" {
 			x, slopes = d, in
 		}
-		name, size := "filters_", width(w.outC)
-		if w.inC%4 != 0 {
-			name = "filters_odd_"
+		if l.taps.name != "" {
+			n.tap(&l.taps, g, x, slopes, at)
+		} else {
+			n.filters(w, g, x, slopes, at)
 		}
-		n.call(fmt.Sprint(name, size), [3]int{tiles(int(w.kernelH*w.kernelW*w.inC), 64), tiles(int(w.outC), size), g}, 256, w, x, slopes, at)
 		at.kept0 += int32(n.weightCount(l))
-		at.squares0 += int32(filterTiles(w))
-		if l.Bias {
+		at.squares0 += int32(filterTiles(*l))
+		if l.Bias && l.taps.shape.bias == 0 {
 			n.call("biases", along(g, 1), 256, d, l.Out.Height*l.Out.Width, l.Out.Channels, at)
 		}
 	}
+}
+
+// filters starts the kernel for the gradients of filters of any width and stride.
+func (n *Network) filters(w window, g int, x, slopes uintptr, at room) {
+	name, size := "filters_", width(w.outC)
+	if w.inC%4 != 0 {
+		name = "filters_odd_"
+	}
+	n.call(fmt.Sprint(name, size), [3]int{tiles(int(w.kernelH*w.kernelW*w.inC), 64), tiles(int(w.outC), size), g}, 256, w, x, slopes, at)
 }
 
 // back takes gradients from layer i's output to its input, and through the activation there.

@@ -30,7 +30,7 @@ __device__ __forceinline__ double warpSum(double v) {
   return v;
 }
 
-// blockSum adds v over a block of 256 threads; thread 0 has the result.
+// blockSum adds v over a block of up to 256 threads, whole warps; thread 0 has the result.
 __device__ __forceinline__ double blockSum(double v) {
   __shared__ double parts[8];
   v = warpSum(v);
@@ -39,7 +39,7 @@ __device__ __forceinline__ double blockSum(double v) {
   __syncthreads();
   double s = 0;
   if (threadIdx.x == 0)
-    for (int i = 0; i < 8; i++) s += parts[i];
+    for (int i = 0; i < (int)blockDim.x / 32; i++) s += parts[i];
   return s;
 }
 

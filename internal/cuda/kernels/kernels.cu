@@ -3,6 +3,7 @@
 #include "common.cuh"
 #include "conv.cuh"
 #include "direct.cuh"
+#include "taps.cuh"
 #include "dense.cuh"
 #include "other.cuh"
 #include "resident.cuh"

@@ -120,6 +120,7 @@ std::map<std::string, std::function<void(void **)>> kernels = {
     K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn),
     K(direct_2_12), K(direct_3_9), K(direct_3_10), K(direct_3_11), K(direct_3_12), K(direct_3_13), K(direct_3_14),
     K(direct_4_9), K(direct_4_12), K(direct_4_13), K(direct_5_9), K(direct_5_12), K(direct_8_9),
+    K(taps_2), K(taps_3), K(taps_4), K(taps_5), K(taps_8),
     K(filters_16), K(filters_32), K(filters_64), K(filters_odd_16), K(filters_odd_32), K(filters_odd_64), K(biases),
     K(dense), K(dense_end), K(dense_back), K(dense_sum), K(dense_square),
     K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum),
