@@ -104,9 +104,10 @@ func slideBy(w window, examples int, lengths []int) sliding {
 						count := warps * float64(inC*(k*(8*s*k+segment/4+2*k+2)+6))
 						count += stages * float64(each*tall*wide*45+k*k*chunk*groups*2*25) / 32
 						count += float64(threads*s*2*45) / 32
-						fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(shared+1024)), 16)
+						fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(shared+1024)), 16,
+							float64(examples)/float64(each*processors)*float64(max(1, parts)*one.across*one.deep))
 						bytes := 16 * stages * float64(each*tall*wide+k*k*chunk*groups*2)
-						cycles := count/4*max(1, 8/(fit*warps)) + stages*1500/fit + bytes/48
+						cycles := count/4*max(1, 12/(fit*warps)) + stages*1500/fit + bytes/48
 						var time float64
 						for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
 							blocks := tiles(n, each) * max(1, parts) * one.across * one.deep

@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // taps is what taps.cuh's kernels take: what a block computes, and how it holds what it
@@ -67,11 +68,11 @@ func tap(w window, bias bool) tapping {
 				one := tapping{fmt.Sprint("taps_", k), d, tiles(tiles(outC, 8), groups), deep, threads, shared}
 				warps, stages := float64(threads/32), float64(tiles(outH, rows))
 				alone := outH/rows*(rows/parts) + tiles(outH%rows, parts) // lines of a thread
-				count := warps * float64(alone*(wide*(sums+5)+30)+sums*6*parts)
+				count := warps * float64(alone*(wide*(sums+5)+30)+sums*4*bits.Len(uint(parts)))
 				read, given := (rows+k-1)*(wide+k-1)*tiles(channels, 4), rows*wide*groups*2
 				count += stages * float64(read*45+given*25) / 32
-				fit := min(float64(65536/(128*threads)), float64((220<<10)/(shared+3072)), 16)
-				cycles := count/4*max(1, 8/(fit*warps)) + stages*1500/fit + stages*float64(16*(read+given))/48
+				fit := min(float64(65536/(128*threads)), float64((220<<10)/(shared+3072)), 16, 512./processors*float64(one.across*one.deep))
+				cycles := count/4*max(1, 12/(fit*warps)) + stages*1500/fit + stages*float64(16*(read+given))/48
 				if time := cycles * float64(one.across*one.deep); time < least {
 					best, least = one, time
 				}
