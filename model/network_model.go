@@ -322,6 +322,13 @@ func (l *networkLearner[F]) eachJudged(theta []float64, c *data.Client, use func
 }
 
 func (l *networkLearner[F]) Judge(theta []float64, c *data.Client) (loss float64, wrong int, err error) {
+	if l.judgesTexts() {
+		losses := make([]float64, c.Len())
+		if err := l.textLosses(losses, theta, c); err != nil {
+			return 0, 0, err
+		}
+		return mean(losses), 0, nil
+	}
 	out := l.Output().Len()
 	err = l.eachJudged(theta, c, func(_ int, losses []float64, outputs []F) {
 		for k, e := range losses {
@@ -361,6 +368,9 @@ func largestAt[F Float](values []F) int {
 }
 
 func (l *networkLearner[F]) Losses(dst, theta []float64, c *data.Client) error {
+	if l.judgesTexts() {
+		return l.textLosses(dst, theta, c)
+	}
 	return l.eachJudged(theta, c, func(from int, losses []float64, _ []F) { copy(dst[from:], losses) })
 }
 

@@ -14,9 +14,9 @@ type Resident interface {
 	mech.Remote
 	// Norms takes rows forwards and back, in chunks, one after another. Of every chunk use is
 	// given the norms of its rows' gradients, not below the true ones; Add is of these rows.
-	Norms(pictures *data.Images, rows []int, use func(norms []float64) error) error
+	Norms(c *data.Client, rows []int, use func(norms []float64) error) error
 	// Mean adds the rows' mean gradient to sum 0.
-	Mean(pictures *data.Images, rows []int) error
+	Mean(c *data.Client, rows []int) error
 	// Move ends a step: parameters move by sum 0, and the sums are empty.
 	Move(m Move) error
 	// Leave brings home what is not nil, and ends the stay.
@@ -115,7 +115,7 @@ func (l *networkLearner[F]) stepsThere(there Resident, c *data.Client, p *Pass) 
 		if p.Whole {
 			batch = identity(&l.every, c.Len())
 		}
-		rows, err := l.pictureRows(c, batch)
+		rows, err := l.deviceRows(c, batch)
 		if err != nil {
 			return made, fmt.Errorf("step: %w", err)
 		}
@@ -134,7 +134,7 @@ func (l *networkLearner[F]) stepsThere(there Resident, c *data.Client, p *Pass) 
 // gradientThere makes a step's gradient, up to a factor, in sum 0.
 func (l *networkLearner[F]) gradientThere(there Resident, c *data.Client, rows []int, s *Step) (factor float64, err error) {
 	if s.bound() == 0 {
-		return 1, there.Mean(c.Images, rows)
+		return 1, there.Mean(c, rows)
 	}
 	var sum *mech.RemoteSum
 	if s.Paid != nil {
@@ -145,7 +145,7 @@ func (l *networkLearner[F]) gradientThere(there Resident, c *data.Client, rows [
 	if err != nil {
 		return 0, err
 	}
-	err = there.Norms(c.Images, rows, func(norms []float64) error { return sum.AddWeighted(norms, l.factors(len(norms))) })
+	err = there.Norms(c, rows, func(norms []float64) error { return sum.AddWeighted(norms, l.factors(len(norms))) })
 	if err == nil && s.Paid != nil {
 		err = mech.SimulateRemote(s.Paid, sum)
 	}

@@ -49,8 +49,8 @@ func onProcessorOnly(run config.Run) string {
 		return fmt.Sprintf("privacy.noise is %s, whose sums are of integers that the processor makes", run.Privacy.Noise)
 	case run.Algorithm.Prox == "inside":
 		return "algorithm.prox is inside, where every example's gradient is shifted before it is clipped"
-	case run.Model.Kind != "network":
-		return fmt.Sprintf("model.kind is %s, and devices compute networks of pictures", run.Model.Kind)
+	case run.Model.Kind != "network" && run.Model.Kind != "transformer":
+		return fmt.Sprintf("model.kind is %s, and devices compute networks of pictures and of words", run.Model.Kind)
 	}
 	return ""
 }

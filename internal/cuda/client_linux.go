@@ -105,17 +105,17 @@ func (d *Device) Close() error {
 func (d *Device) Hello() Hello { return d.hello }
 
 // Gradients is model.Device's.
-func (d *Device) Gradients(theta []float32, pictures *data.Images, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
+func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	set, err := d.ready(theta, pictures)
+	set, err := d.ready(theta, c)
 	if err != nil {
 		return err
 	}
 	var sums [2][]float32
 	for at := 0; at < len(rows); at += d.layout.Chunk {
 		part := rows[at:min(at+d.layout.Chunk, len(rows))]
-		if err := d.rows(part, pictures); err != nil {
+		if err := d.rows(part, c); err != nil {
 			return err
 		}
 		if err := d.ask(Ask{AskNorms, set, uint32(len(part)), first(at), first(at)}); err != nil {
@@ -187,19 +187,19 @@ func (d *Device) home(sums *[2][]float32) error {
 }
 
 // Outputs is model.Device's.
-func (d *Device) Outputs(dst, theta []float32, pictures *data.Images, rows []int) error {
+func (d *Device) Outputs(dst, theta []float32, c *data.Client, rows []int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(dst) != len(rows)*d.output {
 		return fmt.Errorf("cuda: %d outputs of %d rows of %d", len(dst), len(rows), d.output)
 	}
-	set, err := d.ready(theta, pictures)
+	set, err := d.ready(theta, c)
 	if err != nil {
 		return err
 	}
 	for at := 0; at < len(rows); at += d.layout.Chunk {
 		part := rows[at:min(at+d.layout.Chunk, len(rows))]
-		if err := d.rows(part, pictures); err != nil {
+		if err := d.rows(part, c); err != nil {
 			return err
 		}
 		if err := d.ask(Ask{AskOutputs, set, uint32(len(part)), first(at), 0}); err != nil {
@@ -210,8 +210,32 @@ func (d *Device) Outputs(dst, theta []float32, pictures *data.Images, rows []int
 	return nil
 }
 
-// ready lays the parameters out and has the device hold the pictures.
-func (d *Device) ready(theta []float32, pictures *data.Images) (set uint32, err error) {
+// Losses is model.Device's.
+func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(dst) != len(rows) || !d.plan.Words {
+		return fmt.Errorf("cuda: %d losses of %d rows", len(dst), len(rows))
+	}
+	if _, err := d.ready(theta, c); err != nil {
+		return err
+	}
+	for at := 0; at < len(rows); at += d.layout.Chunk {
+		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+		if err := d.rows(part, c); err != nil {
+			return err
+		}
+		if err := d.ask(Ask{AskLosses, 0, uint32(len(part)), first(at), 0}); err != nil {
+			return err
+		}
+		copy(dst[at:], view[float64](d.shared, d.layout.Outputs, len(part)))
+	}
+	return nil
+}
+
+// ready lays the parameters out and has the device hold the pictures; texts travel with
+// their rows.
+func (d *Device) ready(theta []float32, c *data.Client) (set uint32, err error) {
 	if d.lost != nil {
 		return 0, d.lost
 	}
@@ -219,16 +243,19 @@ func (d *Device) ready(theta []float32, pictures *data.Images) (set uint32, err 
 		return 0, fmt.Errorf("cuda: %d parameters for a network of %d", len(theta), d.plan.Parameters)
 	}
 	copy(view[float32](d.shared, d.layout.Theta, len(theta)), theta)
-	return d.setOf(pictures)
+	return d.setOf(c)
 }
 
-// setOf has the device hold the pictures.
-func (d *Device) setOf(pictures *data.Images) (uint32, error) {
-	set, held := d.sets[pictures]
+// setOf has the device hold a client's pictures.
+func (d *Device) setOf(c *data.Client) (uint32, error) {
+	if d.plan.Words {
+		return 0, nil
+	}
+	set, held := d.sets[c.Images]
 	if held {
 		return set, nil
 	}
-	return d.hold(pictures)
+	return d.hold(c.Images)
 }
 
 // maxSets is how many sets of pictures a device holds: what is held is never let go.
@@ -267,14 +294,35 @@ func (d *Device) hold(pictures *data.Images) (uint32, error) {
 	return set, nil
 }
 
-// rows says which pictures are next.
-func (d *Device) rows(rows []int, pictures *data.Images) error {
+// rows says which pictures are next, or gives the texts.
+func (d *Device) rows(rows []int, c *data.Client) error {
+	if d.plan.Words {
+		return d.texts(rows, c)
+	}
 	to := view[int32](d.shared, d.layout.Rows, len(rows))
 	for i, row := range rows {
-		if row < 0 || row >= pictures.Len() {
-			return fmt.Errorf("cuda: picture %d of %d", row, pictures.Len())
+		if row < 0 || row >= c.Images.Len() {
+			return fmt.Errorf("cuda: picture %d of %d", row, c.Images.Len())
 		}
 		to[i] = int32(row)
+	}
+	return nil
+}
+
+// texts lays the words of rows out.
+func (d *Device) texts(rows []int, c *data.Client) error {
+	each, words := d.plan.Input.Len(), float64(d.plan.Layers[0].Words)
+	to := view[int32](d.shared, d.layout.Rows, len(rows)*each)
+	for i, row := range rows {
+		if row < 0 || (row+1)*each > len(c.X) {
+			return fmt.Errorf("cuda: text %d of %d", row, len(c.X)/each)
+		}
+		for k, v := range c.X[row*each : (row+1)*each] {
+			if !(v >= 0 && v < words && v == float64(int32(v))) {
+				return fmt.Errorf("row %d: value %d is %v, which is no word; allowed: whole numbers from 0 to %v, as they are: not standardised", row, k, v, words-1)
+			}
+			to[i*each+k] = int32(v)
+		}
 	}
 	return nil
 }

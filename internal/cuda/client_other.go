@@ -24,12 +24,15 @@ func (d *Device) Close() error { return nil }
 func (d *Device) Hello() Hello { return Hello{} }
 
 // Gradients is model.Device's.
-func (d *Device) Gradients([]float32, *data.Images, []int, func([]float64, func(sum, factors []float32) error) error) error {
+func (d *Device) Gradients([]float32, *data.Client, []int, func([]float64, func(sum, factors []float32) error) error) error {
 	return errLinux
 }
 
 // Outputs is model.Device's.
-func (d *Device) Outputs(_, _ []float32, _ *data.Images, _ []int) error { return errLinux }
+func (d *Device) Outputs(_, _ []float32, _ *data.Client, _ []int) error { return errLinux }
+
+// Losses is model.Device's.
+func (d *Device) Losses(_ []float64, _ []float32, _ *data.Client, _ []int) error { return errLinux }
 
 // Stay is model.Device's.
 func (d *Device) Stay(model.Start) (model.Resident, error) { return nil, errLinux }

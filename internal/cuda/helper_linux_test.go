@@ -38,10 +38,11 @@ func TestHelpersAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		pictures := &data.Images{Height: side, Width: side, Pixels: make([]byte, side*side), Labels: []int{1}}
+		c := &data.Client{Pictures: data.Pictures{Images: pictures, Index: []int{0}}}
 		out := make([]float32, 3)
 		theta := make([]float32, d.plan.Parameters)
 		theta[len(theta)-1] = 5 // the last bias
-		if err := d.Outputs(out, theta, pictures, []int{0}); err != nil || out[0] != 0 || out[2] != 5 {
+		if err := d.Outputs(out, theta, c, []int{0}); err != nil || out[0] != 0 || out[2] != 5 {
 			t.Fatalf("outputs %v, %v", out, err)
 		}
 		return d

@@ -103,8 +103,8 @@ func (d *Device) idle() error {
 }
 
 // Norms is model.Resident's.
-func (s *staying) Norms(pictures *data.Images, rows []int, use func(norms []float64) error) error {
-	return s.chunks(pictures, rows, func(set uint32, part []int) error {
+func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) error) error {
+	return s.chunks(c, rows, func(set uint32, part []int) error {
 		if err := s.d.ask(Ask{What: AskNorms, A: set, B: uint32(len(part)), C: ThetaSame, D: s.begins()}); err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (s *staying) Norms(pictures *data.Images, rows []int, use func(norms []floa
 }
 
 // Mean is model.Resident's.
-func (s *staying) Mean(pictures *data.Images, rows []int) error {
+func (s *staying) Mean(c *data.Client, rows []int) error {
 	share := float32(1 / float64(max(1, len(rows))))
-	return s.chunks(pictures, rows, func(set uint32, part []int) error {
+	return s.chunks(c, rows, func(set uint32, part []int) error {
 		factors := view[float32](s.d.shared, s.d.layout.Factors, len(part))
 		for i := range factors {
 			factors[i] = share
@@ -129,9 +129,9 @@ func (s *staying) Mean(pictures *data.Images, rows []int) error {
 }
 
 // chunks goes through rows.
-func (s *staying) chunks(pictures *data.Images, rows []int, do func(set uint32, part []int) error) error {
+func (s *staying) chunks(c *data.Client, rows []int, do func(set uint32, part []int) error) error {
 	d := s.d
-	set, err := d.setOf(pictures)
+	set, err := d.setOf(c)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *staying) chunks(pictures *data.Images, rows []int, do func(set uint32, 
 		if err := d.idle(); err != nil {
 			return err
 		}
-		if err := d.rows(part, pictures); err != nil {
+		if err := d.rows(part, c); err != nil {
 			return err
 		}
 		if err := do(set, part); err != nil {

@@ -30,10 +30,11 @@ const (
 	AskHold               // room for a set of A pictures of B bytes
 	AskPixels             // B bytes of set A from the staging room, to offset C
 	AskLabels             // B labels, likewise
-	AskNorms              // of B rows of set A; C says under which parameters, D is 1 if sums begin
+	AskNorms              // of B rows of set A, or of B texts, which lie where rows do; C says under which parameters, D is 1 if sums begin
 	AskAdd                // the weighted gradients of the last rows to sum A
 	AskSums               // bring sums home: bits of A
 	AskOutputs            // of B rows of set A; C as above
+	AskLosses             // of B texts; C as above
 	AskPut                // vector A, from the vectors' room
 	AskGet                // vector A, to there
 	AskClear              // sums begin
@@ -85,14 +86,6 @@ func Send(w io.Writer, m any) error { return binary.Write(w, binary.LittleEndian
 // Receive reads one.
 func Receive(r io.Reader, m any) error { return binary.Read(r, binary.LittleEndian, m) }
 
-// maxChunk is how many examples are on their way at a time, and chunkBytes what their
-// memory may be: more would not be faster. It follows from the network alone: sums are made
-// chunk by chunk, so that another chunk would be other bits.
-const (
-	maxChunk   = 1024
-	chunkBytes = 200 << 20
-)
-
 // staging is how many bytes of pictures travel at a time.
 const staging = 4 << 20
 
@@ -118,7 +111,11 @@ func LayoutOf(p model.Plan) Layout {
 		output = p.Layers[n-1].Out.Len()
 	}
 	l.Theta, l.Sums = room(4*p.Parameters), room(8*p.Parameters)
-	l.Rows, l.Factors, l.Norms = room(4*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
+	row := 4
+	if p.Words { // rows are texts, and their losses are what comes out
+		row, output = 4*p.Input.Len(), 2
+	}
+	l.Rows, l.Factors, l.Norms = room(row*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
 	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)
 	l.Vector, l.Product = room(8*p.Parameters), room(8*ProductParts(p.Parameters)*5)
 	return l
@@ -126,37 +123,6 @@ func LayoutOf(p model.Plan) Layout {
 
 // ProductParts is in how many parts products of n values come back.
 func ProductParts(n int) int { return (n + 16*256 - 1) / (16 * 256) }
-
-// Floats is how many values of an example the device holds at a time: activations, which
-// of them a pool took, gradients on their way back, and those of convolutions.
-func Floats(p model.Plan) (values int) {
-	widest := 0
-	values = p.Input.Len()
-	for _, l := range p.Layers {
-		values += l.Out.Len()
-		widest = max(widest, l.Out.Len())
-		switch l.Kind {
-		case "max-pool":
-			values += (l.Out.Len() + 3) / 4
-		case "linear":
-			values += l.Out.Len()
-		default:
-			values += l.Kernel*l.Kernel*l.In.Channels*l.Out.Channels + l.Out.Channels
-		}
-	}
-	return values + 2*widest
-}
-
-func chunkOf(p model.Plan) int {
-	if p.Chunk > 0 {
-		return p.Chunk
-	}
-	n := chunkBytes / (4 * Floats(p))
-	if n > 64 { // a little above a power of 2: Poisson batches of 512 have a few more, now and then
-		n -= n % 64
-	}
-	return min(max(n, 16), maxChunk)
-}
 
 // Megabytes for people.
 func Megabytes(bytes int) string { return fmt.Sprintf("%d MB", (bytes+999_999)/1_000_000) }

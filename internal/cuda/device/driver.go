@@ -44,9 +44,10 @@ type driver struct {
 		structs [4][32]uint64
 		params  [16]unsafe.Pointer
 	}
-	stream uintptr
-	taken  []uintptr // memory, until it is given back
-	failed error     // the first: everything after it is idle
+	stream     uintptr
+	processors int32     // how many the device has
+	taken      []uintptr // memory, until it is given back
+	failed     error     // the first: everything after it is idle
 }
 
 // About is what a device is called.
@@ -93,6 +94,7 @@ func open(library string, n int) (*driver, About, error) {
 	d.must(d.deviceName(&name[0], 128, dev), "cuDeviceGetName")
 	d.must(d.deviceAttribute(&major, 75, dev), "cuDeviceGetAttribute")
 	d.must(d.deviceAttribute(&minor, 76, dev), "cuDeviceGetAttribute")
+	d.must(d.deviceAttribute(&d.processors, 16, dev), "cuDeviceGetAttribute")
 	about := About{string(name[:max(0, bytes.IndexByte(name, 0))]), fmt.Sprintf("CUDA %d.%d", version/1000, version%1000/10)}
 	if d.failed == nil && (major < leastMajor || major == leastMajor && minor < leastMinor) {
 		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)
@@ -220,6 +222,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*turning)(unsafe.Pointer(&structs[used])) = v
 		case cuda.MoveOrder:
 			*(*cuda.MoveOrder)(unsafe.Pointer(&structs[used])) = v
+		case heads:
+			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:
 			d.must(1, fmt.Sprintf("%s: an argument of type %T", name, a))
 			return

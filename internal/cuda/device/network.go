@@ -29,6 +29,7 @@ type Network struct {
 	sets                           []set
 	keptRow, squaresRow, partCount int
 	bytes                          int
+	parted                         parted
 	registered                     bool                        // the driver knows the shared memory
 	times                          map[string][2]time.Duration // of every kernel, and how often; nil: nobody asks
 }
@@ -47,13 +48,15 @@ type layer struct {
 	slides          [2]sliding // how both are computed with a stride of 1
 	taps            tapping    // how its filter's gradients are
 	turned          uintptr
-	gradient        uintptr // at the output
+	own             uintptr // room for the gradient at the output
+	gradient        uintptr // at the output: own, or that of a value which this one is added to
+	extra           layerExtra
 	which           uintptr // of a window a pool took
 	kept0, squares0 int
 	split           int // parts of a linear layer's sum
 }
 
-var activations = map[string]int32{"": 0, "relu": 1, "leaky-relu": 2, "sigmoid": 3, "tanh": 4}
+var activations = map[string]int32{"": 0, "relu": 1, "leaky-relu": 2, "sigmoid": 3, "tanh": 4, "gelu": 5}
 
 // limits of the kernels.
 const (
@@ -103,6 +106,10 @@ func (k *kernelSet) load(d *driver) error {
 		"dense", "dense_end", "dense_back", "dense_sum", "dense_square",
 		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "noised", "added", "directions", "moved",
+		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
+		"parts_sum", "spread", "times_square", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "text_losses",
+		"layer_norm", "layer_norm_back", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
+		"attend", "attend_back",
 	}
 	for side, lengths := range strips {
 		for _, length := range lengths {
@@ -163,7 +170,9 @@ func (n *Network) prepare() error {
 				return fmt.Errorf("a device has no kernel for %s: a window of %d is larger than %d", l.Name, l.Kernel, maxPool)
 			}
 		default:
-			return fmt.Errorf("a device has no kernel for %s", l.Name)
+			if !n.prepareParted(&one) {
+				return fmt.Errorf("a device has no kernel for %s", l.Name)
+			}
 		}
 		n.layers = append(n.layers, one)
 	}
@@ -226,34 +235,38 @@ func (n *Network) allocate() {
 		return n.d.alloc(4 * count)
 	}
 	n.theta, n.sums, n.parts = floats(n.plan.Parameters), floats(2*n.plan.Parameters), floats(n.partCount)
-	n.rows = floats(n.chunk)
+	n.rows = floats(n.chunk * n.rowLength())
 	n.factors = [2]uintptr{floats(n.chunk), floats(n.chunk)}
 	n.norms = floats(2 * n.chunk)
 	n.values = []uintptr{floats(n.chunk * n.plan.Input.Len())}
 	widest := 0
 	for i := range n.layers {
+		if cuda.Parted(n.plan) {
+			break
+		}
 		widest = max(widest, n.layers[i].Out.Len())
 	}
 	turns := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}
 	for i := range n.layers {
 		l := &n.layers[i]
 		n.values = append(n.values, floats(n.chunk*l.Out.Len()))
-		l.gradient = turns[i%2]
+		l.own = turns[i%2]
 		switch l.Kind {
 		case "linear": // until the weights of its examples are known
-			l.gradient = floats(n.chunk * l.Out.Len())
+			l.own = floats(n.chunk * l.Out.Len())
 		case "max-pool":
 			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
-		default:
+		case "conv", "transposed-conv":
 			if n.turns(i) {
 				l.turned = floats(l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels)
 			}
 		}
 	}
+	n.allocateParted(floats)
 	n.room = room{kept: floats(n.chunk * n.keptRow), squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
 }
 
 // turns says whether a convolution needs its filter turned.
 func (n *Network) turns(i int) bool {
-	return n.layers[i].Kind == "transposed-conv" || n.layers[i].Kind == "conv" && i > 0
+	return n.layers[i].Kind == "transposed-conv" || n.layers[i].Kind == "conv" && n.layers[i].From > 0
 }

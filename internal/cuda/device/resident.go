@@ -23,13 +23,15 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		n.d.clear(n.sums, 8*size)
 		return nil
 	case cuda.AskStep:
-		set, g := &n.sets[a.A], int(a.B)
-		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g])
+		set, g := n.setOf(int(a.A)), int(a.B)
+		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
 		n.forward(set, g)
 		if a.D == 1 {
 			n.d.clear(n.sums, 8*size)
 		}
+		n.parted.plain = true
 		n.backward(set, g)
+		n.parted.plain = false
 		s.factors = s.copied(n.factors[0], s.factors, s.shared[l.Factors:][:4*g])
 		n.add(0, g)
 		return nil

@@ -160,13 +160,18 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		n.d.toDevice(n.sets[a.A].pixels+uintptr(a.C)+uintptr(a.D)<<32, part(l.Staging, int(a.B)))
 	case cuda.AskLabels:
 		n.d.toDevice(n.sets[a.A].labels+uintptr(4*a.C), part(l.Staging, 4*int(a.B)))
-	case cuda.AskNorms, cuda.AskOutputs:
-		set, g := &n.sets[a.A], int(a.B)
+	case cuda.AskNorms, cuda.AskOutputs, cuda.AskLosses:
+		set, g := n.setOf(int(a.A)), int(a.B)
 		if a.C == cuda.ThetaNew {
 			n.parameters(part(l.Theta, 4*n.plan.Parameters))
 		}
-		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g))
+		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g*n.rowLength()))
 		n.forward(set, g)
+		if a.What == cuda.AskLosses {
+			n.textLosses(g)
+			n.d.toHost(part(l.Outputs, 8*g), n.norms)
+			break
+		}
 		if a.What == cuda.AskOutputs {
 			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
 			break

@@ -61,8 +61,11 @@ func (n *Network) weights(l *layer) (weights, biases uintptr) {
 }
 
 func (n *Network) weightCount(l *layer) int {
-	if l.Kind == "linear" {
+	switch l.Kind {
+	case "linear":
 		return l.In.Len() * l.Out.Len()
+	case "places":
+		return l.In.Channels * l.Out.Channels
 	}
 	return l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels
 }
@@ -103,10 +106,12 @@ func (n *Network) gathered(w window, s *sliding, g int, in, filter, bias uintptr
 
 // forward takes g rows of a set through all layers.
 func (n *Network) forward(s *set, g int) {
-	n.call("gather", along(g*s.each, 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
+	if !n.plan.Words {
+		n.call("gather", along(g*s.each, 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
+	}
 	for i := range n.layers {
 		l := &n.layers[i]
-		in, out := n.values[i], n.values[i+1]
+		in, out := n.values[l.From], n.values[i+1]
 		w, b := n.weights(l)
 		switch l.Kind {
 		case "conv":
@@ -119,8 +124,10 @@ func (n *Network) forward(s *set, g int) {
 			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
 		case "max-pool":
 			n.call("max_pool", [3]int{tiles(l.Out.Width*l.Out.Channels, 256), l.Out.Height, g}, 256, poolOf(l, g), in, out, l.which, l.activation)
+		default:
+			n.forwardParted(i, g)
 		}
-		if l.activation.kind >= 3 {
+		if l.activation.kind == 3 || l.activation.kind == 4 {
 			n.call("activate", along(g*l.Out.Len(), 256), 256, out, g*l.Out.Len(), l.activation)
 		}
 	}
@@ -135,20 +142,22 @@ func poolOf(l *layer, g int) pool {
 func (n *Network) backward(s *set, g int) {
 	last := &n.layers[len(n.layers)-1]
 	out := n.values[len(n.layers)]
-	if n.plan.Loss == "cross-entropy" {
-		n.call("cross_entropy", along(g, 64), 64, out, s.labels, n.rows, last.gradient, g, n.output, last.activation)
+	n.begin()
+	if n.plan.Words {
+		n.nextWord(g, true)
+	} else if n.plan.Loss == "cross-entropy" {
+		n.call("cross_entropy", along(g, 64), 64, out, s.labels, n.rows, last.own, g, n.output, last.activation)
 	} else {
 		scale := 2 / float64(n.output)
 		if n.plan.Loss == "half-squared-error" {
 			scale /= 2
 		}
-		n.call("squared_error", along(g*n.output, 256), 256, out, n.values[0], last.gradient, g*n.output, scale, last.activation)
+		n.call("squared_error", along(g*n.output, 256), 256, out, n.values[0], last.own, g*n.output, scale, last.activation)
 	}
 	for i := len(n.layers) - 1; i >= 0; i-- {
+		n.layers[i].gradient = n.parted.slopes[i+1]
 		n.gradients(i, g)
-		if i > 0 {
-			n.back(i, g)
-		}
+		n.contribute(i, g)
 	}
 	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
 }
@@ -156,7 +165,7 @@ func (n *Network) backward(s *set, g int) {
 // gradients keeps what layer i's examples' gradients are.
 func (n *Network) gradients(i, g int) {
 	l := &n.layers[i]
-	in, d := n.values[i], l.gradient
+	in, d := n.values[l.From], l.gradient
 	at := n.room
 	at.kept0, at.squares0 = int32(l.kept0), int32(l.squares0)
 	switch l.Kind {
@@ -182,6 +191,8 @@ func (n *Network) gradients(i, g int) {
 		if l.Bias && l.taps.shape.bias == 0 {
 			n.call("biases", along(g, 1), 256, d, l.Out.Height*l.Out.Width, l.Out.Channels, at)
 		}
+	default:
+		n.gradientsParted(i, g, at)
 	}
 }
 
@@ -194,10 +205,11 @@ func (n *Network) filters(w window, g int, x, slopes uintptr, at room) {
 	n.call(fmt.Sprint(name, size), [3]int{tiles(int(w.kernelH*w.kernelW*w.inC), 64), tiles(int(w.outC), size), g}, 256, w, x, slopes, at)
 }
 
-// back takes gradients from layer i's output to its input, and through the activation there.
-func (n *Network) back(i, g int) {
-	l, before := &n.layers[i], &n.layers[i-1]
-	y, d, dx, gate := n.values[i], l.gradient, before.gradient, before.activation
+// back takes gradients from layer i's output to its input, into dx, and through the activation
+// there.
+func (n *Network) back(i, g int, dx uintptr, gate act) {
+	l := &n.layers[i]
+	y, d := n.values[l.From], l.gradient
 	w, _ := n.weights(l)
 	switch l.Kind {
 	case "conv":
@@ -213,6 +225,7 @@ func (n *Network) back(i, g int) {
 
 // add adds the last g rows' gradients times their factors to a sum.
 func (n *Network) add(slot, g int) {
+	n.parted.spread = 0
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
 	for i := range n.layers {
 		l := &n.layers[i]
@@ -220,7 +233,7 @@ func (n *Network) add(slot, g int) {
 		switch l.Kind {
 		case "linear":
 			in, out := l.In.Len(), l.Out.Len()
-			n.call("dense_sum", [3]int{tiles(in, 64), tiles(out, 32), 1}, 128, n.values[i], l.gradient, factors, to, g, in, out)
+			n.call("dense_sum", [3]int{tiles(in, 64), tiles(out, 32), 1}, 128, n.values[l.From], l.gradient, factors, to, g, in, out)
 			if l.Bias {
 				n.call("row_sum", along(out, 32), 256, l.gradient, factors, to+uintptr(4*count), g, out, out)
 			}
@@ -229,6 +242,8 @@ func (n *Network) add(slot, g int) {
 				count += l.Out.Channels
 			}
 			n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, count, n.keptRow)
+		default:
+			n.addParted(l, g, sum, factors)
 		}
 	}
 }

@@ -7,3 +7,7 @@
 #include "dense.cuh"
 #include "other.cuh"
 #include "resident.cuh"
+#include "attention.cuh"
+#include "norm.cuh"
+#include "tokens.cuh"
+#include "words.cuh"

@@ -124,7 +124,11 @@ std::map<std::string, std::function<void(void **)>> kernels = {
     K(filters_16), K(filters_32), K(filters_64), K(filters_odd_16), K(filters_odd_32), K(filters_odd_64), K(biases),
     K(dense), K(dense_end), K(dense_back), K(dense_sum), K(dense_square),
     K(gather), K(max_pool), K(max_pool_back), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum),
-    K(narrowed), K(noised), K(added), K(directions), K(moved)};
+    K(narrowed), K(noised), K(added), K(directions), K(moved),
+    K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
+    K(parts_sum), K(spread), K(times_square), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
+    K(layer_norm), K(layer_norm_back), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
+    K(attend), K(attend_back)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
@@ -142,7 +146,10 @@ int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
 int cuDeviceGetCount(int *n) { return *n = 1, 0; }
 int cuDeviceGet(int *d, int) { return *d = 0; }
 int cuDeviceGetName(char *s, int n, int) { return snprintf(s, n, "emulated"), 0; }
-int cuDeviceGetAttribute(int *v, int what, int) { return *v = what == 75 ? (fails("old") ? 5 : 9) : 0, 0; }
+int cuDeviceGetAttribute(int *v, int what, int) {
+  const char *processors = getenv("COTERIE_EMU_PROCESSORS");  // with few, large tiles pay
+  return *v = what == 75 ? (fails("old") ? 5 : 9) : what == 16 ? (processors ? atoi(processors) : 1000) : 0, 0;
+}
 int cuDevicePrimaryCtxRetain(void **c, int) { return *c = nullptr, 0; }
 int cuCtxSetCurrent(void *) { return 0; }
 int cuMemGetInfo_v2(size_t *f, size_t *t) { return *f = fails("cuMemAlloc") ? 1 << 20 : (size_t)1 << 33, *t = (size_t)1 << 33, 0; }

@@ -40,3 +40,13 @@ inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32;
 // Rounded one by one, as on a device that is told not to join them.
 inline double __dadd_rn(double a, double b) { volatile double s = a + b; return s; }
 inline double __dmul_rn(double a, double b) { volatile double p = a * b; return p; }
+
+inline unsigned __ballot_sync(unsigned, bool is) {
+  unsigned t = threadIdx.x, mask = 0;
+  emu_exchange[t] = is;
+  emu_warp();
+  for (unsigned i = 0; i < 32; i++) mask |= (emu_exchange[t / 32 * 32 + i] != 0 ? 1u : 0u) << i;
+  emu_warp();
+  return mask;
+}
+inline int __popc(unsigned v) { return __builtin_popcount(v); }

@@ -1,0 +1,274 @@
+//go:build linux
+
+package device
+
+import "fmt"
+
+// heads is attention, as attention.cuh has it.
+type heads struct{ places, heads, width int32 }
+
+// placesOf is how many places a layer's examples have.
+func placesOf(l *layer) int { return l.Out.Height * l.Out.Width }
+
+// pairs is how many blocks compare an example's places, 64 with 64.
+func pairs(l *layer) int { return tiles(placesOf(l), 64) * tiles(placesOf(l), 64) }
+
+// prepareParted derives what a layer needs that chains do not have, if it is known.
+func (n *Network) prepareParted(l *layer) bool {
+	l.kept0, l.squares0 = n.keptRow, n.squaresRow
+	switch l.Kind {
+	case "places":
+		n.squaresRow += pairs(l)
+		n.splitSum(l, l.In.Channels, l.Out.Channels, l.Bias)
+	case "scores":
+		n.splitSum(l, l.Words, l.In.Channels, false)
+	case "embedding":
+		n.parted.embedded = 1 + len(n.layers)
+		n.squaresRow += pairs(l)
+	case "positions":
+		n.squaresRow++
+	case "layer-norm":
+		n.keptRow += 2 * l.Out.Channels
+		n.squaresRow += tiles(l.Out.Channels, 32)
+	case "group-norm":
+		n.keptRow += 2 * l.Out.Channels
+		n.squaresRow += l.Groups
+	case "attention", "joined", "mean-pool":
+	default:
+		return false
+	}
+	return true
+}
+
+// splitSum says in how many parts a sum over all places is made, of m x n values.
+func (n *Network) splitSum(l *layer, m, columns int, bias bool) {
+	blocks := tiles(m, 128) * tiles(columns, 128)
+	l.split = min(max(1, tiles(264, blocks)), max(1, tiles(n.chunk*placesOf(l), 128)))
+	if bias {
+		m++
+	}
+	n.partCount = max(n.partCount, l.split*m*columns)
+}
+
+// wide names the kernel for a product of m x n values: lengths are those that have to be
+// multiples of 4 for it to read four values at a time.
+func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, size int) {
+	for _, v := range lengths {
+		if v%4 != 0 {
+			return name + "_odd", 64
+		}
+	}
+	if blocks < int(n.d.processors) { // some would be idle
+		return name + "_64", 64
+	}
+	return name + "_128", 128
+}
+
+// product multiplies rows of k values by w, [k][n].
+func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
+	name, size := n.wide("times", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, x, w, bias, plus, before, out, rows, columns, k, a)
+}
+
+// productBack multiplies rows of k values by w, [n][k].
+func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
+	name, size := n.wide("times_back", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, d, w, plus, at, gate, dx, rows, columns, k)
+}
+
+// productSum adds the sum over all places of x times d, and of d alone if there is a bias.
+func (n *Network) productSum(l *layer, x, d, sum uintptr, rows, m, columns, bias int) {
+	split := min(l.split, tiles(rows, 128))
+	name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
+	n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, x, d, n.parted.weights, n.parts, m, columns, rows, bias)
+	n.call("parts_sum", along((m+bias)*columns, 256), 256, n.parts, sum, (m+bias)*columns, split)
+}
+
+// plusOf is the value that is added to what a layer makes; 0: none.
+func (n *Network) plusOf(l *layer) uintptr {
+	if l.Plus == 0 {
+		return 0
+	}
+	return n.values[l.Plus-1]
+}
+
+// forwardParted takes g examples through layer i.
+func (n *Network) forwardParted(i, g int) {
+	l := &n.layers[i]
+	in, out, w := n.values[l.From], n.values[i+1], n.theta+uintptr(4*l.Start)
+	count, rows, channels := g*l.Out.Len(), g*placesOf(l), l.Out.Channels
+	applied := l.activation.kind // by the layer's own kernel
+	switch l.Kind {
+	case "places":
+		_, bias := n.weights(l)
+		n.product(in, w, bias, n.plusOf(l), l.extra.before, out, rows, channels, l.In.Channels, l.activation)
+	case "scores":
+		n.productBack(in, w, 0, 0, act{}, out, rows, l.Words, l.In.Channels)
+	case "embedding":
+		n.call("embed", along(count, 256), 256, n.rows, w, out, count, channels)
+		applied = 0
+	case "positions":
+		n.call("places_add", along(count, 256), 256, in, w, out, count, l.Out.Len())
+		applied = 0
+	case "layer-norm":
+		n.call("layer_norm", along(rows, 8), 256, in, w, out, l.extra.stats, rows, channels, l.activation)
+	case "group-norm":
+		n.call("group_norm", [3]int{l.Groups, g, 1}, 256, in, w, out, l.extra.stats, placesOf(l), channels, l.Groups, l.activation)
+	case "mean-pool":
+		n.call("mean_pool", [3]int{tiles(l.Out.Width*channels, 256), l.Out.Height, g}, 256, poolOf(l, g), in, out, l.activation)
+	case "attention":
+		n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, headsOf(l))
+		applied = 0
+	case "joined":
+		a := l.activation
+		if a.kind == 3 || a.kind == 4 { // activate does them
+			a = act{}
+		}
+		n.call("joined", along(count, 256), 256, in, n.plusOf(l), out, count, a)
+	}
+	if a := l.activation; applied != a.kind && a.kind < 3 {
+		n.call("joined", along(count, 256), 256, out, uintptr(0), out, count, a)
+	}
+}
+
+func headsOf(l *layer) heads {
+	return heads{int32(placesOf(l)), int32(l.Heads), int32(l.Out.Channels / l.Heads)}
+}
+
+// nextWord makes losses of scores and, if they are to go back, slopes in their place.
+func (n *Network) nextWord(g int, back bool) {
+	goes := 0
+	if back {
+		goes = 1
+	}
+	last := &n.layers[len(n.layers)-1]
+	n.call("next_word", along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
+	if back && last.Kind != "scores" { // their room is the layer's own
+		n.call("joined", along(g*last.Out.Len(), 256), 256, n.values[len(n.layers)], uintptr(0), last.own, g*last.Out.Len(), act{})
+	}
+}
+
+// textLosses has the losses of g texts where norms are.
+func (n *Network) textLosses(g int) {
+	n.nextWord(g, false)
+	n.call("text_losses", along(g, 64), 64, n.parted.losses, n.norms, g, n.rowLength())
+}
+
+// roundingShare is by how much of the square of the places' lengths, added up, products of
+// such rows may be off (docs/proofs/gpu-clip.md).
+func roundingShare(a, b int) float64 {
+	return float64(2*36+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
+}
+
+// gradientsParted keeps what a layer's examples' gradients are, or their norms.
+func (n *Network) gradientsParted(i, g int, at room) {
+	l := &n.layers[i]
+	in, d := n.values[l.From], l.gradient
+	channels := l.Out.Channels
+	if n.parted.plain && (l.Kind == "places" || l.Kind == "embedding" || l.Kind == "positions") {
+		return
+	}
+	switch l.Kind {
+	case "places":
+		bias := 0
+		if l.Bias {
+			bias = 1
+		}
+		n.call("times_square", [3]int{pairs(l), 1, g}, 256, in, d, placesOf(l), l.In.Channels, channels, bias, roundingShare(l.In.Channels, channels), at)
+	case "embedding":
+		h, scores := uintptr(0), uintptr(0)
+		if last := &n.layers[len(n.layers)-1]; last.Kind == "scores" {
+			h, scores = n.values[last.From], last.gradient
+		}
+		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, roundingShare(channels, l.Words), at)
+	case "positions":
+		n.call("rows_square", along(g, 1), 256, d, l.Out.Len(), at)
+	case "layer-norm":
+		n.call("layer_norm_kept", [3]int{tiles(channels, 32), 1, g}, 256, in, l.extra.stats, d, placesOf(l), channels, at)
+	case "group-norm": // on the way back, which needs the same sums
+		n.groupNormBack(i, g, at)
+	}
+}
+
+// groupNormBack makes a group norm's gradients, and those at its input.
+func (n *Network) groupNormBack(i, g int, at room) {
+	l := &n.layers[i]
+	dx, plus, gate, gateAt := uintptr(0), uintptr(0), act{}, uintptr(0)
+	if l.From > 0 {
+		dx, plus = n.layers[l.From-1].own, n.parted.slopes[l.From]
+		if n.parted.first[l.From] == i {
+			gate, gateAt = n.gateOf(l.From)
+		}
+	}
+	n.call("group_norm_back", [3]int{l.Groups, g, 1}, 256, n.values[l.From], l.extra.stats, n.theta+uintptr(4*l.Start), l.gradient, plus, gateAt, gate, dx,
+		placesOf(l), l.Out.Channels, l.Groups, at)
+}
+
+// backParted takes gradients from layer i's output to its input, adds plus unless it is 0,
+// and goes through gate.
+func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
+	l := &n.layers[i]
+	in, d, w := n.values[l.From], l.gradient, n.theta+uintptr(4*l.Start)
+	rows := g * placesOf(l)
+	spare := dx
+	if plus != 0 || gate.kind != 0 {
+		spare = n.parted.spare
+	}
+	switch l.Kind {
+	case "places":
+		n.productBack(d, w, plus, at, gate, dx, rows, l.In.Channels, l.Out.Channels)
+		return
+	case "layer-norm":
+		n.call("layer_norm_back", along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
+		return
+	case "group-norm":
+		return // with its gradients
+	case "joined": // a gelu of its own
+		n.join(g*l.In.Len(), d, in, l.activation, plus, at, gate, dx)
+		return
+	case "scores":
+		n.product(d, w, 0, 0, 0, spare, rows, l.In.Channels, l.Words, act{})
+	case "attention":
+		n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, n.values[i+1], d, l.extra.slopes, l.extra.along, spare, headsOf(l))
+	case "mean-pool":
+		n.call("mean_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, poolOf(l, g), d, spare)
+	default:
+		n.d.must(1, fmt.Sprintf("%s: there is no way back through %s", l.Name, l.Kind))
+	}
+	if spare != dx {
+		n.join(g*l.In.Len(), spare, 0, act{}, plus, at, gate, dx)
+	}
+}
+
+// addParted adds the last g rows' gradients of a layer times their factors to a sum.
+func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
+	to, rows := sum+uintptr(4*l.Start), g*placesOf(l)
+	switch l.Kind {
+	case "places":
+		bias := 0
+		if l.Bias {
+			bias = 1
+		}
+		n.spread(g, placesOf(l), factors)
+		n.productSum(l, n.values[l.From], l.gradient, to, rows, l.In.Channels, l.Out.Channels, bias)
+	case "scores":
+		n.spread(g, placesOf(l), factors)
+		n.productSum(l, l.gradient, n.values[l.From], to, rows, l.Words, l.In.Channels, 0)
+	case "embedding":
+		n.spread(g, placesOf(l), factors)
+		n.call("words_sum", [3]int{l.Words, tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels)
+	case "positions":
+		n.call("row_sum", along(l.Out.Len(), 32), 256, l.gradient, factors, to, g, l.Out.Len(), l.Out.Len())
+	case "layer-norm", "group-norm":
+		n.call("row_sum", along(2*l.Out.Channels, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, 2*l.Out.Channels, n.keptRow)
+	}
+}
+
+// spread gives every place its example's factor, unless the layer before had as many.
+func (n *Network) spread(g, places int, factors uintptr) {
+	if n.parted.spread == places {
+		return
+	}
+	n.parted.spread = places
+	n.call("spread", along(g*places, 256), 256, factors, n.parted.weights, g*places, places)
+}

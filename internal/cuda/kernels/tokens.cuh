@@ -1,0 +1,290 @@
+// Linear layers on every place of an example, such as the words of a text: products of all
+// places with one matrix, both ways, sums of examples' gradients times weights, and the norms
+// of these gradients, of which no single one is formed.
+#pragma once
+#include "common.cuh"
+
+// geluAt is x*(1 + tanh(u))/2 with u = sqrt(2/pi)*(x + 0.044715*x^3), and its slope.
+__device__ __forceinline__ float geluTanh(float x) { return tanhf(x * (0.79788456080286536f + 0.035677408136300125f * x * x)); }
+__device__ __forceinline__ float geluAt(float x) {
+  float half = 0.5f * x;
+  return half + half * geluTanh(x);
+}
+__device__ __forceinline__ float geluSlope(float x) {
+  float y = geluTanh(x);
+  return (1.f + y) * 0.5f * (1.f + (1.f - y) * x * (0.79788456080286536f + 0.10703222440890037f * x * x));
+}
+
+// slope is slopeAt, and that of a gelu (5), at its input.
+__device__ __forceinline__ float slope(Act a, const float *at, size_t o, float d) {
+  return a.kind == 0 ? d : a.kind == 5 ? d * geluSlope(at[o]) : slopeAt(a, at[o], d);
+}
+
+// fetch is four values that lie side by side, some of which are there.
+template <bool VEC>
+__device__ __forceinline__ float4 fetch(const float *from, int some) {
+  if (VEC) return some > 0 ? *(const float4 *)from : make_float4(0.f, 0.f, 0.f, 0.f);
+  return make_float4(some > 0 ? from[0] : 0.f, some > 1 ? from[1] : 0.f, some > 2 ? from[2] : 0.f, some > 3 ? from[3] : 0.f);
+}
+
+// Matrix is one side of a product. It lies along the sum, [line][k], or across it, [k][line].
+struct Matrix {
+  const float *values;
+  int step;  // from one line, or one k, to the next
+};
+
+enum { WIDE_K = 16 };
+
+// wide: BM x BN values a block of 256 threads, of a sum over k in tiles of 16 that take turns
+// in two halves of shared memory. Weights, unless they are null, are of every k: those of
+// weight 0 are left out of both sides, the others multiply b. VEC says that steps, lengths
+// and addresses are multiples of 4. Columns, unless it is null, gets the sums of b's lines.
+template <int BM, int BN, bool AALONG, bool BALONG, bool VEC, class Out>
+__device__ __forceinline__ void wide(int M, int N, int from, int to, Matrix a, Matrix b, const float *weights, float *columns, Out put) {
+  const int AROW = BM + 4, BROW = BN + 4, AITEMS = BM / 64, BITEMS = BN / 64;
+  __shared__ float4 as4[2 * WIDE_K * AROW / 4], bs4[2 * WIDE_K * BROW / 4];
+  float *as = (float *)as4, *bs = (float *)bs4;
+  int t = threadIdx.x, tx = t % 16, ty = t / 16, m0 = blockIdx.x * BM, n0 = blockIdx.y * BN;
+  float4 ra[AITEMS], rb[BITEMS];
+  auto load = [&](int k0) {
+#pragma unroll
+    for (int i = 0; i < AITEMS; i++) {
+      int at = t + 256 * i, line = m0 + (AALONG ? at / 4 : at % (BM / 4) * 4), k = k0 + (AALONG ? at % 4 * 4 : at / (BM / 4));
+      bool in = line < M && k < to;
+      if (!AALONG && weights && in) in = weights[k] != 0.f;
+      int some = in ? (AALONG ? to - k : M - line) : 0;
+      ra[i] = fetch<VEC>(a.values + (AALONG ? (size_t)line * a.step + k : (size_t)k * a.step + line), some);
+    }
+#pragma unroll
+    for (int i = 0; i < BITEMS; i++) {
+      int at = t + 256 * i, line = n0 + (BALONG ? at / 4 : at % (BN / 4) * 4), k = k0 + (BALONG ? at % 4 * 4 : at / (BN / 4));
+      bool in = line < N && k < to;
+      float w = !BALONG && weights && in ? weights[k] : 1.f;
+      int some = in && w != 0.f ? (BALONG ? to - k : N - line) : 0;
+      rb[i] = fetch<VEC>(b.values + (BALONG ? (size_t)line * b.step + k : (size_t)k * b.step + line), some);
+      if (!BALONG && weights) rb[i].x *= w, rb[i].y *= w, rb[i].z *= w, rb[i].w *= w;
+    }
+  };
+  auto store = [&](int side) {
+#pragma unroll
+    for (int i = 0; i < AITEMS; i++) {
+      int at = t + 256 * i;
+      if (AALONG) {
+        float *p = as + (side * WIDE_K + at % 4 * 4) * AROW + at / 4;
+        p[0] = ra[i].x, p[AROW] = ra[i].y, p[2 * AROW] = ra[i].z, p[3 * AROW] = ra[i].w;
+      } else {
+        *(float4 *)(as + (side * WIDE_K + at / (BM / 4)) * AROW + at % (BM / 4) * 4) = ra[i];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < BITEMS; i++) {
+      int at = t + 256 * i;
+      if (BALONG) {
+        float *p = bs + (side * WIDE_K + at % 4 * 4) * BROW + at / 4;
+        p[0] = rb[i].x, p[BROW] = rb[i].y, p[2 * BROW] = rb[i].z, p[3 * BROW] = rb[i].w;
+      } else {
+        *(float4 *)(bs + (side * WIDE_K + at / (BN / 4)) * BROW + at % (BN / 4) * 4) = rb[i];
+      }
+    }
+  };
+  float acc[BM / 16][BN / 16] = {}, column = 0;
+  load(from);
+  store(0);
+  __syncthreads();
+#pragma unroll 1
+  for (int k0 = from, side = 0; k0 < to; k0 += WIDE_K, side ^= 1) {
+    if (k0 + WIDE_K < to) load(k0 + WIDE_K);
+#pragma unroll
+    for (int k = 0; k < WIDE_K; k++) {
+      float ar[BM / 16], br[BN / 16];
+#pragma unroll
+      for (int i = 0; i < BM / 64; i++) {
+        float4 v = as4[((side * WIDE_K + k) * AROW + 64 * i) / 4 + ty];
+        ar[4 * i] = v.x, ar[4 * i + 1] = v.y, ar[4 * i + 2] = v.z, ar[4 * i + 3] = v.w;
+      }
+#pragma unroll
+      for (int i = 0; i < BN / 64; i++) {
+        float4 v = bs4[((side * WIDE_K + k) * BROW + 64 * i) / 4 + tx];
+        br[4 * i] = v.x, br[4 * i + 1] = v.y, br[4 * i + 2] = v.z, br[4 * i + 3] = v.w;
+      }
+#pragma unroll
+      for (int i = 0; i < BM / 16; i++)
+#pragma unroll
+        for (int j = 0; j < BN / 16; j++) acc[i][j] += ar[i] * br[j];
+    }
+    if (columns && t < BN)
+#pragma unroll
+      for (int k = 0; k < WIDE_K; k++) column += bs[(side * WIDE_K + k) * BROW + t];
+    if (k0 + WIDE_K < to) store(side ^ 1);
+    __syncthreads();
+  }
+  if (columns && t < BN && n0 + t < N) columns[n0 + t] = column;
+#pragma unroll
+  for (int i = 0; i < BM / 16; i++) {
+    int m = m0 + i / 4 * 64 + ty * 4 + i % 4;
+    if (m >= M) continue;
+#pragma unroll
+    for (int j = 0; j < BN / 64; j++) {
+      int n = n0 + 64 * j + tx * 4;
+      if (n < N) put(m, n, acc[i] + 4 * j, N - n);
+    }
+  }
+}
+
+// times: act(x*w + bias + plus), of rows [k] with w [k][n]; before, of a gelu, is what goes
+// into it. Bias, plus and before may be null.
+template <int BM, int BN, bool VEC>
+__device__ __forceinline__ void timesOf(const float *x, const float *w, const float *bias, const float *plus, float *before, float *out, int M, int N, int K, Act act) {
+  wide<BM, BN, true, false, VEC>(M, N, 0, K, {x, K}, {w, N}, nullptr, nullptr, [=](int m, int n, const float *v, int some) {
+    size_t o = (size_t)m * N + n;
+    float r[4], there[4], u[4];
+    if (plus) load4(plus + o, there, some, VEC);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      u[j] = v[j];
+      if (bias) u[j] += j < some ? bias[n + j] : 0.f;
+      if (plus) u[j] += there[j];
+      r[j] = act.kind == 5 ? geluAt(u[j]) : apply(act, u[j]);
+    }
+    if (act.kind == 5) store4(before + o, u, some, VEC);
+    store4(out + o, r, some, VEC);
+  });
+}
+
+// times_back: (d*w' + plus), times the slope of gate at its output, or a gelu's input, of rows
+// [k] with w [n][k]. Plus may be null.
+template <int BM, int BN, bool VEC>
+__device__ __forceinline__ void timesBack(const float *d, const float *w, const float *plus, const float *at, Act gate, float *dx, int M, int N, int K) {
+  wide<BM, BN, true, true, VEC>(M, N, 0, K, {d, K}, {w, K}, nullptr, nullptr, [=](int m, int n, const float *v, int some) {
+    size_t o = (size_t)m * N + n;
+    float r[4], there[4];
+    if (plus) load4(plus + o, there, some, VEC);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      r[j] = plus ? v[j] + there[j] : v[j];
+      if (j < some) r[j] = slope(gate, at, o + j, r[j]);
+    }
+    store4(dx + o, r, some, VEC);
+  });
+}
+
+// times_sum: one of gridDim.z parts of the sum over rows of x times (weight times d), [m][n],
+// and behind them, if there is a bias, of weight times d alone.
+template <int BM, int BN, bool VEC>
+__device__ __forceinline__ void timesSum(const float *x, const float *d, const float *weights, float *parts, int M, int N, int K, int bias) {
+  int tiles = (K + WIDE_K - 1) / WIDE_K, from = (int)((long long)blockIdx.z * tiles / gridDim.z) * WIDE_K, to = (int)((long long)(blockIdx.z + 1) * tiles / gridDim.z) * WIDE_K;
+  if (to > K) to = K;
+  float *part = parts + (size_t)blockIdx.z * (M + bias) * N;
+  wide<BM, BN, false, false, VEC>(M, N, from, to, {x, M}, {d, N}, weights, bias && blockIdx.x == 0 ? part + (size_t)M * N : nullptr,
+                                  [=](int m, int n, const float *v, int some) { store4(part + (size_t)m * N + n, v, some, VEC); });
+}
+
+#define WIDE(NAME, BM, VEC)                                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(256, 2) times_##NAME(const float *x, const float *w, const float *bias, const float *plus, float *before,    \
+                                                                    float *out, int M, int N, int K, Act act) {                                             \
+    timesOf<BM, BM, VEC>(x, w, bias, plus, before, out, M, N, K, act);                                                                                       \
+  }                                                                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256, 2) times_back_##NAME(const float *d, const float *w, const float *plus, const float *at, Act gate,      \
+                                                                         float *dx, int M, int N, int K) {                                                  \
+    timesBack<BM, BM, VEC>(d, w, plus, at, gate, dx, M, N, K);                                                                                               \
+  }                                                                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256, 2) times_sum_##NAME(const float *x, const float *d, const float *weights, float *parts, int M, int N,   \
+                                                                        int K, int bias) {                                                                  \
+    timesSum<BM, BM, VEC>(x, d, weights, parts, M, N, K, bias);                                                                                              \
+  }
+WIDE(128, 128, true)
+WIDE(64, 64, true)
+WIDE(odd, 64, false)
+
+// parts_sum adds a sum's parts to it, in their order.
+extern "C" __global__ void parts_sum(const float *parts, float *sum, int n, int count) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k >= n) return;
+  float s = 0;
+  for (int i = 0; i < count; i++) s += parts[(size_t)i * n + k];
+  sum[k] += s;
+}
+
+// spread gives every place its example's weight.
+extern "C" __global__ void spread(const float *weights, float *to, int n, int places) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k < n) to[k] = weights[k / places];
+}
+
+// between: products of 64 rows of x with 64 rows of y, of length K: 4x4 values a thread of 256.
+// Sums of 32 terms are formed and then added up, so that rounding stays small: every product
+// is off by at most (34 + K/32) 2^-24 of the rows' lengths.
+__device__ __forceinline__ void between(const float *x, int rowsX, const float *y, int rowsY, int K, float total[4][4]) {
+  __shared__ float4 xs4[32 * 17], ys4[32 * 17];
+  float *xs = (float *)xs4, *ys = (float *)ys4;
+  int t = threadIdx.x, tx = t % 16, ty = t / 16;
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) total[i][j] = 0;
+#pragma unroll 1
+  for (int k0 = 0; k0 < K; k0 += 32) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      int row = t / 32 + 8 * i, k = t % 32;
+      bool in = k0 + k < K;
+      xs[k * 68 + row] = in && row < rowsX ? x[(size_t)row * K + k0 + k] : 0.f;
+      ys[k * 68 + row] = in && row < rowsY ? y[(size_t)row * K + k0 + k] : 0.f;
+    }
+    __syncthreads();
+    float acc[4][4] = {};
+#pragma unroll 8
+    for (int k = 0; k < 32; k++) {
+      float4 u = xs4[k * 17 + ty], v = ys4[k * 17 + tx];
+      float ar[4] = {u.x, u.y, u.z, u.w}, br[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) acc[i][j] += ar[i] * br[j];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) total[i][j] += acc[i][j];
+  }
+}
+
+// Pair is the two tiles of 64 places that a block compares, of one example.
+struct Pair {
+  int a, b, rowsA, rowsB, tiles;
+};
+
+__device__ __forceinline__ Pair pairOf(int places) {
+  Pair p;
+  p.tiles = (places + 63) / 64;
+  p.a = blockIdx.x / p.tiles * 64, p.b = blockIdx.x % p.tiles * 64;
+  p.rowsA = places - p.a, p.rowsB = places - p.b;
+  return p;
+}
+
+// allowed is a square with what rounding may have taken from it: a share of the square of the
+// places' lengths, added up. Of several tiles every one on the diagonal has as much as if all
+// were like it.
+__device__ __forceinline__ void allowed(double square, double lengths, double share, const Pair &p, const Room &r) {
+  square = blockSum(square);
+  lengths = blockSum(lengths);
+  if (threadIdx.x == 0) {
+    if (p.a == p.b) square += share * p.tiles * lengths * lengths;
+    r.squares[(size_t)blockIdx.z * r.squaresRow + r.squares0 + blockIdx.x] = square;
+  }
+}
+
+// times_square: the squared norm of an example's sum over places of x_t d_t', of whose x there
+// is one value more, 1, if there is a bias: the products between all of its places.
+extern "C" __global__ void __launch_bounds__(256) times_square(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
+  Pair p = pairOf(places);
+  size_t first = (size_t)blockIdx.z * places;
+  float xx[4][4], dd[4][4];
+  between(x + (first + p.a) * in, p.rowsA, x + (first + p.b) * in, p.rowsB, in, xx);
+  between(d + (first + p.a) * out, p.rowsA, d + (first + p.b) * out, p.rowsB, out, dd);
+  double square = 0, lengths = 0;
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) square += ((double)xx[i][j] + bias) * dd[i][j];  // of places that are not there: times 0
+  if (p.a == p.b && threadIdx.x / 16 == threadIdx.x % 16)
+    for (int i = 0; i < 4; i++) lengths += sqrt(((double)xx[i][i] + bias) * dd[i][i]);
+  allowed(square, lengths, share, p, r);
+}

@@ -1,0 +1,161 @@
+// Words in and out: vectors of words and places, the scores of all words, the loss of the next
+// one, and the gradient of vectors that both ends may share.
+#pragma once
+#include "other.cuh"
+#include "tokens.cuh"
+
+// embed gives every word its vector.
+extern "C" __global__ void embed(const int *words, const float *vectors, float *out, int n, int units) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k < n) out[k] = vectors[(size_t)words[k / units] * units + k % units];
+}
+
+// places_add adds a vector to every place.
+extern "C" __global__ void places_add(const float *x, const float *vectors, float *out, int n, int each) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k < n) out[k] = x[k] + vectors[k % each];
+}
+
+// rows_square is the squared norm of every row.
+extern "C" __global__ void __launch_bounds__(256) rows_square(const float *rows, int each, Room r) {
+  double s = 0;
+  for (int k = threadIdx.x; k < each; k += 256) s += (double)rows[(size_t)blockIdx.x * each + k] * rows[(size_t)blockIdx.x * each + k];
+  s = blockSum(s);
+  if (threadIdx.x == 0) r.squares[(size_t)blockIdx.x * r.squaresRow + r.squares0] = s;
+}
+
+// words_square: the squared norm of an example's gradient of the words' vectors: dx of every
+// word that is read and, unless d is null, d times h at the scores. Places of one word meet.
+extern "C" __global__ void __launch_bounds__(256) words_square(const int *words, const float *dx, const float *h, const float *d, int places, int units, int vocabulary,
+                                                               double share, Room r) {
+  Pair p = pairOf(places);
+  size_t first = (size_t)blockIdx.z * places;
+  const int *row = words + first;
+  float one[4][4], other[4][4];
+  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  double square = 0, lengths = 0;
+  bool diagonal = p.a == p.b && tx == ty;
+  between(dx + (first + p.a) * units, p.rowsA, dx + (first + p.b) * units, p.rowsB, units, one);
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) {
+      int s = ty * 4 + i, t = tx * 4 + j;
+      if (s < p.rowsA && t < p.rowsB && row[p.a + s] == row[p.b + t]) square += one[i][j];
+      if (diagonal && i == j) lengths += sqrt((double)one[i][i]);
+    }
+  if (d) {
+    between(h + (first + p.a) * units, p.rowsA, dx + (first + p.b) * units, p.rowsB, units, one);
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 4; j++) {
+        int s = ty * 4 + i, t = tx * 4 + j;
+        if (s < p.rowsA && t < p.rowsB) square += 2. * one[i][j] * d[(first + p.a + s) * vocabulary + row[p.b + t]];
+      }
+    between(h + (first + p.a) * units, p.rowsA, h + (first + p.b) * units, p.rowsB, units, one);
+    between(d + (first + p.a) * vocabulary, p.rowsA, d + (first + p.b) * vocabulary, p.rowsB, vocabulary, other);
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 4; j++) square += (double)one[i][j] * other[i][j];
+    if (diagonal)
+      for (int i = 0; i < 4; i++) lengths += sqrt((double)one[i][i] * other[i][i]);
+  }
+  allowed(square, lengths, share, p, r);
+}
+
+// words_sum adds the gradients at every place where a word is read, times their weights, to
+// that of the word's vector: a block is of one word and 128 units. It looks through all places
+// in their order; eight warps then take turns in those that it found.
+extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, const float *dx, const float *weights, float *sum, int n, int units) {
+  __shared__ unsigned masks[32];
+  __shared__ int found[1024];
+  __shared__ float sums[8][128];
+  int t = threadIdx.x, lane = t % 32, warp = t / 32, word = blockIdx.x, c0 = blockIdx.y * 128 + lane;
+  float acc[4] = {};
+  for (int base = 0; base < n; base += 1024) {
+    bool is[4];
+    __syncthreads();  // of those found before
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      int k = base + warp * 128 + j * 32 + lane;
+      is[j] = k < n && words[k] == word && weights[k] != 0.f;
+      unsigned mask = __ballot_sync(~0u, is[j]);
+      if (lane == 0) masks[warp * 4 + j] = mask;
+    }
+    __syncthreads();
+    int count = 0, before = 0;
+    for (int i = 0; i < 32; i++) {
+      if (i == warp * 4) before = count;
+      count += __popc(masks[i]);
+    }
+    if (count == 0) continue;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      unsigned mask = masks[warp * 4 + j];
+      if (is[j]) found[before + __popc(mask & ((1u << lane) - 1))] = base + warp * 128 + j * 32 + lane;
+      before += __popc(mask);
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int i = warp; i < count; i += 8) {
+      int k = found[i];
+      float w = weights[k];
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (c0 + 32 * j < units) acc[j] += w * dx[(size_t)k * units + c0 + 32 * j];
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++) sums[warp][lane + 32 * j] = acc[j];
+  __syncthreads();
+  int c = blockIdx.y * 128 + t;
+  if (t >= 128 || c >= units) return;
+  float s = 0;
+  for (int i = 0; i < 8; i++) s += sums[i][t];
+  sum[(size_t)word * units + c] += s;
+}
+
+// next_word: the loss of the word that comes next, at one place a block, and unless back is 0
+// its slopes in the scores' place. The last place of a row has none.
+extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+  __shared__ float tops[8];
+  __shared__ double whole;
+  int t = threadIdx.x, k = blockIdx.x;
+  float *y = scores + (size_t)k * vocabulary;
+  if (k % places == places - 1) {
+    if (back)
+      for (int i = t; i < vocabulary; i += 256) y[i] = 0.f;
+    if (t == 0) losses[k] = 0;
+    return;
+  }
+  float top = y[0];
+  for (int i = t; i < vocabulary; i += 256) top = y[i] > top ? y[i] : top;
+  for (int o = 16; o; o >>= 1) {
+    float other = __shfl_xor_sync(~0u, top, o);
+    top = other > top ? other : top;
+  }
+  if (t % 32 == 0) tops[t / 32] = top;
+  __syncthreads();
+  for (int i = 0; i < 8; i++) top = tops[i] > top ? tops[i] : top;
+  double sum = 0;
+  for (int i = t; i < vocabulary; i += 256) sum += expf(y[i] - top);
+  sum = blockSum(sum);
+  int next = words[k + 1];
+  if (t == 0) {
+    losses[k] = log(sum) + ((double)top - (double)y[next]);
+    whole = sum;
+  }
+  __syncthreads();
+  if (!back) return;
+  double share = 1. / (places - 1);
+  float scale = (float)(share / whole);
+  for (int i = t; i < vocabulary; i += 256) {
+    float v = expf(y[i] - top) * scale;
+    y[i] = dropped(i == next ? v - (float)share : v);
+  }
+}
+
+// text_losses: the mean over an example's places.
+extern "C" __global__ void text_losses(const double *places, double *losses, int n, int each) {
+  int e = blockIdx.x * 64 + threadIdx.x;
+  if (e >= n) return;
+  double s = 0;
+  for (int i = 0; i < each; i++) s += places[(size_t)e * each + i];
+  losses[e] = s / (each - 1);
+}
