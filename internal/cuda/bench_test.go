@@ -27,8 +27,8 @@ func BenchmarkStep(b *testing.B) {
 	onNetworks(b, func(name string, shape data.Shape, m model.Model, l model.Learner) {
 		theta, g := make([]float64, m.Parameters()), make([]float64, m.Parameters())
 		m.Initialise(theta, rand.NewPCG(1, 2))
-		c := client(shape, 8192, rand.New(rand.NewPCG(1, 1)))
-		for _, batch := range []int{1, 512, 4096} {
+		c := examplesOf(shape, 8192)
+		for _, batch := range batches(shape, 1, 512, 4096) {
 			rows := rand.New(rand.NewPCG(1, 3)).Perm(8192)[:batch]
 			for _, step := range []struct {
 				name string
@@ -55,8 +55,8 @@ func BenchmarkPass(b *testing.B) {
 	cudatest.Use(b)
 	onNetworks(b, func(name string, shape data.Shape, m model.Model, l model.Learner) {
 		theta := make([]float64, m.Parameters())
-		c := client(shape, 8192, rand.New(rand.NewPCG(1, 1)))
-		for _, batch := range []int{512, 4096} {
+		c := examplesOf(shape, 8192)
+		for _, batch := range batches(shape, 512, 4096) {
 			for kind, rule := range map[string]mech.StepRule{
 				"plain": {}, "private": {Clip: 0.1, Noise: 1},
 				"online": {Clip: 0.1, Noise: 1, Clipping: mech.ClipRule{Signal: mech.SignalDirections, GradientNoise: 1.01, Rate: 0.001, StepRate: 0.001}},
@@ -83,7 +83,31 @@ func BenchmarkPass(b *testing.B) {
 	})
 }
 
-// onNetworks has a device ready for each of the papers' networks of pictures.
+// examplesOf draws pictures, or texts.
+func examplesOf(s data.Shape, n int) *data.Client {
+	src := rand.New(rand.NewPCG(1, 1))
+	if s.Vocabulary == 0 {
+		return client(s, n, src)
+	}
+	c := &data.Client{}
+	c.Features, c.Y = s.Features, make([]float64, n)
+	for range n * s.Features {
+		c.X = append(c.X, float64(src.IntN(s.Vocabulary)))
+	}
+	return c
+}
+
+// batches are the sizes that networks of pictures are timed with, or those of texts: the quick
+// membership study's, and that of examples/wikitext-private.yaml.
+func batches(s data.Shape, pictures ...int) []int {
+	if s.Vocabulary > 0 {
+		return []int{16, 512}
+	}
+	return pictures
+}
+
+// onNetworks has a device ready for each of the papers' networks of pictures, the residual
+// network and the membership study's transformer.
 func onNetworks(b *testing.B, do func(name string, shape data.Shape, m model.Model, l model.Learner)) {
 	for _, n := range []struct {
 		name, loss string
@@ -92,8 +116,14 @@ func onNetworks(b *testing.B, do func(name string, shape data.Shape, m model.Mod
 		{"mnist", "cross-entropy", data.Shape{Height: 28, Width: 28, Classes: 10}},
 		{"autoencoder", "squared-error", data.Shape{Height: 28, Width: 28, Reconstruct: true}},
 		{"femnist", "cross-entropy", data.Shape{Height: 28, Width: 28, Classes: 62}},
+		{"resnet8", "cross-entropy", data.Shape{Height: 32, Width: 32, Channels: 3, Classes: 10}},
+		{"gpt", "next-word", data.Shape{Features: 64, Vocabulary: 2048}},
 	} {
-		m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: n.name}, Algorithm: config.Algorithm{Local: config.Local{Loss: n.loss}}}, n.shape)
+		block := config.Model{Kind: "network", Name: n.name}
+		if n.shape.Vocabulary > 0 {
+			block = config.Model{Kind: "transformer", Blocks: 2, Width: 128, Heads: 4}
+		}
+		m, err := model.Of(config.Run{Model: block, Algorithm: config.Algorithm{Local: config.Local{Loss: n.loss}}}, n.shape)
 		if err != nil {
 			b.Fatal(err)
 		}
