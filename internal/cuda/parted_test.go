@@ -247,3 +247,60 @@ func TestTextsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsRepeat: a text's step has the same bits every time, whatever order blocks run in.
+func TestTextsRepeat(t *testing.T) {
+	cudatest.Use(t)
+	n := texts["a transformer"]
+	m, theta := buildText(t, n.shape, n.block)
+	c := written(n.shape, 9, rand.New(rand.NewPCG(3, 4)))
+	var before []float64
+	for _, order := range []string{"forward", "backward"} {
+		t.Setenv("COTERIE_EMU_ORDER", order)
+		l := learner(t, model.On(m, open(t, m, 4)))
+		for range 2 {
+			got := make([]float64, len(theta))
+			if err := l.Gradient(got, theta, c, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, &model.Step{Clip: 0.1, Divisor: 9}); err != nil {
+				t.Fatal(err)
+			}
+			if before != nil && !slices.Equal(before, got) {
+				t.Error("the same step has other bits")
+			}
+			before = got
+		}
+	}
+}
+
+// TestTextsThatAreNotFinite: a text with a word whose vector overflows is left out, and spoils
+// none of those beside it.
+func TestTextsThatAreNotFinite(t *testing.T) {
+	cudatest.Use(t)
+	n := texts["vectors of one end"] // of both ends, every text's scores would read the word's vector
+	m, theta := buildText(t, n.shape, n.block)
+	c := written(n.shape, 6, rand.New(rand.NewPCG(3, 4)))
+	for i := range c.X {
+		c.X[i] = float64(1 + int(c.X[i])%(n.shape.Vocabulary-1))
+	}
+	c.X[2*n.shape.Features+1] = 0 // only the third text has the word
+	for i := range 8 {
+		theta[i] = 3e38
+	}
+	ours, theirs := learner(t, model.On(m, open(t, m, 4))), learner(t, m)
+	got, want := make([]float64, len(theta)), make([]float64, len(theta))
+	step := model.Step{Clip: 0.1, Divisor: 6}
+	if err := ours.Gradient(got, theta, c, []int{2}, &step); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(got, func(v float64) bool { return v != 0 }) {
+		t.Error("a text that is not finite counts for something, or is finite")
+	}
+	if err := ours.Gradient(got, theta, c, []int{0, 1, 2, 3, 4, 5}, &step); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Gradient(want, theta, c, []int{0, 1, 3, 4, 5}, &step); err != nil {
+		t.Fatal(err)
+	}
+	if off := apart(got, want); !(off < rounding) {
+		t.Errorf("off by %.2g", off)
+	}
+}

@@ -21,6 +21,7 @@ func (n *Network) prepareParted(l *layer) bool {
 		n.squaresRow += pairs(l)
 		n.splitSum(l, l.In.Channels, l.Out.Channels, l.Bias)
 	case "scores":
+		n.squaresRow += pairs(l)
 		n.splitSum(l, l.Words, l.In.Channels, false)
 	case "embedding":
 		n.parted.embedded = 1 + len(n.layers)
@@ -165,7 +166,7 @@ func (n *Network) gradientsParted(i, g int, at room) {
 	l := &n.layers[i]
 	in, d := n.values[l.From], l.gradient
 	channels := l.Out.Channels
-	if n.parted.plain && (l.Kind == "places" || l.Kind == "embedding" || l.Kind == "positions") {
+	if n.parted.plain && (l.Kind == "places" || l.Kind == "scores" || l.Kind == "embedding" || l.Kind == "positions") {
 		return
 	}
 	switch l.Kind {
@@ -174,19 +175,34 @@ func (n *Network) gradientsParted(i, g int, at room) {
 		if l.Bias {
 			bias = 1
 		}
-		n.call("times_square", [3]int{pairs(l), 1, g}, 256, in, d, placesOf(l), l.In.Channels, channels, bias, roundingShare(l.In.Channels, channels), at)
+		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, bias, roundingShare(l.In.Channels, channels), at)
+	case "scores": // the vectors' other part is the embedding's: of a sum's square, twice both parts' are enough
+		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, 0, 2*roundingShare(l.In.Channels, channels), at)
 	case "embedding":
 		h, scores := uintptr(0), uintptr(0)
 		if last := &n.layers[len(n.layers)-1]; last.Kind == "scores" {
 			h, scores = n.values[last.From], last.gradient
 		}
-		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, roundingShare(channels, l.Words), at)
+		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, 2*roundingShare(channels, channels), at)
 	case "positions":
 		n.call("rows_square", along(g, 1), 256, d, l.Out.Len(), at)
 	case "layer-norm":
 		n.call("layer_norm_kept", [3]int{tiles(channels, 32), 1, g}, 256, in, l.extra.stats, d, placesOf(l), channels, at)
 	case "group-norm": // on the way back, which needs the same sums
 		n.groupNormBack(i, g, at)
+	}
+}
+
+// productSquare is the squared norm of every example's gradient of a matrix that its places
+// share.
+func (n *Network) productSquare(x, d uintptr, g, places, in, out, bias int, share float64, at room) {
+	switch {
+	case places > 64:
+		n.call("times_square", [3]int{tiles(places, 64) * tiles(places, 64), 1, g}, 256, x, d, places, in, out, bias, share, at)
+	case in%4 == 0 && out%4 == 0:
+		n.call("times_half", along(g, 1), 128, x, d, places, in, out, bias, share, at)
+	default:
+		n.call("times_half_odd", along(g, 1), 128, x, d, places, in, out, bias, share, at)
 	}
 }
 

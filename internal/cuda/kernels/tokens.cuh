@@ -288,3 +288,108 @@ extern "C" __global__ void __launch_bounds__(256) times_square(const float *x, c
     for (int i = 0; i < 4; i++) lengths += sqrt(((double)xx[i][i] + bias) * dd[i][i]);
   allowed(square, lengths, share, p, r);
 }
+
+// Of 64 places, products with each other are the same either way: of 8x8 blocks of 8x8, 36 are
+// computed, by as many threads; three such groups share the sum. Block (i, j) is of the places
+// 4i to 4i+3 and 32+4i to 32+4i+3, and the same of j.
+enum { HALF_K = 24, HALF_ROW = 68, HALF_BLOCKS = 36, HALF_THREADS = 3 * HALF_BLOCKS, HALF_OWN = 64 * HALF_BLOCKS / 128 };
+
+__device__ __forceinline__ void blockOf(int p, int &i, int &j) {
+  i = 0;
+  while (p >= 8 - i) p -= 8 - i, i++;
+  j = i + p;
+}
+
+// half: products of at most 64 rows of x with each other, of length K; 128 threads. Own are
+// values t, t+128, ... of all blocks' 64. Sums of 32 terms are formed and then added up.
+template <bool VEC>
+__device__ __forceinline__ void half(const float *x, int rows, int K, float *tile, float *totals, float own[HALF_OWN]) {
+  int t = threadIdx.x, group = t / HALF_BLOCKS, bi, bj;
+  blockOf(t % HALF_BLOCKS, bi, bj);
+  float4 r[3];
+  auto load = [&](int k0) {
+#pragma unroll
+    for (int q = 0; q < 3; q++) {
+      int at = t + 128 * q, row = at / 6, k = k0 + at % 6 * 4;
+      r[q] = fetch<VEC>(x + (size_t)row * K + k, row < rows ? K - k : 0);
+    }
+  };
+  auto store = [&](int side) {
+#pragma unroll
+    for (int q = 0; q < 3; q++) {
+      int at = t + 128 * q;
+      float *to = tile + (side * HALF_K + at % 6 * 4) * HALF_ROW + at / 6;
+      to[0] = r[q].x, to[HALF_ROW] = r[q].y, to[2 * HALF_ROW] = r[q].z, to[3 * HALF_ROW] = r[q].w;
+    }
+  };
+  float acc[8][8] = {};
+  load(0);
+  store(0);
+  __syncthreads();
+#pragma unroll 1
+  for (int k0 = 0, n = 1, side = 0; k0 < K; k0 += HALF_K, n++, side ^= 1) {
+    if (k0 + HALF_K < K) load(k0 + HALF_K);
+    if (t < HALF_THREADS) {
+#pragma unroll
+      for (int k = 0; k < HALF_K / 3; k++) {
+        const float *line = tile + (side * HALF_K + 3 * k + group) * HALF_ROW;
+        float4 a = *(const float4 *)(line + 4 * bi), b = *(const float4 *)(line + 32 + 4 * bi), c = *(const float4 *)(line + 4 * bj), d = *(const float4 *)(line + 32 + 4 * bj);
+        float ar[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, br[8] = {c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+          for (int j = 0; j < 8; j++) acc[i][j] += ar[i] * br[j];
+      }
+      if (n % 4 == 0 || k0 + HALF_K >= K)
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+          for (int j = 0; j < 8; j++) {
+            float *to = totals + (8 * i + j) * HALF_THREADS + t;
+            *to = n <= 4 ? acc[i][j] : *to + acc[i][j];
+            acc[i][j] = 0.f;
+          }
+    }
+    if (k0 + HALF_K < K) store(side ^ 1);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int q = 0; q < HALF_OWN; q++) {
+    const float *at = totals + (t + 128 * q) / HALF_BLOCKS * HALF_THREADS + (t + 128 * q) % HALF_BLOCKS;
+    own[q] = at[0] + at[HALF_BLOCKS] + at[2 * HALF_BLOCKS];
+  }
+  __syncthreads();
+}
+
+// times_half is times_square of at most 64 places.
+template <bool VEC>
+__device__ __forceinline__ void timesHalf(const float *x, const float *d, int places, int in, int out, int bias, double share, const Room &r) {
+  __shared__ float4 tile[2 * HALF_K * HALF_ROW / 4];
+  __shared__ float totals[64 * HALF_THREADS];
+  __shared__ double sums[2][4];
+  float xx[HALF_OWN], dd[HALF_OWN];
+  int t = threadIdx.x, e = blockIdx.x;
+  half<VEC>(x + (size_t)e * places * in, places, in, (float *)tile, totals, xx);
+  half<VEC>(d + (size_t)e * places * out, places, out, (float *)tile, totals, dd);
+  double square = 0, lengths = 0;
+#pragma unroll
+  for (int q = 0; q < HALF_OWN; q++) {
+    int v = (t + 128 * q) / HALF_BLOCKS, i, j;
+    blockOf((t + 128 * q) % HALF_BLOCKS, i, j);
+    double p = ((double)xx[q] + bias) * dd[q];
+    square += i == j ? p : 2 * p;
+    if (i == j && v / 8 == v % 8) lengths += sqrt(p);
+  }
+  square = warpSum(square), lengths = warpSum(lengths);
+  if (t % 32 == 0) sums[0][t / 32] = square, sums[1][t / 32] = lengths;
+  __syncthreads();
+  if (t != 0) return;
+  for (int i = 1; i < 4; i++) square += sums[0][i], lengths += sums[1][i];
+  r.squares[(size_t)e * r.squaresRow + r.squares0] = square + share * lengths * lengths;
+}
+extern "C" __global__ void __launch_bounds__(128) times_half(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
+  timesHalf<true>(x, d, places, in, out, bias, share, r);
+}
+extern "C" __global__ void __launch_bounds__(128) times_half_odd(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
+  timesHalf<false>(x, d, places, in, out, bias, share, r);
+}

@@ -24,14 +24,15 @@ extern "C" __global__ void __launch_bounds__(256) rows_square(const float *rows,
   if (threadIdx.x == 0) r.squares[(size_t)blockIdx.x * r.squaresRow + r.squares0] = s;
 }
 
-// words_square: the squared norm of an example's gradient of the words' vectors: dx of every
-// word that is read and, unless d is null, d times h at the scores. Places of one word meet.
+// words_square: the squared norm of an example's gradient of the words' vectors where they are
+// read, dx, of which places of one word meet; and, unless d is null, twice its product with
+// that at the scores, d times h.
 extern "C" __global__ void __launch_bounds__(256) words_square(const int *words, const float *dx, const float *h, const float *d, int places, int units, int vocabulary,
                                                                double share, Room r) {
   Pair p = pairOf(places);
   size_t first = (size_t)blockIdx.z * places;
   const int *row = words + first;
-  float one[4][4], other[4][4];
+  float one[4][4];
   int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   double square = 0, lengths = 0;
   bool diagonal = p.a == p.b && tx == ty;
@@ -49,12 +50,6 @@ extern "C" __global__ void __launch_bounds__(256) words_square(const int *words,
         int s = ty * 4 + i, t = tx * 4 + j;
         if (s < p.rowsA && t < p.rowsB) square += 2. * one[i][j] * d[(first + p.a + s) * vocabulary + row[p.b + t]];
       }
-    between(h + (first + p.a) * units, p.rowsA, h + (first + p.b) * units, p.rowsB, units, one);
-    between(d + (first + p.a) * vocabulary, p.rowsA, d + (first + p.b) * vocabulary, p.rowsB, vocabulary, other);
-    for (int i = 0; i < 4; i++)
-      for (int j = 0; j < 4; j++) square += (double)one[i][j] * other[i][j];
-    if (diagonal)
-      for (int i = 0; i < 4; i++) lengths += sqrt((double)one[i][i] * other[i][i]);
   }
   allowed(square, lengths, share, p, r);
 }
