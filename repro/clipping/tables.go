@@ -2,7 +2,6 @@ package clipping
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func (t task) study(l *lab.Lab, own, whole book, keys []key) study.Study {
 		s.Caveats = append(s.Caveats, fmt.Sprintf("The cells of this scale make %d steps instead of %d, with the noise that keeps the same budgets then: they show the way, not the tables.", own.task.steps(), t.steps()))
 		s.Rows = append(s.Rows, own.scaleRows(l.Scale)...)
 	}
-	s.Caveats = append(s.Caveats, own.progress(keys)...)
+	s.Caveats = append(s.Caveats, lab.Progress(own.cells, keys))
 	s.Caveats = append(s.Caveats, whole.drawnAlike()...)
 	claims, waits := whole.claimRows()
 	if waits > 0 {
@@ -44,26 +43,6 @@ func privacyCaveats() []string {
 		"Figures are of the last model; the thesis's are of the best of about 24 judgements on the test set. Notes have the best of ours, out of 10.",
 		"The optimiser is plain gradient descent unless a row says momentum: the thesis does not name its own, and its figures come out with momentum 0.9.",
 	}
-}
-
-// progress says how much of the scale is finished, and where it comes from.
-func (b book) progress(keys []key) []string {
-	made := map[string]int{}
-	finished := 0
-	for _, k := range keys {
-		if c, ok := b.cells[k]; ok {
-			finished++
-			made[c.Date+" by "+c.Version]++
-		}
-	}
-	text := fmt.Sprintf("%d of %d cells of this scale are finished", finished, len(keys))
-	for _, when := range slices.Sorted(maps.Keys(made)) {
-		text += fmt.Sprintf("; %d on %s", made[when], when)
-	}
-	if finished < len(keys) {
-		text += "; the same command goes on with the others"
-	}
-	return []string{text + "."}
 }
 
 // drawnAlike says of how many cells a grid's budget is arithmetic alone.

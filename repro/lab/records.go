@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,4 +134,23 @@ func readRecords[K comparable, V any](into map[K]Record[K, V], where string, lin
 		into[r.Key] = r
 	}
 	return nil
+}
+
+// Progress says how many of the keys are finished, when and by which program they were made.
+func Progress[K comparable, V any](finished map[K]Record[K, V], keys []K) string {
+	made, n := map[string]int{}, 0
+	for _, k := range keys {
+		if r, ok := finished[k]; ok {
+			n++
+			made[r.Date+" by "+r.Version]++
+		}
+	}
+	text := fmt.Sprintf("%d of %d cells of this scale are finished", n, len(keys))
+	for _, when := range slices.Sorted(maps.Keys(made)) {
+		text += fmt.Sprintf("; %d on %s", made[when], when)
+	}
+	if n < len(keys) {
+		text += "; the same command goes on with the others"
+	}
+	return text + "."
 }
