@@ -105,7 +105,7 @@ func TestCosines(t *testing.T) {
 func TestClaimsCanFail(t *testing.T) {
 	c := contest{how: byChance, epsilon: 8, clips: []float64{1, 3}, cells: map[string][][]reached{}}
 	for _, a := range arms {
-		c.cells[a.name] = [][]reached{{{Accuracy: 0.6, Epsilon: 8}}, {{Accuracy: 0.8, Epsilon: 8}}}
+		c.cells[a.name] = [][]reached{{{Accuracy: 0.6, Epsilon: 8}, {Accuracy: 0.61, Epsilon: 8}}, {{Accuracy: 0.8, Epsilon: 8}, {Accuracy: 0.81, Epsilon: 8}}}
 	}
 	verdict := func() study.Verdict {
 		for _, r := range c.rows() {
@@ -118,7 +118,12 @@ func TestClaimsCanFail(t *testing.T) {
 	if got := verdict(); got != study.Differs {
 		t.Errorf("arms of one accuracy: %q", got)
 	}
-	c.cells[sectors[2].name][0][0].Accuracy = 0.81
+	better := c.cells[sectors[2].name][0]
+	better[0].Accuracy, better[1].Accuracy = 0.81, 0.83
+	if got := verdict(); got != study.Differs {
+		t.Errorf("a sector that is better by 1.5 points, give or take 6: %q", got)
+	}
+	better[1].Accuracy = 0.82
 	if got := verdict(); got != study.Agrees {
 		t.Errorf("a sector that is better by a point: %q", got)
 	}
@@ -138,7 +143,7 @@ func TestClaimsCanFail(t *testing.T) {
 	}
 	steep.Angle[0] = 29
 	for want, cell := range map[study.Verdict]aligned{study.Differs: flat, study.Agrees: steep} {
-		f := figure{of: small, steps: 10, cells: map[partition][]aligned{byChance: {cell}}}
+		f := figure{of: small, steps: 10, cells: map[partition][]aligned{byChance: {cell, cell}}}
 		claims := f.claims("", byChance)
 		for _, r := range claims {
 			if r.Verdict != want {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -128,7 +129,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	if err != nil {
 		return study.Study{}, err
 	}
-	began := time.Now()
+	began, before := time.Now(), cpuSeconds()
 	s, err := e.Launch(l)
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
@@ -152,5 +153,18 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
 	}
-	return s, study.WritePage(s.Report, s)
+	if err := study.WritePage(s.Report, s); err != nil {
+		return s, err
+	}
+	return s, e.record(s, o.Out, began, cpuSeconds()-before)
+}
+
+// record leaves what came of the claims in the study's folder. Cells that were there already
+// took the processor time of the runs before, as far as these left a record: a run that is
+// stopped leaves none.
+func (e Experiment) record(s study.Study, folder string, began time.Time, seconds float64) error {
+	if old, err := study.ReadRecord(filepath.Join(folder, study.RecordFile)); err == nil && old.ID == s.ID && old.Scale == s.Scale && old.Seeds == s.Seeds && old.Version == s.Version {
+		seconds += old.CPUSeconds
+	}
+	return study.RecordOf(s, began.UTC().Format(time.DateOnly), math.Round(10*seconds)/10).Write(folder)
 }

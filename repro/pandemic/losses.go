@@ -1,8 +1,6 @@
 package pandemic
 
 import (
-	"fmt"
-
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
 )
@@ -11,7 +9,7 @@ var losses = lab.Experiment{
 	ID: "pandemic-losses", Title: "Who falls ill next week: losses for the rare",
 	Paper: "paper 002, table 2.2",
 	Quick: "2 min", Full: "30 min",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 2, lab.Full: 3},
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: launchLosses,
 }
 
@@ -57,8 +55,8 @@ func launchLosses(l *lab.Lab) (study.Study, error) {
 	entropy, low, high := cells[lossOf[0].name], cells[lossOf[1].name], cells[lossOf[3].name]
 	const orders = "Orders"
 	s.Rows = append(s.Rows,
-		order(orders, "focal 0.75 over cross entropy", "focal loss improves the average precision considerably over cross entropy", high, entropy, 1.03, 3.222/3.096),
-		order(orders, "focal 0.75 over focal 0.25", "a larger alpha does better", high, low, 1.03, 3.222/3.036),
+		order(orders, "focal 0.75 over cross entropy", "focal loss improves the average precision considerably over cross entropy", fewPopulations, high, entropy, 3.222/3.096),
+		order(orders, "focal 0.75 over focal 0.25", "a larger alpha does better", fewPopulations, high, low, 3.222/3.036),
 		recallOrder(orders, high, entropy),
 	)
 	return s, nil
@@ -71,11 +69,10 @@ func recallOrder(section string, one, other []cell) study.Row {
 	for i := range one {
 		gains[i] = 100 * (one[i].Recall - other[i].Recall)
 	}
-	const least = 0.1
-	s := lab.MeanAndDeviation(gains)
-	return lab.Claim(study.Row{
+	return lab.Effect(study.Row{
 		Section: section, Label: "recall of focal 0.75 over cross entropy's", Metric: "percentage points", Unit: "points",
 		Sentence: "focal loss improves recall considerably over cross entropy",
-		Note:     fmt.Sprintf("the thesis's figures: 1.89 points; agrees: at least %v", least),
-	}, s, s.Middle >= least)
+		Note:     "the thesis's figures: 1.89 points; agrees: the whole 95 % interval over seeds above 0",
+		Why:      "We believe that models of so few persons give hardly anybody a chance above one half. Tested by the recalls of all losses, in the table above.",
+	}, gains, 0)
 }

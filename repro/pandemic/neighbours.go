@@ -16,7 +16,7 @@ var neighbours = lab.Experiment{
 	ID: "pandemic-neighbours", Title: "Who falls ill next week: how many neighbours, and what they cost",
 	Paper: "paper 002, table 2.5 and figure 2.10",
 	Quick: "2 min", Full: "60 min",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 2, lab.Full: 3},
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: launchNeighbours,
 }
 
@@ -63,7 +63,7 @@ func launchNeighbours(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, row)
 	}
 	last := len(names) - 1
-	s.Rows = append(s.Rows, order("Orders", "50 neighbours over 15", "more neighbours give better utility", cells[names[last]], cells[names[0]], 1.03, 3.279/3.013))
+	s.Rows = append(s.Rows, order("Orders", "50 neighbours over 15", "more neighbours give better utility", fewPopulations, cells[names[last]], cells[names[0]], 3.279/3.013))
 	s.Rows = append(s.Rows, costRows(costs)...)
 	s.Charts = costCharts(costs)
 	return s, nil

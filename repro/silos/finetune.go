@@ -92,7 +92,7 @@ func (f finetuning) rows(section, metric string, lower bool, free finetuning) []
 	}
 	const cancels = "figure 1.2, of Vehicle: FedAvg can cancel out noise and outperform local training even when the latter works better without privacy"
 	if f.epsilon == 0 {
-		rows = append(rows, lab.Effect(gain(section, "local over FedAvg", cancels, fewSeeds), gains(lower, f.local, f.fedavg), 0))
+		rows = append(rows, effect(gain(section, "local over FedAvg", cancels, fewSeeds), gains(lower, f.local, f.fedavg), 0))
 		for _, o := range f.tuned {
 			rows = append(rows, lab.Measured(study.Row{
 				Section: section, Label: o.name + " minus FedAvg", Metric: "difference", Verdict: study.NoNumber,
@@ -101,16 +101,16 @@ func (f finetuning) rows(section, metric string, lower bool, free finetuning) []
 		}
 		return rows
 	}
-	rows = append(rows, lab.Effect(gain(section, "FedAvg over local", cancels, fewSeeds), gains(lower, f.fedavg, f.local), 0))
+	rows = append(rows, effect(gain(section, "FedAvg over local", cancels, fewSeeds), gains(lower, f.fedavg, f.local), 0))
 	for i, o := range f.tuned {
 		wider := f.widening(i, free)
 		for j := range wider {
 			wider[j] *= sign
 		}
 		rows = append(rows,
-			lab.Effect(study.Row{Section: section, Label: o.name + ": what privacy costs, end minus where it began", Metric: "difference",
+			effect(study.Row{Section: section, Label: o.name + ": what privacy costs, end minus where it began", Metric: "difference",
 				Sentence: "G.1, of Vehicle: as soon as fine-tuning begins, the gap to the same run without privacy can quickly widen", Why: fewSeeds}, wider, 0),
-			lab.Effect(study.Row{Section: section, Label: o.name + ": distance from FedAvg less that from local", Metric: "difference",
+			effect(study.Row{Section: section, Label: o.name + ": distance from FedAvg less that from local", Metric: "difference",
 				Sentence: "G.1, of Vehicle: the utility of fine-tuning under privacy can roughly reduce to that of local training", Why: fewSeeds,
 				Note: "agrees: the whole 95 % interval over seeds above 0, so that it ends nearer to local training than to FedAvg"}, f.nearer(o), 0))
 	}

@@ -141,11 +141,11 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	endless := outcome{cells: sp.server.all[len(sp.lambdas)]}
 	rows = append(rows, row("MR-MTL, drawn after the round, lambda infinite", endless.spread()))
 	end := sp.better()
-	claim := lab.Effect(gain(section, "best MR-MTL over "+end.name+", the better end", "figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", fewSeeds), gains(sp.lower, sp.mtl, end), 0)
+	claim := effect(gain(section, "best MR-MTL over "+end.name+", the better end", "figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", fewSeeds), gains(sp.lower, sp.mtl, end), 0)
 	if sp.epsilon > 0 && sp.epsilon < sp.high {
 		claim = apart(claim, "high privacy, which the text excepts: MR-MTL may never reach FedAvg")
 	}
-	pays := lab.Effect(gain(section, "MR-MTL over Ditto, both at their best lambda", "figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", fewSeeds), gains(sp.lower, sp.mtl, sp.ditto), 0)
+	pays := effect(gain(section, "MR-MTL over Ditto, both at their best lambda", "figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", fewSeeds), gains(sp.lower, sp.mtl, sp.ditto), 0)
 	if sp.epsilon == 0 {
 		pays = apart(pays, "without privacy there is nothing to pay")
 	}

@@ -74,9 +74,9 @@ func plainRows(section, metric string, epsilon float64, row []outcome, note stri
 func looseClaims(section string, loose, lower bool, row []outcome) (rows []study.Row) {
 	local, mtl, shared := named(row, "local"), named(row, "MR-MTL"), bestNamed(lower, row, "FedAvg", "IFCA (10 %)")
 	if loose {
-		rows = append(rows, lab.Effect(gain(section, "local over "+shared.name+", the better shared model", "G.4, of Vehicle: as privacy loosens, models of one's own tend to do better than shared ones", fewSeeds), gains(lower, local, shared), 0))
+		rows = append(rows, effect(gain(section, "local over "+shared.name+", the better shared model", "G.4, of Vehicle: as privacy loosens, models of one's own tend to do better than shared ones", fewSeeds), gains(lower, local, shared), 0))
 	}
 	competitive := gain(section, "MR-MTL over local", "G.4, of Vehicle: MR-MTL remains competitive, as it can use a smaller lambda", fewSeeds)
 	competitive.Note = "agrees: the whole 95 % interval over seeds above -0.01"
-	return append(rows, lab.Effect(competitive, gains(lower, mtl, local), -nearly))
+	return append(rows, effect(competitive, gains(lower, mtl, local), -nearly))
 }

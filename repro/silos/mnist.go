@@ -147,15 +147,15 @@ func (f figure16) clusterClaims(section string, mask float64, row []outcome) []s
 		rival := bestNamed(false, row, "IFCA", "local", "FedAvg", "MR-MTL", f.warmed("local"))
 		r := gain(section, "warm MR-MTL over "+rival.name+", the best of the others", "section 1.5: MR-MTL remains optimal across different levels of silo-specific heterogeneity", fewSeeds)
 		r.Note = "agrees: the whole 95 % interval over seeds above -0.01"
-		return []study.Row{lab.Effect(r, gains(false, warm, rival), -nearly)}
+		return []study.Row{effect(r, gains(false, warm, rival), -nearly)}
 	}
 	matches := gain(section, "warm MR-MTL over IFCA", "section 1.5, figure 1.6 (a): the preconditioning allows MR-MTL to match IFCA", fewSeeds)
 	matches.Note = "agrees: the whole 95 % interval over seeds above -0.01"
 	return []study.Row{
-		lab.Effect(matches, gains(false, warm, named(row, "IFCA")), -nearly),
+		effect(matches, gains(false, warm, named(row, "IFCA")), -nearly),
 		lab.AtMost(gain(section, "local after the same start, over local", "section 1.5, figure 1.6 (a): local training does not benefit from the same preconditioning", fewSeeds),
 			gains(false, named(row, f.warmed("local")), local), nearly),
-		lab.Effect(gain(section, "warm MR-MTL over MR-MTL from the start", "section 1.5: the preconditioning enables MR-MTL to excel", fewSeeds), gains(false, warm, named(row, "MR-MTL")), 0),
+		effect(gain(section, "warm MR-MTL over MR-MTL from the start", "section 1.5: the preconditioning enables MR-MTL to excel", fewSeeds), gains(false, warm, named(row, "MR-MTL")), 0),
 	}
 }
 
@@ -165,6 +165,6 @@ func (f figure16) dropping(outcomes [][]outcome) study.Row {
 		return gains(false, named(row, f.warmed("MR-MTL")), named(row, "MR-MTL"))
 	}
 	first, last := outcomes[0], outcomes[len(outcomes)-1]
-	return lab.Effect(gain("Figure 1.6: what the text claims across panels", fmt.Sprintf("gain of a warm start: %s less %s", maskLabel(f.masks[0]), maskLabel(f.masks[len(f.masks)-1])),
+	return effect(gain("Figure 1.6: what the text claims across panels", fmt.Sprintf("gain of a warm start: %s less %s", maskLabel(f.masks[0]), maskLabel(f.masks[len(f.masks)-1])),
 		"section 1.5, figure 1.6 (b, c, d): the gains from warm-start gradually drop", fewSeeds), less(by(first), by(last)), 0)
 }

@@ -76,7 +76,7 @@ func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row
 	var rows []study.Row
 	for i, test := range tests {
 		label := fmt.Sprintf("%.0f %% for training, all epsilons together: ", 100*(1-test))
-		rows = append(rows, lab.Effect(gain(section, label+"fine-tuning over local", "G.1: local fine-tuning was observed to outperform local training in figure G.7", fewSeeds), over(outcomes[i], "fine-tuning", "local"), 0))
+		rows = append(rows, effect(gain(section, label+"fine-tuning over local", "G.1: local fine-tuning was observed to outperform local training in figure G.7", fewSeeds), over(outcomes[i], "fine-tuning", "local"), 0))
 	}
 	last := len(tests) - 1
 	if last == 0 {
@@ -88,10 +88,10 @@ func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row
 		Note: "agrees: the whole 95 % interval over seeds above 0; where local training is never better, twice the largest epsilon stands for it"}
 	before, after := crossings(epsilons, outcomes[0]), crossings(epsilons, outcomes[last])
 	rows = append(rows,
-		lab.Effect(gain(section, label+"FedAvg's gain over local, all epsilons together", "G.4: with less local training data FedAvg performs better", fewSeeds),
+		effect(gain(section, label+"FedAvg's gain over local, all epsilons together", "G.4: with less local training data FedAvg performs better", fewSeeds),
 			less(over(outcomes[last], "FedAvg", "local"), over(outcomes[0], "FedAvg", "local")), 0),
-		lab.Effect(shift, less(after, before), 0),
-		lab.Effect(gain(section, fmt.Sprintf("%.0f %% for training, all epsilons together: FedAvg over MR-MTL", 100*(1-tests[last])), "G.4, figure G.7: with little data FedAvg outperforms personalization, and MR-MTL may no longer provide an optimal point", fewSeeds),
+		effect(shift, less(after, before), 0),
+		effect(gain(section, fmt.Sprintf("%.0f %% for training, all epsilons together: FedAvg over MR-MTL", 100*(1-tests[last])), "G.4, figure G.7: with little data FedAvg outperforms personalization, and MR-MTL may no longer provide an optimal point", fewSeeds),
 			over(outcomes[last], "FedAvg", "MR-MTL"), 0))
 	return rows
 }

@@ -165,8 +165,8 @@ func readmeOrder(row []outcome) []study.Row {
 	const section, sentence = "School, the authors' README", "the authors' README: MR-MTL 0.02394, FedAvg 0.02564, local 0.02628"
 	fedavg, local, mtl := named(row, "fedavg"), named(row, "local"), named(row, "mr-mtl")
 	return []study.Row{
-		lab.Effect(gain(section, "order: MR-MTL over FedAvg", sentence, fewSeeds), gains(true, mtl, fedavg), 0),
-		lab.Effect(gain(section, "order: FedAvg over local", sentence, fewSeeds), gains(true, fedavg, local), 0),
+		effect(gain(section, "order: MR-MTL over FedAvg", sentence, fewSeeds), gains(true, mtl, fedavg), 0),
+		effect(gain(section, "order: FedAvg over local", sentence, fewSeeds), gains(true, fedavg, local), 0),
 	}
 }
 
@@ -176,7 +176,7 @@ func methodRows(section string, epsilon float64, row []outcome) []study.Row {
 	rows = append(rows, tradeoffClaims(section, epsilon, highPrivacy["school"], true, row, "fine-tuning", "Ditto", "Mocha", "IFCA (10 %)")...)
 	if epsilon >= 4 && epsilon <= 8 {
 		end := bestNamed(true, row, "local", "FedAvg")
-		rows = append(rows, lab.Effect(gain(section, "MR-MTL over "+end.name+", around epsilon 6", "section 1.4: significantly better utility over local training and FedAvg around epsilon 6", fewSeeds), gains(true, named(row, "MR-MTL"), end), 0))
+		rows = append(rows, effect(gain(section, "MR-MTL over "+end.name+", around epsilon 6", "section 1.4: significantly better utility over local training and FedAvg around epsilon 6", fewSeeds), gains(true, named(row, "MR-MTL"), end), 0))
 	}
 	return rows
 }
