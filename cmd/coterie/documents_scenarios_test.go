@@ -270,6 +270,7 @@ var scenarios = []scenario{
 		lines: []treatment{{line: "coterie reproduce dp-pca", over: "--scale quick", as: "--scale smoke"}},
 		says:  []string{"proved", "pca-local", "variance captured", "As printed"}, after: left("parts.csv"),
 	},
+	{page: "docs/reproduction.md", lines: []treatment{{line: "coterie reproduce all", by: "go test ./cmd/coterie -run TestReproduceAll"}}},
 	{page: "docs/theory.md", says: []string{"lambda 0.9538"}, after: left("coterie-runs/reproduce-mean-estimation-quick/report.html")},
 	{
 		page: "docs/trainer.md", prepare: invented + "; coterie init patients.csv --client clinic --target readmitted --out study; cp study/run.yaml run.yaml; sed -i 's|\\.\\./patients|patients|' run.yaml",

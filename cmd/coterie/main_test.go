@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coterie-fl/coterie/repro"
 )
 
 var soak = flag.Bool("soak", false, "ten times as many kills")
@@ -408,6 +411,42 @@ func TestReproduce(t *testing.T) {
 	}
 	if _, stderr, code := coterie(t, "reproduce", "nothing"); code != exitUsage {
 		t.Errorf("an unknown experiment: exit %d, %s", code, stderr)
+	}
+}
+
+// TestReproduceAll: what has no data is named and stops nothing; the rest ends in a table and
+// a picture whose counts are those of the studies.
+func TestReproduceAll(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "all")
+	args := []string{"reproduce", "all", "--scale", "smoke", "--data", t.TempDir(), "--out", out}
+	all := runJSON(t, args...)
+	records, missing := all["records"].([]any), all["skipped"].([]any)
+	if total := len(repro.List()); len(records)+len(missing) != total || len(records) < 8 {
+		t.Errorf("%d studies made, %d not, of %d", len(records), len(missing), total)
+	}
+	if why := missing[0].(map[string]any); why["id"] != "hospital" || why["reason"] != "data not available: hospital, zip (docs/data.md)" {
+		t.Errorf("%v", why)
+	}
+	agree := 0
+	for _, r := range records {
+		claims, _ := r.(map[string]any)["claims"].([]any)
+		for _, c := range claims {
+			if c.(map[string]any)["verdict"] == "agrees" {
+				agree++
+			}
+		}
+	}
+	text, _, code := coterie(t, args...)
+	if last := regexp.MustCompile(`(?m)^all +(\d+)`).FindStringSubmatch(text); code != 0 || len(last) < 2 || last[1] != fmt.Sprint(agree) || agree == 0 {
+		t.Errorf("exit %d, %d claims agree:\n%s", code, agree, text)
+	}
+	for _, name := range []string{"summary.md", "summary.svg", "synthetic/report.html", "synthetic/record.json"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, stderr, code := coterie(t, "reproduce", "all", "--scale", "huge", "--out", out); code != exitUsage {
+		t.Errorf("a scale that nobody has: exit %d, %s", code, stderr)
 	}
 }
 

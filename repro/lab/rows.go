@@ -158,7 +158,7 @@ func Again(values []float64) Spread {
 func Wider(r study.Row, wide, narrow []float64) study.Row {
 	if len(wide) < 2 || len(narrow) < 2 {
 		r.Note, r.Sentence, r.Verdict = r.Sentence+" (one seed has no deviation)", "", study.Incomparable
-		return Measured(r, Exactly(math.NaN()))
+		return r
 	}
 	deviation := func(v []float64) float64 { s := MeanAndDeviation(v); return s.High - s.Middle }
 	ratio := deviation(wide) / deviation(narrow)

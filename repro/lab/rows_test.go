@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/coterie-fl/coterie/report/study"
@@ -27,8 +28,25 @@ func TestEffectsCanFail(t *testing.T) {
 		a, b []float64
 		want study.Verdict
 	}{{wide, narrow, study.Agrees}, {narrow, wide, study.Differs}, {wide, wide, study.Differs}, {wide[:1], narrow, study.Incomparable}} {
-		if r := Wider(study.Row{Sentence: "s"}, c.a, c.b); r.Verdict != c.want {
+		r := Wider(study.Row{Sentence: "s"}, c.a, c.b)
+		if r.Verdict != c.want {
 			t.Errorf("deviations of %v over %v: %+v, want %s", c.a, c.b, r, c.want)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("deviations of %v over %v: %v", c.a, c.b, err)
+		}
+	}
+	less, more := []float64{1, 1.1, 0.9}, []float64{2.1, 2, 1.9}
+	for _, c := range []struct {
+		row  study.Row
+		want study.Verdict
+	}{
+		{Times(study.Row{Sentence: "s"}, more, less, 1.5), study.Agrees}, {Times(study.Row{Sentence: "s"}, more, less, 2), study.Differs},
+		{Times(study.Row{Sentence: "s"}, more[:1], less[:1], 1), study.Incomparable},
+		{AtMost(study.Row{Sentence: "s"}, less, 1.5), study.Agrees}, {AtMost(study.Row{Sentence: "s"}, less, 1.05), study.Differs}, {AtMost(study.Row{Sentence: "s"}, less[:1], 2), study.Incomparable},
+	} {
+		if c.row.Verdict != c.want {
+			t.Errorf("%+v, want %s", c.row, c.want)
 		}
 	}
 	// 95 % intervals of a mean of four values: t is 3.182.

@@ -70,7 +70,6 @@ func runFinetune(l *lab.Lab) (study.Study, error) {
 	}
 	for _, f := range school {
 		s.Rows = append(s.Rows, f.rows("School, "+epsilonLabel(f.epsilon), "test MSE", true, school[0])...)
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are", f.local.cells, f.epsilon)...)
 		s.Charts = append(s.Charts, f.chart("School, "+epsilonLabel(f.epsilon), "test MSE, lower is better"))
 	}
 	for _, f := range stored {
@@ -78,6 +77,9 @@ func runFinetune(l *lab.Lab) (study.Study, error) {
 			s.Rows = append(s.Rows, untold(r, f.local.short()))
 		}
 		s.Charts = append(s.Charts, f.chart("Figures 1.2 and G.1: the stored part of Vehicle, "+epsilonLabel(f.epsilon), "test accuracy"))
+	}
+	for _, f := range school {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are, School", f.local.cells, f.epsilon)...)
 	}
 	return s, nil
 }

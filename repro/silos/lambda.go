@@ -93,7 +93,6 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	}
 	for _, sp := range all {
 		s.Rows = append(s.Rows, spectrumRows("School", sp)...)
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are", sp.local.cells, sp.epsilon)...)
 		s.Charts = append(s.Charts, spectrumChart("Figure G.3: School, "+epsilonLabel(sp.epsilon), "test MSE, lower is better", sp))
 	}
 	s.Rows = append(s.Rows, spectraRows("Figure G.3: what the text claims across budgets", all)...)
@@ -111,6 +110,9 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	}
 	rows, charts, err := cifarSpectra(l)
 	s.Rows, s.Charts = append(s.Rows, rows...), append(s.Charts, charts...)
+	for _, sp := range all {
+		s.Rows = append(s.Rows, epsilonRows("What the budgets are, School", sp.local.cells, sp.epsilon)...)
+	}
 	return s, err
 }
 

@@ -144,7 +144,6 @@ func runTradeoff(l *lab.Lab) (study.Study, error) {
 	s.Rows = append(s.Rows, readme...)
 	for i, epsilon := range f.epsilons {
 		s.Rows = append(s.Rows, methodRows(fmt.Sprintf("Figure 1.3, School, epsilon %v", epsilon), epsilon, outcomes[i])...)
-		s.Rows = append(s.Rows, epsilonRows("What the budgets are", outcomes[i][0].cells, epsilon)...)
 	}
 	s.Charts = append(s.Charts, withZoom(tradeoffChart("Figure 1.3: School", "test MSE, lower is better", f.epsilons, outcomes))...)
 	for _, part := range []func() ([]study.Row, []study.Chart, error){
@@ -157,6 +156,7 @@ func runTradeoff(l *lab.Lab) (study.Study, error) {
 		}
 		s.Rows, s.Charts = append(s.Rows, rows...), append(s.Charts, charts...)
 	}
+	s.Rows = append(s.Rows, budgetRows("What the budgets are, School", f.epsilons, outcomes)...)
 	return s, nil
 }
 
