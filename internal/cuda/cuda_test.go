@@ -37,6 +37,9 @@ var networks = map[string]struct {
 	"wide filters of colours": {data.Shape{Height: 11, Width: 29, Channels: 3, Classes: 4}, "cross-entropy", layers{
 		{Kind: "conv", Channels: 12, Kernel: 8, Padding: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 9, Kernel: 5, Padding: 2}, {Kind: "leaky-relu"}, {Kind: "max-pool", Kernel: 2},
 		{Kind: "linear", Units: 4}}},
+	"filters and weights that begin anywhere": {data.Shape{Height: 7, Width: 8, Classes: 3}, "cross-entropy", layers{
+		{Kind: "conv", Channels: 3, Kernel: 3}, {Kind: "relu"}, {Kind: "transposed-conv", Channels: 8, Kernel: 2}, {Kind: "tanh"}, {Kind: "linear", Units: 12}, {Kind: "relu"}, {Kind: "linear", Units: 7}, {Kind: "tanh"},
+		{Kind: "linear", Units: 3}}},
 	"more channels than a block has": {data.Shape{Height: 6, Width: 6, Classes: 4}, "cross-entropy", layers{
 		{Kind: "conv", Channels: 70, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 68, Kernel: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2}, {Kind: "flatten"}, {Kind: "linear", Units: 4}}},
 	"pictures given back by halves": {data.Shape{Height: 5, Width: 5, Reconstruct: true}, "half-squared-error", layers{

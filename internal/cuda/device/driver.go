@@ -250,7 +250,10 @@ type (
 		bound, deviation, taken float32
 		last                    int32
 	}
-	pool struct{ examples, outH, outW, inH, inW, channels, kernel, stride, padding int32 }
+	pool struct {
+		examples, outH, outW, inH, inW, channels, kernel, stride, padding int32
+		overChannels, overWidth                                           uint32
+	}
 	room struct {
 		kept, squares                        uintptr
 		keptRow, squaresRow, kept0, squares0 int32

@@ -4,6 +4,7 @@ package device
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/coterie-fl/coterie/internal/cuda"
@@ -53,7 +54,7 @@ type layer struct {
 	extra           layerExtra
 	which           uintptr // of a window a pool took
 	kept0, squares0 int
-	split           int // parts of a linear layer's sum
+	split, sumSplit int // parts of a linear layer's sums: of outputs, of gradients
 }
 
 var activations = map[string]int32{"": 0, "relu": 1, "leaky-relu": 2, "sigmoid": 3, "tanh": 4, "gelu": 5}
@@ -103,8 +104,8 @@ func (k *kernelSet) load(d *driver) error {
 	names := []string{
 		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn",
 		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
-		"dense", "dense_end", "dense_back", "dense_sum", "dense_square",
-		"gather", "max_pool", "max_pool_back", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
+		"dense_32", "dense_64", "dense_end", "dense_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
+		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "noised", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
 		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "text_losses",
@@ -162,12 +163,17 @@ func (n *Network) prepare() error {
 		case "linear":
 			one.squares0 = n.squaresRow
 			n.squaresRow++
-			blocks := tiles(n.chunk, 64) * tiles(l.Out.Len(), 32)
-			one.split = min(max(1, tiles(264, blocks)), min(64, tiles(l.In.Len(), 32)))
-			n.partCount = max(n.partCount, one.split*n.chunk*l.Out.Len())
+			in, out := l.In.Len(), l.Out.Len()
+			across := tiles(out, denseWidth(out)) // blocks
+			one.split = min(tiles(4*processors, tiles(n.chunk, 128)*across), 64, tiles(in, 64))
+			one.sumSplit = min(tiles(4*processors, tiles(in, 128)*across), 8, tiles(n.chunk, 64))
+			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*in*out)
 		case "max-pool":
 			if l.Kernel > maxPool {
 				return fmt.Errorf("a device has no kernel for %s: a window of %d is larger than %d", l.Name, l.Kernel, maxPool)
+			}
+			if s := l.In; s.Len()*max(s.Width, s.Channels) > math.MaxUint32 { // what is divided by multiplying
+				return fmt.Errorf("a device has no kernel for %s: pictures of %dx%dx%d are too large", l.Name, s.Height, s.Width, s.Channels)
 			}
 		default:
 			if !n.prepareParted(&one) {
@@ -177,6 +183,14 @@ func (n *Network) prepare() error {
 		n.layers = append(n.layers, one)
 	}
 	return nil
+}
+
+// denseWidth is how many outputs of a linear layer a block computes.
+func denseWidth(out int) int {
+	if out <= 32 {
+		return 32
+	}
+	return 64
 }
 
 // tiles is how many of a size cover n.

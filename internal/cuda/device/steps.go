@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/internal/cuda"
+
+	"github.com/coterie-fl/coterie/model"
 )
 
 // call launches a kernel by its name.
@@ -120,10 +122,11 @@ func (n *Network) forward(s *set, g int) {
 			n.gathered(l.forward, &l.slides[0], g, in, l.turned, b, l.activation, 0, act{}, out)
 		case "linear":
 			from, to := l.In.Len(), l.Out.Len()
-			n.call("dense", [3]int{tiles(g, 64), tiles(to, 32), l.split}, 128, in, w, n.parts, g, from, to)
+			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to)
 			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
 		case "max-pool":
-			n.call("max_pool", [3]int{tiles(l.Out.Width*l.Out.Channels, 256), l.Out.Height, g}, 256, poolOf(l, g), in, out, l.which, l.activation)
+			p, fours := poolOf(l, l.Out, g)
+			n.call(fmt.Sprint("max_pool_", fours), [3]int{tiles(l.Out.Len()/fours, 256), g, 1}, 256, p, in, out, l.which, l.activation)
 		default:
 			n.forwardParted(i, g)
 		}
@@ -133,8 +136,14 @@ func (n *Network) forward(s *set, g int) {
 	}
 }
 
-func poolOf(l *layer, g int) pool {
-	return pool{int32(g), int32(l.Out.Height), int32(l.Out.Width), int32(l.In.Height), int32(l.In.Width), int32(l.In.Channels), int32(l.Kernel), int32(l.Stride), int32(l.Padding)}
+// poolOf is a pool whose kernel computes the pixels of to, so many channels a thread.
+func poolOf(l *layer, to model.Shape, g int) (p pool, channels int) {
+	channels = 1
+	if l.In.Channels%4 == 0 {
+		channels = 4
+	}
+	return pool{int32(g), int32(l.Out.Height), int32(l.Out.Width), int32(l.In.Height), int32(l.In.Width), int32(l.In.Channels), int32(l.Kernel), int32(l.Stride), int32(l.Padding),
+		over(l.In.Channels / channels), over(to.Width)}, channels
 }
 
 // backward takes g rows back: what is kept of every layer's gradients is then there, and
@@ -146,7 +155,7 @@ func (n *Network) backward(s *set, g int) {
 	if n.plan.Words {
 		n.nextWord(g, true)
 	} else if n.plan.Loss == "cross-entropy" {
-		n.call("cross_entropy", along(g, 64), 64, out, s.labels, n.rows, last.own, g, n.output, last.activation)
+		n.call("cross_entropy", along(g, 4), 128, out, s.labels, n.rows, last.own, g, n.output, last.activation)
 	} else {
 		scale := 2 / float64(n.output)
 		if n.plan.Loss == "half-squared-error" {
@@ -217,9 +226,10 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	case "transposed-conv":
 		n.gathered(l.back, &l.slides[1], g, d, w, 0, act{}, y, gate, dx)
 	case "linear":
-		n.call("dense_back", [3]int{tiles(g, 64), tiles(l.In.Len(), 32), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
+		n.call("dense_back", [3]int{tiles(g, 128), tiles(l.In.Len(), 64), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
 	case "max-pool":
-		n.call("max_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, poolOf(l, g), d, l.which, y, gate, dx)
+		p, fours := poolOf(l, l.In, g)
+		n.call(fmt.Sprint("max_pool_back_", fours), [3]int{tiles(l.In.Len()/fours, 256), g, 1}, 256, p, d, l.which, y, gate, dx)
 	}
 }
 
@@ -233,7 +243,8 @@ func (n *Network) add(slot, g int) {
 		switch l.Kind {
 		case "linear":
 			in, out := l.In.Len(), l.Out.Len()
-			n.call("dense_sum", [3]int{tiles(in, 64), tiles(out, 32), 1}, 128, n.values[l.From], l.gradient, factors, to, g, in, out)
+			n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in, 128), tiles(out, denseWidth(out)), l.sumSplit}, 128, n.values[l.From], l.gradient, factors, n.parts, g, in, out)
+			n.call("dense_add", along(in*out, 256), 256, n.parts, to, in*out, l.sumSplit)
 			if l.Bias {
 				n.call("row_sum", along(out, 32), 256, l.gradient, factors, to+uintptr(4*count), g, out, out)
 			}

@@ -116,7 +116,8 @@ func (n *Network) forwardParted(i, g int) {
 	case "group-norm":
 		n.call("group_norm", [3]int{l.Groups, g, 1}, 256, in, w, out, l.extra.stats, placesOf(l), channels, l.Groups, l.activation)
 	case "mean-pool":
-		n.call("mean_pool", [3]int{tiles(l.Out.Width*channels, 256), l.Out.Height, g}, 256, poolOf(l, g), in, out, l.activation)
+		p, _ := poolOf(l, l.Out, g)
+		n.call("mean_pool", [3]int{tiles(l.Out.Width*channels, 256), l.Out.Height, g}, 256, p, in, out, l.activation)
 	case "attention":
 		n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, headsOf(l))
 		applied = 0
@@ -247,7 +248,8 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 	case "attention":
 		n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, n.values[i+1], d, l.extra.slopes, l.extra.along, spare, headsOf(l))
 	case "mean-pool":
-		n.call("mean_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, poolOf(l, g), d, spare)
+		p, _ := poolOf(l, l.Out, g)
+		n.call("mean_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, p, d, spare)
 	default:
 		n.d.must(1, fmt.Sprintf("%s: there is no way back through %s", l.Name, l.Kind))
 	}

@@ -52,6 +52,12 @@ struct Room {
   int keptRow, squaresRow, kept0, squares0;
 };
 
+// aligned says that float4s can be read from p on.
+__device__ __forceinline__ bool aligned(const void *p) { return ((size_t)p & 15) == 0; }
+
+// divided is n/d for over = 2^32/d rounded up, 0 for d = 1, where n*d is below 2^32.
+__device__ __forceinline__ int divided(int n, unsigned over) { return over ? (int)__umulhi((unsigned)n, over) : n; }
+
 // store4 puts 4 values that lie side by side, n of them there.
 __device__ __forceinline__ void store4(float *to, const float *v, int n, bool vector) {
   if (vector && n >= 4) {

@@ -3,77 +3,107 @@
 #pragma once
 #include "common.cuh"
 
-// Side is one side of a product: its value at (line, k) lies at line*lineStep + k*kStep.
+// Side is one side of a product: what lies side by side is step values after another.
 struct Side {
   const float *values;
-  int lineStep, kStep;
+  int step;
 };
 
-// product: 64x32 values a block of 128 threads, 4x4 each, of a sum over K in tiles of 32.
-// A and B lie along K where ALONG and BALONG say so. Weights, unless they are null, are of
-// every k: those of weight 0 are left out of both sides, the others multiply B.
-template <bool ALONG, bool BALONG, class Out>
+// product: 128 x BN values a block of 128 threads, 8 x BN/8 each, of a sum over K in tiles
+// of 16. A and B lie along K where ALONG and BALONG say so. Weights, unless they are null,
+// are of every k: those of weight 0 are left out of both sides, the others multiply B.
+template <int BN, bool ALONG, bool BALONG, class Out>
 __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, Side b, const float *weights, Out put) {
-  __shared__ float4 as4[32 * 17], bs4[32 * 9];
+  const int KT = 16, BM = 128, AROW = BM + 4, BROW = BN + 4, TN = BN / 8, BITEMS = BN / 32;
+  __shared__ float4 as4[2 * KT * AROW / 4], bs4[2 * KT * BROW / 4];
   float *as = (float *)as4, *bs = (float *)bs4;
-  int t = threadIdx.x, tx = t % 8, ty = t / 8, m0 = blockIdx.x * 64, n0 = blockIdx.y * 32;
-  int am = ALONG ? t / 32 : t % 64, ak = ALONG ? t % 32 : t / 64, bn = BALONG ? t / 32 : t % 32, bk = BALONG ? t % 32 : t / 32;
-  const float *pa = a.values + (long long)(m0 + am) * a.lineStep + (long long)(from + ak) * a.kStep;
-  const float *pb = b.values + (long long)(n0 + bn) * b.lineStep + (long long)(from + bk) * b.kStep;
-  const int AM = ALONG ? 4 : 0, AK = ALONG ? 0 : 2, BN = BALONG ? 4 : 0, BK = BALONG ? 0 : 4;  // from one item to the next
-  long long stepA = ALONG ? 4LL * a.lineStep : 2LL * a.kStep, stepB = BALONG ? 4LL * b.lineStep : 4LL * b.kStep;
-  float ra[16], rb[8], acc[4][4] = {};
+  int t = threadIdx.x, tx = t % 8, ty = t / 8, m0 = blockIdx.x * BM, n0 = blockIdx.y * BN;
+  bool vectorA = aligned(a.values) && a.step % 4 == 0, vectorB = aligned(b.values) && b.step % 4 == 0;
+  float ra[4][4], rb[BITEMS][4], acc[8][TN] = {};
   auto load = [&](int k0) {
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-      int k = k0 + ak + AK * i;
-      bool in = k < to && m0 + am + AM * i < M;
-      if (weights && in) in = weights[k] != 0.f;
-      ra[i] = in ? pa[i * stepA] : 0.f;
+    for (int i = 0; i < 4; i++) {
+      int at = t + 128 * i, m = m0 + (ALONG ? at / 4 : at % 32 * 4), k = k0 + (ALONG ? at % 4 * 4 : at / 32);
+      ra[i][0] = ra[i][1] = ra[i][2] = ra[i][3] = 0.f;
+      if (m < M && k < to && !(weights && weights[k] == 0.f))
+        load4(a.values + (ALONG ? (size_t)m * a.step + k : (size_t)k * a.step + m), ra[i], ALONG ? to - k : M - m, vectorA);
     }
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-      int k = k0 + bk + BK * i;
-      bool in = k < to && n0 + bn + BN * i < N;
-      float w = weights && in ? weights[k] : 1.f;
-      rb[i] = in && w != 0.f ? w * pb[i * stepB] : 0.f;
+    for (int i = 0; i < BITEMS; i++) {
+      int at = t + 128 * i, n = n0 + (BALONG ? at / 4 : at % (BN / 4) * 4), k = k0 + (BALONG ? at % 4 * 4 : at / (BN / 4));
+      rb[i][0] = rb[i][1] = rb[i][2] = rb[i][3] = 0.f;
+      float w = weights && k < to ? weights[k] : 1.f;
+      if (n < N && k < to && w != 0.f) load4(b.values + (BALONG ? (size_t)n * b.step + k : (size_t)k * b.step + n), rb[i], BALONG ? to - k : N - n, vectorB);
+      if (weights)
+#pragma unroll
+        for (int j = 0; j < 4; j++) rb[i][j] *= w;
     }
-    pa += 32LL * a.kStep, pb += 32LL * b.kStep;
+  };
+  auto store = [&](int side) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      int at = t + 128 * i;
+      float *p = as + side * KT * AROW + (ALONG ? at % 4 * 4 * AROW + at / 4 : at / 32 * AROW + at % 32 * 4);
+      if (ALONG)
+#pragma unroll
+        for (int j = 0; j < 4; j++) p[j * AROW] = ra[i][j];
+      else
+        *(float4 *)p = make_float4(ra[i][0], ra[i][1], ra[i][2], ra[i][3]);
+    }
+#pragma unroll
+    for (int i = 0; i < BITEMS; i++) {
+      int at = t + 128 * i;
+      float *p = bs + side * KT * BROW + (BALONG ? at % 4 * 4 * BROW + at / 4 : at / (BN / 4) * BROW + at % (BN / 4) * 4);
+      if (BALONG)
+#pragma unroll
+        for (int j = 0; j < 4; j++) p[j * BROW] = rb[i][j];
+      else
+        *(float4 *)p = make_float4(rb[i][0], rb[i][1], rb[i][2], rb[i][3]);
+    }
   };
   load(from);
+  store(0);
+  __syncthreads();
 #pragma unroll 1
-  for (int k0 = from; k0 < to; k0 += 32) {
-    __syncthreads();
+  for (int k0 = from, side = 0; k0 < to; k0 += KT, side ^= 1) {
+    if (k0 + KT < to) load(k0 + KT);
+    const float *pa = as + side * KT * AROW + ty * 4, *pb = bs + side * KT * BROW + tx * 4;
 #pragma unroll
-    for (int i = 0; i < 16; i++) as[(ak + AK * i) * 68 + am + AM * i] = ra[i];
+    for (int k = 0; k < KT; k++) {
+      float ar[8], br[TN];
+      *(float4 *)ar = *(const float4 *)(pa + k * AROW), *(float4 *)(ar + 4) = *(const float4 *)(pa + k * AROW + BM / 2);
 #pragma unroll
-    for (int i = 0; i < 8; i++) bs[(bk + BK * i) * 36 + bn + BN * i] = rb[i];
-    __syncthreads();
-    if (k0 + 32 < to) load(k0 + 32);
-#pragma unroll 8
-    for (int k = 0; k < 32; k++) {
-      float4 u = as4[k * 17 + ty], v = bs4[k * 9 + tx];
-      float ar[4] = {u.x, u.y, u.z, u.w}, br[4] = {v.x, v.y, v.z, v.w};
+      for (int j = 0; j < TN; j += 4) *(float4 *)(br + j) = *(const float4 *)(pb + k * BROW + j * 8);
 #pragma unroll
-      for (int i = 0; i < 4; i++)
+      for (int i = 0; i < 8; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) acc[i][j] += ar[i] * br[j];
+        for (int j = 0; j < TN; j++) acc[i][j] += ar[i] * br[j];
     }
+    if (k0 + KT < to) store(side ^ 1);
+    __syncthreads();
   }
-  int n = n0 + tx * 4;
 #pragma unroll
-  for (int i = 0; i < 4; i++)
-    if (m0 + ty * 4 + i < M && n < N) put(m0 + ty * 4 + i, n, acc[i], N - n);
+  for (int i = 0; i < 8; i++)
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) {
+      int m = m0 + (i < 4 ? ty * 4 + i : BM / 2 + ty * 4 + i - 4), n = n0 + tx * 4 + j * 8;
+      if (m < M && n < N) put(m, n, acc[i] + j, N - n);
+    }
+}
+
+// part is where one of gridDim.z parts of a sum of n begins: at a whole tile.
+__device__ __forceinline__ int part(int n, int z) {
+  int from = (int)((long long)z * ((n + 15) / 16) / gridDim.z) * 16;
+  return from < n ? from : n;
 }
 
 // dense: one of gridDim.z parts of x*w, of g examples.
-extern "C" __global__ void __launch_bounds__(128) dense(const float *x, const float *w, float *parts, int g, int in, int out) {
-  int tiles = (in + 31) / 32, from = (int)((long long)blockIdx.z * tiles / gridDim.z) * 32, to = (int)((long long)(blockIdx.z + 1) * tiles / gridDim.z) * 32;
-  if (to > in) to = in;
-  float *part = parts + (size_t)blockIdx.z * g * out;
+template <int BN>
+__device__ __forceinline__ void dense(const float *x, const float *w, float *parts, int g, int in, int out) {
+  float *to = parts + (size_t)blockIdx.z * g * out;
   bool vector = out % 4 == 0;
-  product<true, false>(g, out, from, to, {x, in, 1}, {w, 1, out}, nullptr,
-                       [=](int m, int n, const float *v, int some) { store4(part + (size_t)m * out + n, v, some, vector); });
+  product<BN, true, false>(g, out, part(in, blockIdx.z), part(in, blockIdx.z + 1), {x, in}, {w, out}, nullptr,
+                           [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
 // dense_end adds a product's parts in their order, and the bias.
@@ -81,6 +111,7 @@ extern "C" __global__ void dense_end(const float *parts, const float *bias, floa
   int k = blockIdx.x * 256 + threadIdx.x;
   if (k >= n) return;
   float s = bias ? bias[k % units] : 0.f;
+#pragma unroll 8
   for (int i = 0; i < count; i++) s += parts[(size_t)i * n + k];
   out[k] = apply(act, s);
 }
@@ -88,7 +119,7 @@ extern "C" __global__ void dense_end(const float *parts, const float *bias, floa
 // dense_back: the gradient at the input, times the slope of gate at its output y.
 extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, const float *w, const float *y, Act gate, float *dx, int g, int in, int out) {
   bool vector = in % 4 == 0;
-  product<true, true>(g, in, 0, out, {d, out, 1}, {w, out, 1}, nullptr, [=](int m, int n, const float *v, int some) {
+  product<64, true, true>(g, in, 0, out, {d, out}, {w, out}, nullptr, [=](int m, int n, const float *v, int some) {
     size_t o = (size_t)m * in + n;
     float there[4], r[4];
     load4(y + o, there, some, vector);
@@ -98,15 +129,35 @@ extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, con
   });
 }
 
-// dense_sum adds the examples' weighted gradients to sum. An example of weight 0 is left
-// out: 0 times what is not finite is no number.
-extern "C" __global__ void __launch_bounds__(128) dense_sum(const float *x, const float *d, const float *weights, float *sum, int g, int in, int out) {
-  product<false, false>(in, out, 0, g, {x, 1, in}, {d, 1, out}, weights, [=](int m, int n, const float *v, int some) {
-    float *to = sum + (size_t)m * out + n;
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-      if (j < some) to[j] += v[j];
-  });
+// dense_sum: one of gridDim.z parts of the sum of the examples' weighted gradients. An
+// example of weight 0 is left out: 0 times what is not finite is no number.
+template <int BN>
+__device__ __forceinline__ void dense_sum(const float *x, const float *d, const float *weights, float *parts, int g, int in, int out) {
+  float *to = parts + (size_t)blockIdx.z * in * out;
+  bool vector = out % 4 == 0;
+  product<BN, false, false>(in, out, part(g, blockIdx.z), part(g, blockIdx.z + 1), {x, in}, {d, out}, weights,
+                            [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
+}
+
+#define DENSE(BN)                                                                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) dense_##BN(const float *x, const float *w, float *parts, int g, int in, int out) {           \
+    dense<BN>(x, w, parts, g, in, out);                                                                                                          \
+  }                                                                                                                                              \
+  extern "C" __global__ void __launch_bounds__(128) dense_sum_##BN(const float *x, const float *d, const float *weights, float *parts, int g,    \
+                                                                   int in, int out) {                                                            \
+    dense_sum<BN>(x, d, weights, parts, g, in, out);                                                                                             \
+  }
+DENSE(32)
+DENSE(64)
+
+// dense_add adds a sum's parts in their order to sum.
+extern "C" __global__ void dense_add(const float *parts, float *sum, int n, int count) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k >= n) return;
+  float s = 0.f;
+#pragma unroll 4
+  for (int i = 0; i < count; i++) s += parts[(size_t)i * n + k];
+  sum[k] += s;
 }
 
 // dense_square: the squared norm of one example's gradient, |x|^2 |d|^2, of whose x there

@@ -15,9 +15,6 @@ struct Direct {
   unsigned overColumns, overTall, overWide, overChunk, overStrips, overRows;  // divide by columns, lines and so on
 };
 
-// divided is n/d for over = 2^32/d rounded up, 0 for d = 1, where n*d is below 2^32.
-__device__ __forceinline__ int divided(int n, unsigned over) { return over ? (int)__umulhi((unsigned)n, over) : n; }
-
 // direct: out = act(sum + bias), times the slope of gate at its output y. A thread has 8
 // channels of S pixels.
 template <int K, int S>
@@ -32,7 +29,7 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
   const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * g.rows;
   const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * wide;
   const int shift = g.chunk >> 3, columns = (g.strips * S + K - 1) << shift, pixels = g.each * tall * columns, weights = K * K * g.chunk * (wide / 4);
-  const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0;
+  const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, vectorFilter = vectorOut && aligned(w);
   const float *from = xs + (e * tall + row) * g.pitch + strip * SEGMENT, *filter = ws + group * F;
   float acc[F][S] = {};
 #pragma unroll 1
@@ -71,7 +68,7 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
       for (int b = 0; b < BATCH; b++) {
         int i = i0 + b * blockDim.x, r = divided(i, g.overWide), o = channel0 + 4 * (i - r * (wide / 4)), tap = divided(r, g.overChunk), c = c0 + r - tap * g.chunk;
         float q[4] = {};
-        if (i < weights && c < g.inC && o < g.outC) load4(w + ((size_t)(g.flip ? K * K - 1 - tap : tap) * g.inC + c) * g.outC + o, q, g.outC - o, vectorOut);
+        if (i < weights && c < g.inC && o < g.outC) load4(w + ((size_t)(g.flip ? K * K - 1 - tap : tap) * g.inC + c) * g.outC + o, q, g.outC - o, vectorFilter);
         v[b] = make_float4(q[0], q[1], q[2], q[3]);
       }
 #pragma unroll

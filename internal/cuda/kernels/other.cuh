@@ -11,46 +11,81 @@ extern "C" __global__ void gather(const unsigned char *pixels, const int *rows, 
 
 struct Pool {
   int examples, outH, outW, inH, inW, channels, kernel, stride, pad;
+  unsigned overChannels, overWidth;  // divide by channels, fours of them where they are, and by the width of what is computed
 };
 
-// max_pool takes the largest value of every window, the first of equals, and notes which.
-// Blocks are of one row of one picture.
-extern "C" __global__ void max_pool(Pool g, const float *x, float *out, unsigned char *which, Act act) {
-  int k = blockIdx.x * 256 + threadIdx.x, oy = blockIdx.y, e = blockIdx.z;
-  if (k >= g.outW * g.channels) return;
-  int c = k % g.channels, ox = k / g.channels;
+// max_pool takes the largest value of every window, the first of equals, and notes which,
+// of V channels a thread. Blocks are of one picture.
+template <int V>
+__device__ __forceinline__ void max_pool(const Pool &g, const float *x, float *out, unsigned char *which, Act act) {
+  int k = blockIdx.x * 256 + threadIdx.x, e = blockIdx.y, groups = g.channels / V;
+  if (k >= g.outH * g.outW * groups) return;
+  int p = divided(k, g.overChannels), c = (k - p * groups) * V, oy = divided(p, g.overWidth), ox = p - oy * g.outW;
   const float *picture = x + (size_t)e * g.inH * g.inW * g.channels + c;
-  float best = 0;
-  int at = 255;
+  float best[V] = {};
+  unsigned char at[V];
+#pragma unroll
+  for (int q = 0; q < V; q++) at[q] = 255;
   for (int i = 0; i < g.kernel; i++)
     for (int j = 0; j < g.kernel; j++) {
       int y = oy * g.stride + i - g.pad, z = ox * g.stride + j - g.pad;
       if ((unsigned)y >= (unsigned)g.inH || (unsigned)z >= (unsigned)g.inW) continue;
-      float v = picture[(y * g.inW + z) * g.channels];
-      if (at == 255 || v > best) best = v, at = i * g.kernel + j;
+      float v[4];
+      load4(picture + (y * g.inW + z) * g.channels, v, V, V == 4);
+#pragma unroll
+      for (int q = 0; q < V; q++)
+        if (at[q] == 255 || v[q] > best[q]) best[q] = v[q], at[q] = i * g.kernel + j;
     }
-  size_t o = ((size_t)e * g.outH + oy) * g.outW * g.channels + k;
-  out[o] = apply(act, best);
-  which[o] = at;
+  size_t o = (size_t)e * g.outH * g.outW * g.channels + (size_t)k * V;
+#pragma unroll
+  for (int q = 0; q < V; q++) best[q] = apply(act, best[q]);
+  if (V == 4) {
+    *(float4 *)(out + o) = make_float4(best[0], best[V > 1 ? 1 : 0], best[V > 2 ? 2 : 0], best[V > 3 ? 3 : 0]);
+    *(unsigned *)(which + o) = at[0] | at[V > 1 ? 1 : 0] << 8 | at[V > 2 ? 2 : 0] << 16 | (unsigned)at[V > 3 ? 3 : 0] << 24;
+  } else {
+    out[o] = best[0];
+    which[o] = at[0];
+  }
 }
 
 // max_pool_back: an input's gradient is that of the windows that took it, in their order.
-extern "C" __global__ void max_pool_back(Pool g, const float *d, const unsigned char *which, const float *y, Act gate, float *dx) {
-  int k = blockIdx.x * 256 + threadIdx.x, iy = blockIdx.y, e = blockIdx.z;
-  if (k >= g.inW * g.channels) return;
-  int c = k % g.channels, ix = k / g.channels;
+template <int V>
+__device__ __forceinline__ void max_pool_back(const Pool &g, const float *d, const unsigned char *which, const float *y, Act gate, float *dx) {
+  int k = blockIdx.x * 256 + threadIdx.x, e = blockIdx.y, groups = g.channels / V;
+  if (k >= g.inH * g.inW * groups) return;
+  int p = divided(k, g.overChannels), c = (k - p * groups) * V, iy = divided(p, g.overWidth), ix = p - iy * g.inW;
   int y1 = (iy + g.pad) / g.stride, x1 = (ix + g.pad) / g.stride;
   int y0 = iy + g.pad < g.kernel ? 0 : (iy + g.pad - g.kernel) / g.stride + 1, x0 = ix + g.pad < g.kernel ? 0 : (ix + g.pad - g.kernel) / g.stride + 1;
   size_t first = (size_t)e * g.outH * g.outW * g.channels + c;
-  float s = 0;
+  float s[4] = {};
   for (int oy = y0; oy <= y1 && oy < g.outH; oy++)
     for (int ox = x0; ox <= x1 && ox < g.outW; ox++) {
       size_t o = first + (oy * g.outW + ox) * g.channels;
-      if (which[o] == (iy + g.pad - oy * g.stride) * g.kernel + ix + g.pad - ox * g.stride) s += d[o];
+      unsigned mine = (iy + g.pad - oy * g.stride) * g.kernel + ix + g.pad - ox * g.stride, took = V == 4 ? *(const unsigned *)(which + o) : which[o];
+      float v[4];
+      load4(d + o, v, V, V == 4);
+#pragma unroll
+      for (int q = 0; q < V; q++)
+        if ((took >> 8 * q & 255) == mine) s[q] += v[q];
     }
-  size_t o = ((size_t)e * g.inH + iy) * g.inW * g.channels + k;
-  dx[o] = slopeAt(gate, y[o], s);
+  size_t o = (size_t)e * g.inH * g.inW * g.channels + (size_t)k * V;
+  float there[4];
+  load4(y + o, there, V, V == 4);
+#pragma unroll
+  for (int q = 0; q < V; q++) s[q] = slopeAt(gate, there[q], s[q]);
+  store4(dx + o, s, V, V == 4);
 }
+
+#define POOLS(V)                                                                                                                           \
+  extern "C" __global__ void __launch_bounds__(256) max_pool_##V(Pool g, const float *x, float *out, unsigned char *which, Act act) {      \
+    max_pool<V>(g, x, out, which, act);                                                                                                    \
+  }                                                                                                                                        \
+  extern "C" __global__ void __launch_bounds__(256) max_pool_back_##V(Pool g, const float *d, const unsigned char *which, const float *y,  \
+                                                                      Act gate, float *dx) {                                               \
+    max_pool_back<V>(g, d, which, y, gate, dx);                                                                                            \
+  }
+POOLS(1)
+POOLS(4)
 
 // activate applies a sigmoid or a tanh in place.
 extern "C" __global__ void activate(float *y, int n, Act act) {
@@ -62,22 +97,23 @@ extern "C" __global__ void activate(float *y, int n, Act act) {
 // processor (model, dropTiny).
 __device__ __forceinline__ float dropped(float d) { return d < 0x1p-80f && d > -0x1p-80f ? 0.f : d; }
 
-// cross_entropy: the gradient at the outputs of one example a thread, in double precision
+// cross_entropy: the gradient at the outputs of one example a warp, in double precision
 // where the processor has it so.
 extern "C" __global__ void cross_entropy(const float *out, const int *labels, const int *rows, float *d, int n, int classes, Act gate) {
-  int e = blockIdx.x * 64 + threadIdx.x;
+  int e = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (e >= n) return;
   const float *y = out + (size_t)e * classes;
   float *to = d + (size_t)e * classes, top = y[0];
   for (int i = 1; i < classes; i++) top = y[i] > top ? y[i] : top;
   double sum = 0;
-  for (int i = 0; i < classes; i++) {
+  for (int i = lane; i < classes; i += 32) {
     double p = exp((double)y[i] - (double)top);
     sum += p;
     to[i] = (float)p;
   }
+  sum = warpSum(sum);
   int label = labels[rows[e]];
-  for (int i = 0; i < classes; i++) {
+  for (int i = lane; i < classes; i += 32) {
     float v = (float)((double)to[i] / sum);
     to[i] = slopeAt(gate, y[i], dropped(i == label ? v - 1.f : v));
   }
@@ -107,10 +143,10 @@ extern "C" __global__ void __launch_bounds__(256) row_sum(const float *rows, con
   int t = threadIdx.x, c = blockIdx.x * 32 + t % 32;
   float s = 0;
   if (c < columns)
-#pragma unroll 4
+#pragma unroll 8
     for (int e = t / 32; e < n; e += 8) {
-      float w = weights[e];
-      if (w != 0.f) s += w * rows[(size_t)e * stride + c];
+      float w = weights[e], v = rows[(size_t)e * stride + c];
+      s = w != 0.f ? s + w * v : s;
     }
   sums[t] = s;
   __syncthreads();
