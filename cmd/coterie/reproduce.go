@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,11 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro"
 	"github.com/coterie-fl/coterie/repro/lab"
-	"github.com/coterie-fl/coterie/sim"
 )
 
 func (a *app) newReproduceCommand() *cobra.Command {
@@ -24,9 +20,9 @@ func (a *app) newReproduceCommand() *cobra.Command {
 		Use:   "reproduce [ID|all]",
 		Short: "The papers' tables and figures, ours beside theirs",
 		Long: "Without ID: the list of experiments. With ID: run one, print the paper's figures and ours with their spread over seeds and a verdict, and write a report. " +
-			"With all: every one, a folder each, and at the end what agrees with the texts, differs, and cannot be compared, as a table and a picture.\n" +
+			"With all: every one, a folder each, and at the end what agrees with the texts, differs, and cannot be compared, as a table and a picture; with --nats or --listen workers make the cells of all of them.\n" +
 			"A stopped experiment goes on where it was when the same command is given again.",
-		Example: "  coterie reproduce\n  coterie reproduce synthetic --scale quick --seeds 100\n  coterie reproduce all --scale full",
+		Example: "  coterie reproduce\n  coterie reproduce synthetic --scale quick --seeds 100\n  coterie reproduce all --scale full --nats nats://10.0.0.1:4222",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -53,7 +49,13 @@ func (a *app) newReproduceCommand() *cobra.Command {
 			if args[0] == everything {
 				return a.reproduceAll(cmd.Context(), o)
 			}
-			result, err := a.reproduceOne(cmd.Context(), args[0], o)
+			bar := a.progress(args[0], 1)
+			o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
+			result, err := repro.Run(cmd.Context(), args[0], o)
+			bar.Done()
+			if errors.Is(err, lab.ErrUnknown) {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -82,86 +84,6 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process, each with its share of the cores (default: one a core; with --nats none)")
 	q.add(flags)
 	return cmd
-}
-
-// everything is the ID that stands for all experiments.
-const everything = "all"
-
-// reproduceOne makes one experiment under a bar.
-func (a *app) reproduceOne(ctx context.Context, id string, o lab.Options) (study.Study, error) {
-	bar := a.progress(id, 1)
-	o.Tick = func(done, total int) { bar.Of(done, total, "cells") }
-	result, err := repro.Run(ctx, id, o)
-	bar.Done()
-	if errors.Is(err, lab.ErrUnknown) {
-		return result, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return result, err
-}
-
-// summary is what came of all experiments.
-type summary struct {
-	Records []study.Record `json:"records"`
-	Skipped []skipped      `json:"skipped"`
-	Table   string         `json:"table"`
-	Picture string         `json:"picture"`
-}
-
-// skipped is an experiment that could not be made, and why.
-type skipped struct {
-	ID     string `json:"id"`
-	Reason string `json:"reason"`
-}
-
-// reproduceAll makes every experiment that has the scale and whose data are there, a folder
-// each, and tells at the end what came of the texts' claims. One that fails stops no other:
-// the command fails at its end.
-func (a *app) reproduceAll(ctx context.Context, o lab.Options) error {
-	out := summary{Records: []study.Record{}, Skipped: []skipped{}}
-	var failed error
-	for _, e := range repro.List() {
-		one := o
-		one.Out = filepath.Join(o.Out, e.ID)
-		if _, ok := e.Seeds[o.Scale]; !ok {
-			out.Skipped = append(out.Skipped, skipped{e.ID, "it has no scale " + o.Scale})
-			continue
-		}
-		if err := data.NewFolder(o.Data).Has(e.Needs...); err != nil {
-			out.Skipped = append(out.Skipped, skipped{e.ID, "data not available: " + strings.Join(e.Needs, ", ") + " (docs/data.md)"})
-			continue
-		}
-		if _, err := a.reproduceOne(ctx, e.ID, one); err != nil {
-			if ctx.Err() != nil || errors.Is(err, sim.ErrInterrupted) {
-				return err
-			}
-			failed = errors.Join(failed, err)
-			out.Skipped = append(out.Skipped, skipped{e.ID, err.Error()})
-			continue
-		}
-		record, err := study.ReadRecord(filepath.Join(one.Out, study.RecordFile))
-		if err != nil {
-			return err
-		}
-		out.Records = append(out.Records, record)
-	}
-	if len(out.Records) == 0 {
-		return cmp.Or(failed, fmt.Errorf("%w: no experiment has the scale %q, or no data are there", errUsage, o.Scale))
-	}
-	if err := study.WriteSummary(o.Out, out.Records); err != nil {
-		return err
-	}
-	out.Table, out.Picture = filepath.Join(o.Out, study.SummaryTable), filepath.Join(o.Out, study.SummaryPicture)
-	if a.output == "json" {
-		return errors.Join(a.printJSON(out), failed)
-	}
-	if err := study.Summary(a.stdout, out.Records); err != nil {
-		return err
-	}
-	for _, s := range out.Skipped {
-		fmt.Fprintf(a.stdout, "not made: %s: %s\n", s.ID, s.Reason)
-	}
-	a.remark("\ntable    %s\npicture  %s\nreports  %s", out.Table, out.Picture, filepath.Join(o.Out, "*", "report.html"))
-	return failed
 }
 
 // papers are what the numbers in the list stand for.

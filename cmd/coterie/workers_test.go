@@ -173,30 +173,45 @@ func TestWorkersOfOneCommand(t *testing.T) {
 	}
 }
 
-// TestExperimentsOnWorkers: cells of a study with stages are found again by workers, which
-// run the study's own program.
+// cellsIn are the cells below a folder with their content.
+func cellsIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "cells", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.Base(f)+" "+string(text))
+	}
+	return names
+}
+
+// TestExperimentsOnWorkers: cells of studies with stages, and of those whose cells share
+// models, are found again by workers, which run the study's own program.
 func TestExperimentsOnWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector is not in the program")
 	}
-	local, out := t.TempDir(), t.TempDir()
-	args := []string{"reproduce", "synthetic", "--scale", "smoke"}
-	runJSON(t, append(args, "--out", local)...)
-	runJSON(t, append(args, "--out", out, "--listen", "127.0.0.1:0")...)
-	cells := func(dir string) (names []string) {
-		files, _ := filepath.Glob(filepath.Join(dir, "cells", "*"))
-		for _, f := range files {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, filepath.Base(f)+" "+string(text))
-		}
-		return names
+	studies := []string{"synthetic"}
+	if os.Getenv("COTERIE_DATA") != "" {
+		studies = append(studies, "membership")
 	}
-	mine, theirs := strings.Join(cells(local), ""), strings.Join(cells(out), "")
-	if mine != theirs || len(mine) == 0 {
-		t.Errorf("%d bytes of cells here, %d by workers", len(mine), len(theirs))
+	for _, id := range studies {
+		local, out := t.TempDir(), t.TempDir()
+		args := []string{"reproduce", id, "--scale", "smoke"}
+		runJSON(t, append(args, "--out", local)...)
+		runJSON(t, append(args, "--out", out, "--listen", "127.0.0.1:0")...)
+		mine, theirs := strings.Join(cellsIn(t, local), ""), strings.Join(cellsIn(t, out), "")
+		if mine != theirs || len(mine) == 0 {
+			t.Errorf("%s: %d bytes of cells here, %d by workers", id, len(mine), len(theirs))
+		}
+		if made, _ := filepath.Glob(filepath.Join(out, "models", "*")); len(made) > 0 {
+			t.Errorf("%s: with a queue the command trained by itself: %v", id, made)
+		}
 	}
 }
 

@@ -156,6 +156,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	if err := study.WritePage(s.Report, s); err != nil {
 		return s, err
 	}
+	_ = os.Remove(filepath.Join(o.Out, cells.StandingFile)) // the report says more
 	return s, e.record(s, o.Out, began, cpuSeconds()-before)
 }
 

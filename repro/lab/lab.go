@@ -37,6 +37,7 @@ type Lab struct {
 	done, total int
 	origins     map[string]int // cells by what computed them
 	sources     *sources       // of the cell that is being made; nil: this is not its lab
+	told        time.Time      // when the standing was written last
 
 	busy   chan struct{} // cores that jobs of All are on; nil: none are
 	post   *inputs.Post  // sends files to where cells are made; nil: they are made here
@@ -173,6 +174,9 @@ func (l *Lab) made(key any, compute func() (any, error), take func(cells.Cell, c
 func (l *Lab) All(jobs []func() error) error {
 	l.mu.Lock()
 	l.total += len(jobs)
+	if l.replay == nil {
+		l.tell(0)
+	}
 	l.mu.Unlock()
 	if l.replay != nil {
 		return l.replay.all(jobs)
@@ -210,6 +214,7 @@ func (l *Lab) All(jobs []func() error) error {
 			default:
 				l.done++
 				l.Tick(l.done, l.total)
+				l.tell(toldEvery)
 			}
 		})
 	}
@@ -225,6 +230,19 @@ func (l *Lab) All(jobs []func() error) error {
 		err = fmt.Errorf("%d of %d cells failed; the others are made and kept, and the same command tries those again: %w", len(lost), l.total, lost[0])
 	}
 	return err
+}
+
+// toldEvery is how long whoever looks at the folder waits for news at least.
+const toldEvery = 200 * time.Millisecond
+
+// tell writes how far the study is, unless that was done a moment ago. Whoever calls it
+// holds the lock. A standing that cannot be written harms nothing: results are elsewhere.
+func (l *Lab) tell(least time.Duration) {
+	if l.Out == "" || time.Since(l.told) < least && l.done < l.total {
+		return
+	}
+	l.told = time.Now()
+	_ = cells.Standing{Done: l.done, Total: l.total}.Write(l.Out)
 }
 
 // patience is how long cells under way are waited for once the experiment was called off:

@@ -103,8 +103,12 @@ func mean(values []float64) float64 {
 }
 
 // inOrder does jobs one after another, each on all cores: a model has to be there before it
-// is attacked.
+// is attacked. Workers have folders of their own, and each trains what it attacks: a model
+// that cells share is made once a worker, with the same bytes.
 func inOrder(l *lab.Lab, jobs []func() error) error {
+	if l.Runner != nil {
+		return l.All(jobs)
+	}
 	workers := l.Workers
 	l.Workers, l.Alone = 1, true
 	defer func() { l.Workers, l.Alone = workers, false }()

@@ -32,7 +32,7 @@ type Keeper interface {
 // Objects is a store of files, by the SHA-256 of what they hold: what is too large for a
 // message.
 type Objects interface {
-	Put(ctx context.Context, content io.Reader, sha256 string) error
+	Put(ctx context.Context, content io.ReadSeeker, sha256 string) error
 	Get(ctx context.Context, sha256 string, to io.Writer) error
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -85,8 +86,9 @@ const usualLease = 30 * time.Second
 // link is a connection to a queue's servers.
 type link struct {
 	Options
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	sending sync.Mutex // of files
 }
 
 // connect reaches the servers.
@@ -124,7 +126,7 @@ func connect(o Options, more ...nats.Option) (*link, error) {
 		nc.Close()
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	return &link{o, nc, js}, nil
+	return &link{Options: o, nc: nc, js: js}, nil
 }
 
 // token reads the secret of an embedded server, or makes one.

@@ -39,7 +39,7 @@ func (l *link) create(ctx context.Context) (*stores, error) {
 			replicas = 3
 		}
 	}
-	s := &stores{link: l}
+	s := &stores{link: l, objects: objects{sending: &l.sending, log: l.Log}}
 	err := s.createWith(ctx, replicas)
 	if without := l.withoutJetStream(err); without != nil {
 		return nil, without
@@ -115,7 +115,7 @@ var errNoQueue = errors.New("there is no queue for this program yet")
 
 // find finds the places that whoever asks for cells has made.
 func (l *link) find(ctx context.Context) (*stores, error) {
-	s := &stores{link: l}
+	s := &stores{link: l, objects: objects{sending: &l.sending, log: l.Log}}
 	var err error
 	if s.cells, err = l.js.Stream(ctx, l.streamName()); err == nil {
 		s.results, err = l.js.KeyValue(ctx, l.Name+"-results")

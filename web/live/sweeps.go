@@ -17,6 +17,7 @@ import (
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/sweep"
+	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
 // grid is a sweep as far as it has come.
@@ -261,9 +262,22 @@ func (f *Folder) chargedView(t thing) (View, error) {
 }
 
 func (f *Folder) describeStudy(t thing, r *row) error {
+	if at, ok := f.standing(t); ok {
+		r.Lines = []string{fmt.Sprintf("%s of %s done", prose.Count(at.Done), prose.Counted(at.Total, "cell", "cells"))}
+		if !t.finished {
+			r.Meter = newMeter(float64(at.Done), float64(at.Total), r.Lines[0])
+		}
+		return nil
+	}
 	n, err := f.cells(t)
 	r.Lines = []string{prose.Counted(n, "cell", "cells") + " done"}
 	return err
+}
+
+// standing is how far a study says that it is; not ok: it says nothing, or has ended.
+func (f *Folder) standing(t thing) (at cells.Standing, ok bool) {
+	at, err := load(f, t, cells.StandingFile, "standing ", true, parseAs[cells.Standing])
+	return at, err == nil && at.Total > 0 && at.Done >= 0 && at.Done <= at.Total
 }
 
 // cells is how many a study has done.
@@ -284,6 +298,10 @@ func (f *Folder) studyView(t thing) (View, error) {
 	one := stand{State: r.State, Words: strings.Join(r.Lines, " ")}
 	if f.hasReport(t) {
 		one.Links = append(one.Links, Link{"Open its report", to(reportPath, t)})
+	}
+	if at, ok := f.standing(t); ok {
+		one.Meter = newMeter(float64(at.Done), float64(at.Total), r.Lines[0])
+		one.Note = "Of the cells that are known so far: a study with several stages knows those of the next when the one before is done."
 	}
 	if r.State == silent {
 		one.Note = "The same command goes on where it was."

@@ -41,6 +41,12 @@ func OpenFor(t testing.TB, server string) *Page {
 	if err != nil {
 		tier.LeaveOut(t, tier.Chromium, err)
 	}
+	return start(t, server, program)
+}
+
+// start starts a program that is a browser.
+func start(t testing.TB, server, program string) *Page {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	ctx, stop := context.WithTimeout(context.Background(), patience)
