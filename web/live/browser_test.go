@@ -201,7 +201,7 @@ func TestLivePageInChromium(t *testing.T) {
 
 	t.Run("the calculator", func(t *testing.T) {
 		p.Do(t, chromedp.Navigate("http://"+at+door.folder+"/"), chromedp.WaitReady(".thing"))
-		p.Do(t, chromedp.Click(`a[href="calculator"]`))
+		p.Do(t, chromedp.Click(`a[href="calculator"]`), chromedp.WaitReady("#json")) // the page before may still answer, and go
 		until(t, p, "an answer", `document.getElementById("json") && JSON.parse(document.getElementById("json").textContent).epsilon > 0`)
 	})
 	refused := false
