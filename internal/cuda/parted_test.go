@@ -283,7 +283,7 @@ func TestTextsThatAreNotFinite(t *testing.T) {
 	}
 	c.X[2*n.shape.Features+1] = 0 // only the third text has the word
 	for i := range 8 {
-		theta[i] = 3e38
+		theta[i] = 1e39 // infinite in single precision
 	}
 	ours, theirs := learner(t, model.On(m, open(t, m, 4))), learner(t, m)
 	got, want := make([]float64, len(theta)), make([]float64, len(theta))

@@ -3,6 +3,7 @@ package cudatest
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,9 @@ var made = sync.OnceValues(func() (folder string, err error) {
 	if OnDevice() {
 		return folder, nil
 	}
+	if err := readSources(); err != nil {
+		return folder, err
+	}
 	emulation := exec.Command("g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", filepath.Join(folder, "libemu.so"), "internal/cuda/kernels/emu/emu.cc")
 	emulation.Dir = tier.Root()
 	if out, err := emulation.CombinedOutput(); err != nil {
@@ -36,6 +40,17 @@ var made = sync.OnceValues(func() (folder string, err error) {
 	}
 	return folder, nil
 })
+
+// readSources opens what the compiler reads: go test takes up an old result only if no file that
+// the test itself opened has changed.
+func readSources() error {
+	return filepath.WalkDir(filepath.Join(tier.Root(), "internal/cuda/kernels"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+}
 
 // OnDevice says that COTERIE_CUDA asks for a GPU.
 func OnDevice() bool { return os.Getenv("COTERIE_CUDA") != "" }

@@ -15,6 +15,9 @@ func pairs(l *layer) int { return tiles(placesOf(l), 64) * tiles(placesOf(l), 64
 
 // prepareParted derives what a layer needs that chains do not have, if it is known.
 func (n *Network) prepareParted(l *layer) bool {
+	if l.In.Channels > maxRow || l.Out.Channels > maxRow {
+		return false
+	}
 	l.kept0, l.squares0 = n.keptRow, n.squaresRow
 	switch l.Kind {
 	case "places":
@@ -156,10 +159,14 @@ func (n *Network) textLosses(g int) {
 	n.call("text_losses", along(g, 64), 64, n.parted.losses, n.norms, g, n.rowLength())
 }
 
+// maxRow is how many values of a place there may be: beyond it rounding is not bounded by
+// roundingShare.
+const maxRow = 1 << 16
+
 // roundingShare is by how much of the square of the places' lengths, added up, products of
 // such rows may be off (docs/proofs/gpu-clip.md).
 func roundingShare(a, b int) float64 {
-	return float64(2*36+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
+	return float64(72+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
 
 // gradientsParted keeps what a layer's examples' gradients are, or their norms.
