@@ -8,7 +8,7 @@ type Plan struct {
 	Input      Shape
 	Words      bool // an example is as many words' numbers, instead of a picture
 	Layers     []PlannedLayer
-	Loss       string // cross-entropy, of classes; squared-error or half-squared-error, to the example itself; next-word
+	Loss       string // cross-entropy or rmse, of classes; squared-error or half-squared-error, to the example itself; next-word
 	Parameters int
 	Chunk      int // examples at a time; 0: as many as pay
 }
@@ -45,13 +45,14 @@ func PlanOf(m Model) (Plan, error) {
 	case n.vocabulary > 0:
 	case n.loss == CrossEntropy && n.Output().Len() > 1:
 	case n.reconstructs && (n.loss == SquaredError || n.loss == HalfSquaredError):
+	case n.loss == RMSE && n.pictures && !n.reconstructs && n.Output().Len() > 1:
 	default:
-		return Plan{}, fmt.Errorf("a device has no kernel for the loss %s of a network that ends with %d values; it has cross-entropy of classes with an output each, squared errors to the pictures themselves, and next-word", n.loss, n.Output().Len())
+		return Plan{}, fmt.Errorf("a device has no kernel for the loss %s of a network that ends with %d values; it has cross-entropy and rmse of classes with an output each, squared errors to the pictures themselves, and next-word", n.loss, n.Output().Len())
 	}
 	if _, err := p.chain(n.chain, 0, 0, ""); err != nil {
 		return Plan{}, err
 	}
-	if last := p.Layers[len(p.Layers)-1]; last.Activation == "gelu" || p.Words && last.Activation != "" {
+	if last := p.Layers[len(p.Layers)-1]; last.Activation == "gelu" || (p.Words || n.loss == RMSE) && last.Activation != "" {
 		return Plan{}, fmt.Errorf("a device has no kernel for a network that ends with %s", last.Activation)
 	}
 	return p, nil

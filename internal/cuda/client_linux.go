@@ -108,6 +108,9 @@ func (d *Device) Hello() Hello { return d.hello }
 func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.together(rows); err != nil {
+		return err
+	}
 	set, err := d.ready(theta, c)
 	if err != nil {
 		return err
@@ -141,6 +144,14 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		}
 	}
 	return d.home(&sums)
+}
+
+// together refuses rows that are more than a chunk where all of them make one gradient.
+func (d *Device) together(rows []int) error {
+	if d.plan.Loss == "rmse" && len(rows) > d.layout.Chunk {
+		return fmt.Errorf("cuda: the loss rmse is one root over a batch of %d examples, and a device takes %d of this network at a time; use smaller batches, or run.device cpu", len(rows), d.layout.Chunk)
+	}
+	return nil
 }
 
 // first says that a chunk is the first: of new parameters, and of sums.

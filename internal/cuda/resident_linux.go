@@ -131,6 +131,9 @@ func (s *staying) Mean(c *data.Client, rows []int) error {
 // chunks goes through rows.
 func (s *staying) chunks(c *data.Client, rows []int, do func(set uint32, part []int) error) error {
 	d := s.d
+	if err := d.together(rows); err != nil {
+		return err
+	}
 	set, err := d.setOf(c)
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ type Network struct {
 	bytes                          int
 	parted                         parted
 	registered                     bool                        // the driver knows the shared memory
+	chosen                         []byte                      // the rows on their way, as numbers of 32 bits
+	outputs                        []float32                   // of those, where their gradients are made here
 	times                          map[string][2]time.Duration // of every kernel, and how often; nil: nobody asks
 }
 
@@ -39,6 +41,7 @@ type Network struct {
 type set struct {
 	pixels, labels uintptr
 	pictures, each int
+	classes        []int32 // labels, where gradients at the output are made here
 }
 
 // layer is one of the plan's with its memory.

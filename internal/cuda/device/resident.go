@@ -25,6 +25,7 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 	case cuda.AskStep:
 		set, g := n.setOf(int(a.A)), int(a.B)
 		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
+		n.chosen = s.rows
 		n.forward(set, g)
 		if a.D == 1 {
 			n.d.clear(n.sums, 8*size)

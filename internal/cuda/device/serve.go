@@ -160,12 +160,16 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		n.d.toDevice(n.sets[a.A].pixels+uintptr(a.C)+uintptr(a.D)<<32, part(l.Staging, int(a.B)))
 	case cuda.AskLabels:
 		n.d.toDevice(n.sets[a.A].labels+uintptr(4*a.C), part(l.Staging, 4*int(a.B)))
+		if own := &n.sets[a.A]; n.plan.Loss == "rmse" {
+			own.classes = append(own.classes[:a.C], unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[l.Staging])), int(a.B))...)
+		}
 	case cuda.AskNorms, cuda.AskOutputs, cuda.AskLosses:
 		set, g := n.setOf(int(a.A)), int(a.B)
 		if a.C == cuda.ThetaNew {
 			n.parameters(part(l.Theta, 4*n.plan.Parameters))
 		}
 		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g*n.rowLength()))
+		n.chosen = s.rows
 		n.forward(set, g)
 		if a.What == cuda.AskLosses {
 			n.textLosses(g)
@@ -242,6 +246,6 @@ func (s *server) hold(pictures, each int) error {
 	if need := pictures * (each + 4); s.d.failed == nil && uint64(need) > free {
 		return fmt.Errorf("%d pictures need %s on the device; free are %s of %s", pictures, cuda.Megabytes(need), cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
 	}
-	s.n.sets = append(s.n.sets, set{s.d.alloc(pictures * each), s.d.alloc(4 * pictures), pictures, each})
+	s.n.sets = append(s.n.sets, set{pixels: s.d.alloc(pictures * each), labels: s.d.alloc(4 * pictures), pictures: pictures, each: each})
 	return s.d.wait()
 }

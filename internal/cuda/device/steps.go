@@ -156,6 +156,10 @@ func (n *Network) backward(s *set, g int) {
 		n.nextWord(g, true)
 	} else if n.plan.Loss == "cross-entropy" {
 		n.call("cross_entropy", along(g, 4), 128, out, s.labels, n.rows, last.own, g, n.output, last.activation)
+	} else if n.plan.Loss == "rmse" {
+		if err := n.rootErrors(s, g); err != nil && n.d.failed == nil {
+			n.d.failed = err
+		}
 	} else {
 		scale := 2 / float64(n.output)
 		if n.plan.Loss == "half-squared-error" {
