@@ -116,8 +116,9 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		return err
 	}
 	var sums [2][]float32
-	for at := 0; at < len(rows); at += d.layout.Chunk {
-		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+	size := evenly(len(rows), d.layout.Chunk)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
 		if err := d.rows(part, c); err != nil {
 			return err
 		}
@@ -208,8 +209,9 @@ func (d *Device) Outputs(dst, theta []float32, c *data.Client, rows []int) error
 	if err != nil {
 		return err
 	}
-	for at := 0; at < len(rows); at += d.layout.Chunk {
-		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+	size := evenly(len(rows), d.layout.Chunk)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
 		if err := d.rows(part, c); err != nil {
 			return err
 		}
@@ -231,8 +233,9 @@ func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []i
 	if _, err := d.ready(theta, c); err != nil {
 		return err
 	}
-	for at := 0; at < len(rows); at += d.layout.Chunk {
-		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+	size := evenly(len(rows), d.layout.Chunk)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
 		if err := d.rows(part, c); err != nil {
 			return err
 		}

@@ -138,8 +138,9 @@ func (s *staying) chunks(c *data.Client, rows []int, do func(set uint32, part []
 	if err != nil {
 		return err
 	}
-	for at := 0; at < len(rows); at += d.layout.Chunk {
-		part := rows[at:min(at+d.layout.Chunk, len(rows))]
+	size := evenly(len(rows), d.layout.Chunk)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
 		if err := d.idle(); err != nil {
 			return err
 		}
