@@ -33,9 +33,13 @@ func axesOf(c Chart, traces []trace) (ax, ay chart.Axis) {
 			}
 		}
 	}
+	own := distinct(slices.Clone(xs))
+	for _, p := range c.Reach {
+		xs, ys = append(xs, p.X), append(ys, p.Y)
+	}
 	xs = distinct(xs)
 	ax = newAxis(xPadded(xs, c), c.LogX, slices.Contains(xs, 0), chart.PlotLeft, chart.PlotRight, 6, kindOf(xs))
-	ownTicks(&ax, xs)
+	ownTicks(&ax, own)
 	uncrowd(&ax)
 	ys = distinct(ys)
 	ay = newAxis(yPadded(ys, c), c.LogY, slices.Contains(ys, 0), chart.PlotBottom, chart.PlotTop, 5, kindOf(ys))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/coterie-fl/coterie/report/chart"
 )
 
 // check lists all that would make the page wrong: a picture or a figure
@@ -20,6 +22,11 @@ func check(s Study) error {
 		}
 	}
 	for i, c := range s.Charts {
+		for _, p := range c.Reach {
+			if err := checkPoint(c, p); err != nil || !chart.Drawable(p.X) || !chart.Drawable(p.Y) {
+				errs = append(errs, fmt.Errorf("chart %d (%q): its axes cannot reach (%v, %v); give places that are finite and have one on these axes", i+1, c.Title, p.X, p.Y))
+			}
+		}
 		for j, series := range c.Series {
 			for k, p := range series.Points {
 				if err := checkPoint(c, p); err != nil {

@@ -43,12 +43,15 @@ func Panels(charts []Chart) ([]Panel, error) {
 // looks gives a series of one name the same colour and shape in all charts.
 type looks map[string]int
 
+// kin is the name that a series shares its colour by.
+func (s Series) kin() string { return cmp.Or(s.Of, s.Name) }
+
 func newLooks(charts []Chart) looks {
 	l := looks{}
 	for _, c := range charts {
 		for _, s := range c.Series {
-			if _, ok := l[s.Name]; !ok {
-				l[s.Name] = len(l)
+			if _, ok := l[s.kin()]; !ok {
+				l[s.kin()] = len(l)
 			}
 		}
 	}
@@ -66,7 +69,7 @@ type trace struct {
 func tracesOf(c Chart, l looks) []trace {
 	var out []trace
 	for _, s := range c.Series[:min(len(c.Series), mostSeries)] {
-		t := trace{Series: s, look: l[s.Name]}
+		t := trace{Series: s, look: l[s.kin()]}
 		t.Points = nil
 		for _, p := range s.Points {
 			if hasPlace(p.X, c.LogX) && hasPlace(p.Y, c.LogY) {

@@ -275,3 +275,26 @@ func TestDamagedStudies(t *testing.T) {
 		t.Errorf("%d shown, %d refused: the test tries too little", shown, refused)
 	}
 }
+
+// TestChartsBesideOneAnother: axes reach where they are told to, a series that is another in
+// another way has its colour, and what has no place is refused.
+func TestChartsBesideOneAnother(t *testing.T) {
+	c := Chart{Title: "c", Series: []Series{
+		{Name: "drawn", Points: []Point{{X: 1, Y: 1}, {X: 2, Y: 2}}}, {Name: "other", Points: []Point{{X: 1, Y: 2}}},
+		{Name: "closed form", Paper: true, Of: "drawn", Points: []Point{{X: 1, Y: 1}}},
+	}}
+	traces := tracesOf(c, newLooks([]Chart{c}))
+	if traces[2].colour() != traces[0].colour() || traces[1].colour() == traces[0].colour() {
+		t.Errorf("colours %s, %s, %s", traces[0].colour(), traces[1].colour(), traces[2].colour())
+	}
+	near, _ := axesOf(c, traces)
+	c.Reach = []Point{{X: -40, Y: 0}, {X: 60, Y: 0}}
+	far, _ := axesOf(c, traces)
+	if near.Hi > 3 || far.Lo > -40 || far.Hi < 60 {
+		t.Errorf("the axis runs to %v, and from %v to %v where it should reach -40 and 60", near.Hi, far.Lo, far.Hi)
+	}
+	c.LogX = true
+	if _, err := Panels([]Chart{c}); err == nil || !strings.Contains(err.Error(), "cannot reach (-40, 0)") {
+		t.Errorf("a log axis that reaches -40: %v", err)
+	}
+}

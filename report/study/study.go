@@ -58,13 +58,16 @@ const (
 
 // Chart is curves or points with intervals, of one or several series.
 type Chart struct {
-	Title  string   `json:"title"`
-	Note   string   `json:"note"`
-	XTitle string   `json:"x_title"`
-	YTitle string   `json:"y_title"`
-	LogX   bool     `json:"log_x"` // zeros are drawn apart, at the left
-	LogY   bool     `json:"log_y"`
-	Bars   bool     `json:"bars"` // a histogram: X is the middle of each bar
+	Title  string `json:"title"`
+	Note   string `json:"note"`
+	XTitle string `json:"x_title"`
+	YTitle string `json:"y_title"`
+	LogX   bool   `json:"log_x"` // zeros are drawn apart, at the left
+	LogY   bool   `json:"log_y"`
+	Bars   bool   `json:"bars"` // a histogram: X is the middle of each bar
+	// Reach are places that the axes reach at least, so that charts beside one another have
+	// the same.
+	Reach  []Point  `json:"reach,omitempty"`
 	Series []Series `json:"series"`
 }
 
@@ -73,7 +76,10 @@ type Series struct {
 	Name  string `json:"name"`
 	Paper bool   `json:"paper"` // the paper's own figures: drawn apart
 	// Loose points are not joined by a line: a cloud, or single places.
-	Loose  bool    `json:"loose,omitempty"`
+	Loose bool `json:"loose,omitempty"`
+	// Of is the name of a series that this one is in another way, such as its closed form: it
+	// has the same colour.
+	Of     string  `json:"of,omitempty"`
 	Points []Point `json:"points"`
 }
 

@@ -134,7 +134,9 @@ func (f figure) charts() []study.Chart {
 	}
 	for _, how := range partitions {
 		cosine.Series = append(cosine.Series, lab.Curve("updates, "+string(how), rounds, at(how, updates)))
-		angle.Series = append(angle.Series, lab.Curve(string(how), rounds, at(how, func(a aligned) []float64 { return a.Angle })))
+		largest := lab.Curve(string(how), rounds, at(how, func(a aligned) []float64 { return a.Angle }))
+		largest.Of = "updates, " + string(how)
+		angle.Series = append(angle.Series, largest)
 	}
 	cosine.Series = append(cosine.Series, lab.Curve("examples' gradients", rounds, at(byChance, examples)))
 	return []study.Chart{cosine, angle}

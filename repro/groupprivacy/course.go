@@ -71,6 +71,15 @@ func courseCharts(of []variant, all [][]course) []study.Chart {
 			one.plane(fmt.Sprintf("Figure 1 %s: %s, the last rounds", letters[1], v.label), one.Late, one.End, "models at the end"))
 		losses.Series = append(losses.Series, overRounds(v.label, all[i], func(c course) []event.Number { return c.Loss }))
 	}
+	var reach []study.Point // of all planes: the same axes
+	for _, plane := range planes {
+		for _, s := range plane.Series {
+			reach = append(reach, s.Points...)
+		}
+	}
+	for i := range planes {
+		planes[i].Reach = hull(reach)
+	}
 	private := middling(all[len(of)-1])
 	leakage := study.Chart{
 		Title: "Figure 2: largest leakage of a client, by cluster", XTitle: "round", YTitle: "epsilon at the radius, heuristic",
@@ -84,6 +93,16 @@ func courseCharts(of []variant, all [][]course) []study.Chart {
 		leakage.Series = append(leakage.Series, s)
 	}
 	return append(planes, losses, leakage)
+}
+
+// hull are two corners of what holds all places.
+func hull(points []study.Point) []study.Point {
+	low, high := points[0], points[0]
+	for _, p := range points {
+		low.X, low.Y = min(low.X, p.X), min(low.Y, p.Y)
+		high.X, high.Y = max(high.X, p.X), max(high.Y, p.Y)
+	}
+	return []study.Point{lab.Exactly(low.Y).At(low.X), lab.Exactly(high.Y).At(high.X)}
 }
 
 // middling is the run whose last loss is the median of all.

@@ -292,7 +292,7 @@ func meanChart(free, private theory.Equal, without, with drawn) study.Chart {
 	}
 	for _, f := range []theory.Equal{free, private} {
 		s := lab.Curve("closed form, "+privateOrNot(f), with.finite(), func(i int) lab.Spread { return lab.Exactly(f.Error(with.lambdas[i])) })
-		s.Paper = true
+		s.Paper, s.Of = true, privateOrNot(f)
 		c.Series = append(c.Series, s)
 	}
 	return c
