@@ -8,7 +8,7 @@ import (
 var features = lab.Experiment{
 	ID: "pandemic-features", Title: "Who falls ill next week: what is known of a contact, and a network instead of a line",
 	Paper: "paper 002, tables 2.3 and 2.4",
-	Quick: "2 min", Full: "40 min",
+	Quick: "3 min", Full: "40 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: launchFeatures,
 }

@@ -8,7 +8,7 @@ import (
 var losses = lab.Experiment{
 	ID: "pandemic-losses", Title: "Who falls ill next week: losses for the rare",
 	Paper: "paper 002, table 2.2",
-	Quick: "2 min", Full: "30 min",
+	Quick: "3 min", Full: "30 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: launchLosses,
 }

@@ -15,7 +15,7 @@ import (
 var neighbours = lab.Experiment{
 	ID: "pandemic-neighbours", Title: "Who falls ill next week: how many neighbours, and what they cost",
 	Paper: "paper 002, table 2.5 and figure 2.10",
-	Quick: "2 min", Full: "60 min",
+	Quick: "3 min", Full: "60 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: launchNeighbours,
 }
