@@ -92,6 +92,9 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 			defer func() { <-turns }()
 			one := o
 			one.Out = filepath.Join(o.Out, e.ID)
+			if !e.Device && o.Device != "" {
+				one.Device = "auto" // its page says that no device is of use to it
+			}
 			one.Tick = func(done, total int) {
 				mu.Lock()
 				defer mu.Unlock()

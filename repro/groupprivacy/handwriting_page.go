@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -126,10 +127,15 @@ func (b book) table(s *study.Study, where string, set HandwritingSet, loss strin
 		if p, ok := paper[nu]; ok {
 			theirs.Points = append(theirs.Points, lab.Exactly(p).At(nu))
 		}
-		curves.Series = append(curves.Series, curveOf(fmt.Sprintf("nu %v", nu), cells))
+		if nu == 0 || nu >= 1 { // less noise shows nothing more
+			curves.Series = append(curves.Series, curveOf(fmt.Sprintf("nu %v", nu), cells))
+		}
 	}
 	if len(ours.Points) == 0 {
 		return
+	}
+	if top := b.of(set, ceiling, "cross-entropy", 0); len(top) > 0 {
+		curves.Series = append(curves.Series, level(ceilingName, top, curves.Series))
 	}
 	s.Charts = append(s.Charts, study.Chart{
 		Title: about + ": accuracy by noise", XTitle: "noise multiplier nu", YTitle: "validation accuracy", LogX: true,
@@ -197,9 +203,12 @@ func (b book) ceilings(s *study.Study, set HandwritingSet) {
 	}
 	s.Charts = append(s.Charts, study.Chart{
 		Title: "The ceiling: " + set.Name + ", centrally", XTitle: "passes over the pictures", YTitle: "validation accuracy", Note: "held-out writers, unrotated; mean and 95 % interval over seeds",
-		Series: []study.Series{curveOf("central", top)},
+		Series: []study.Series{curveOf(ceilingName, top)},
 	})
 }
+
+// ceilingName is of one line on all charts.
+const ceilingName = "the ceiling: centrally, unrotated"
 
 // lastThird is what runs gained in it, in the order of seeds.
 func lastThird(cells map[uint64]written) []float64 {
@@ -212,6 +221,18 @@ func lastThird(cells map[uint64]written) []float64 {
 		before, _ := slices.BinarySearchFunc(c, (2*last.Round+2)/3, func(j judged, round int) int { return cmp.Compare(j.Round, round) })
 		return float64(last.Accuracy - c[min(before, len(c)-1)].Accuracy)
 	})
+}
+
+// level is where runs end, as a line as long as the others.
+func level(name string, cells map[uint64]written, beside []study.Series) study.Series {
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, s := range beside {
+		for _, p := range s.Points {
+			from, to = min(from, p.X), max(to, p.X)
+		}
+	}
+	mean := lab.Exactly(lab.MeanAndDeviation(accuracies(cells)).Middle)
+	return study.Series{Name: name, Points: []study.Point{mean.At(from), mean.At(to)}}
 }
 
 // curveOf is accuracies by round over seeds.
