@@ -20,8 +20,11 @@ type Device interface {
 	Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error
 	// Outputs sets dst to the network's outputs of rows of pictures, one after another.
 	Outputs(dst, theta []float32, c *data.Client, rows []int) error
-	// Losses sets dst to the losses of rows of texts.
-	Losses(dst []float64, theta []float32, c *data.Client, rows []int) error
+	// Mean sets dst to the mean of the rows' gradients.
+	Mean(dst, theta []float32, c *data.Client, rows []int) error
+	// Losses sets dst to the losses of rows of texts, with noise added to their words' vectors,
+	// one text after another, unless it is nil.
+	Losses(dst []float64, theta []float32, c *data.Client, rows []int, noise []float32) error
 	// Stay has parameters stay on the device for a pass's steps.
 	Stay(start Start) (Resident, error)
 }
@@ -52,19 +55,11 @@ func (l *networkLearner[F]) onDevice(theta []float64, c *data.Client, batch []in
 	single := any(l.theta).([]float32)
 	if s.bound() == 0 {
 		sum = l.single()
-		clear(sum)
 		if len(rows) == 0 {
+			clear(sum)
 			return sum, 1, nil
 		}
-		share := float32(1 / float64(len(rows)))
-		err = l.device.Gradients(single, c, rows, func(norms []float64, add func(sum, factors []float32) error) error {
-			factors := l.factors(len(norms))
-			for i := range factors {
-				factors[i] = share
-			}
-			return add(any(sum).([]float32), factors)
-		})
-		return sum, 1, err
+		return sum, 1, l.device.Mean(any(sum).([]float32), single, c, rows)
 	}
 	clipped, err := l.sum.floats(len(l.theta), 1, s)
 	if err != nil {
@@ -134,7 +129,7 @@ func (l *networkLearner[F]) outputsOf(dst []F, c *data.Client, batch []int) erro
 
 // judgesTexts says that a device gives the losses of texts, whose outputs nobody asks for.
 func (l *networkLearner[F]) judgesTexts() bool {
-	return l.device != nil && l.vocabulary > 0 && l.engine.noise == nil
+	return l.device != nil && l.vocabulary > 0
 }
 
 // textLosses sets dst to the losses of all of a client's texts, some at a time.
@@ -143,18 +138,42 @@ func (l *networkLearner[F]) textLosses(dst, theta []float64, c *data.Client) err
 		return fmt.Errorf("%d parameters for a network of %d", len(theta), len(l.theta))
 	}
 	fromDouble(l.theta, theta)
-	for from := 0; from < c.Len(); from += deviceBlock {
+	block := deviceBlock
+	if l.engine.noise != nil {
+		block = blockSize
+	}
+	for from := 0; from < c.Len(); from += block {
 		if l.stopped != nil && l.stopped() {
 			return ErrStopped
 		}
-		to := min(from+deviceBlock, c.Len())
+		to := min(from+block, c.Len())
 		rows, err := l.deviceRows(c, identity(&l.every, to)[from:])
 		if err == nil {
-			err = l.device.Losses(dst[from:to], any(l.theta).([]float32), c, rows)
+			err = l.device.Losses(dst[from:to], any(l.theta).([]float32), c, rows, l.textNoise(from, to))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return l.fitting(c)
+}
+
+// textNoise is the noise on the vectors of texts' words, drawn as an engine draws it; nil:
+// there is none.
+func (l *networkLearner[F]) textNoise(from, to int) []float32 {
+	n := l.engine.noise
+	if n == nil {
+		return nil
+	}
+	vectors := l.engine.network.chain.vectors()
+	each := vectors.words * vectors.units
+	if len(l.noise) < blockSize*each {
+		l.noise = make([]float32, blockSize*each)
+	}
+	l.engine.runner.Each(to-from, func(_, i int) {
+		own := l.noise[i*each : (i+1)*each]
+		clear(own)
+		addNoise(n.source, n.deviation, own, from+i)
+	})
+	return l.noise[:(to-from)*each]
 }

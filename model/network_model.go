@@ -146,6 +146,7 @@ type networkLearner[F Float] struct {
 	person          []float32
 	places          []int     // of a batch's examples among the pictures
 	weights         []float32 // of their gradients
+	noise           []float32 // on the words of a block of texts
 	_               [128]byte
 }
 

@@ -97,10 +97,28 @@ func openDevice(run config.Run, m model.Model) (*cuda.Device, error) {
 // nil: none.
 func (s *Simulation) Computed() (kernel string, used *DeviceUsed) { return s.kernel(), s.deviceUsed }
 
+// OnDevice is a model on the device that a run file asks for, for whoever computes with it
+// outside a simulation; it must be closed. What was used is nil if it asks for none.
+func OnDevice(run config.Run, m model.Model) (on model.Model, used *DeviceUsed, end func() error, err error) {
+	on, d, used, err := deviceFor(run, m)
+	if err != nil || d == nil {
+		return on, used, func() error { return nil }, err
+	}
+	return on, used, d.Close, nil
+}
+
 // kernel names the arithmetic that the run's bits come from.
 func (s *Simulation) kernel() string {
-	if s.deviceUsed == nil || s.deviceUsed.Name == "" {
+	if s.deviceUsed == nil {
 		return model.Kernel()
 	}
-	return fmt.Sprintf("cuda %.12s on %s (%s), %s", s.deviceUsed.Kernels, s.deviceUsed.Name, s.deviceUsed.Driver, model.Kernel())
+	return s.deviceUsed.Kernel()
+}
+
+// Kernel names the arithmetic of what was computed by it.
+func (d DeviceUsed) Kernel() string {
+	if d.Name == "" {
+		return model.Kernel()
+	}
+	return fmt.Sprintf("cuda %.12s on %s (%s), %s", d.Kernels, d.Name, d.Driver, model.Kernel())
 }

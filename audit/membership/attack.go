@@ -105,6 +105,8 @@ type Found struct {
 	Verdict    string   `json:"verdict"`
 	NotCovered []string `json:"not_covered"`
 	Says       []string `json:"says"`
+	// Device is what computed, where the target's run asks for more than this processor.
+	Device *sim.DeviceUsed `json:"device,omitempty"`
 }
 
 // attacking is an attack under way.
@@ -155,7 +157,9 @@ func Measure(ctx context.Context, t Target, folder *data.Folder, o Options) (Fou
 		return Found{}, err
 	}
 	newcomers := len(t.Models.Clients()) > 0 && slices.ContainsFunc(a.sights, func(s sight) bool { return s.role != artifact.RoleClient })
-	return summed(p, newcomers, o, attacks), nil
+	found := summed(p, newcomers, o, attacks)
+	found.Device = e.device
+	return found, nil
 }
 
 // halves says of every one whether it is of the first half, of members and of others.

@@ -20,6 +20,8 @@ type eye struct {
 	learner model.Learner
 	pool    *pool.Pool
 	ctx     context.Context
+	device  *sim.DeviceUsed // nil: the target's run asks for none
+	end     func() error    // of the device
 }
 
 // newEye must be closed.
@@ -30,14 +32,21 @@ func newEye(ctx context.Context, p *population) (*eye, error) {
 	}
 	e := &eye{population: p, pool: pool.New(runtime.GOMAXPROCS(0)), ctx: ctx}
 	m = model.Stoppable(m, func() bool { return ctx.Err() != nil })
-	if e.learner, err = model.Spread(m, e.pool).Learner(); err != nil {
+	if m, e.device, e.end, err = sim.OnDevice(p.run, m); err != nil {
 		e.pool.Close()
+		return nil, err
+	}
+	if e.learner, err = model.Spread(m, e.pool).Learner(); err != nil {
+		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *eye) close() { e.pool.Close() }
+func (e *eye) close() {
+	e.pool.Close()
+	_ = e.end() // the losses are here
+}
 
 // sight is an attacked subject's examples, as a model reads them, and that model.
 type sight struct {

@@ -198,6 +198,44 @@ func (d *Device) home(sums *[2][]float32) error {
 	return nil
 }
 
+// Mean is model.Device's.
+func (d *Device) Mean(dst, theta []float32, c *data.Client, rows []int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.together(rows); err != nil {
+		return err
+	}
+	set, err := d.ready(theta, c)
+	if err != nil {
+		return err
+	}
+	if len(dst) != d.plan.Parameters || len(rows) == 0 {
+		return fmt.Errorf("cuda: a mean of %d rows, into %d values of %d", len(rows), len(dst), d.plan.Parameters)
+	}
+	size := evenly(len(rows), d.layout.Chunk)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
+		if err := d.idle(); err != nil {
+			return err
+		}
+		if err := d.rows(part, c); err != nil {
+			return err
+		}
+		factors := view[float32](d.shared, d.layout.Factors, len(part))
+		for i := range factors {
+			factors[i] = float32(1 / float64(len(rows)))
+		}
+		if err := d.ask(Ask{AskStep, set, uint32(len(part)), first(at), first(at)}); err != nil {
+			return err
+		}
+	}
+	if err := d.ask(Ask{What: AskSums, A: 1}); err != nil {
+		return err
+	}
+	copy(dst, view[float32](d.shared, d.layout.Sums, len(dst)))
+	return nil
+}
+
 // Outputs is model.Device's.
 func (d *Device) Outputs(dst, theta []float32, c *data.Client, rows []int) error {
 	d.mu.Lock()
@@ -224,22 +262,30 @@ func (d *Device) Outputs(dst, theta []float32, c *data.Client, rows []int) error
 }
 
 // Losses is model.Device's.
-func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []int) error {
+func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []int, noise []float32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(dst) != len(rows) || !d.plan.Words {
-		return fmt.Errorf("cuda: %d losses of %d rows", len(dst), len(rows))
+	each, block := 0, d.layout.Chunk
+	if d.plan.Words && noise != nil {
+		each, block = d.plan.Layers[0].Out.Len(), d.layout.Noisy
+	}
+	if len(dst) != len(rows) || !d.plan.Words || len(noise) != len(rows)*each {
+		return fmt.Errorf("cuda: %d losses of %d rows, with %d values of noise", len(dst), len(rows), len(noise))
 	}
 	if _, err := d.ready(theta, c); err != nil {
 		return err
 	}
-	size := evenly(len(rows), d.layout.Chunk)
-	for at := 0; at < len(rows); at += size {
-		part := rows[at:min(at+size, len(rows))]
+	block = evenly(len(rows), block)
+	for at := 0; at < len(rows); at += block {
+		part, noised := rows[at:min(at+block, len(rows))], uint32(0)
 		if err := d.rows(part, c); err != nil {
 			return err
 		}
-		if err := d.ask(Ask{AskLosses, 0, uint32(len(part)), first(at), 0}); err != nil {
+		if each > 0 {
+			noised = 1
+			copy(view[float32](d.shared, d.layout.Noise, len(part)*each), noise[at*each:])
+		}
+		if err := d.ask(Ask{AskLosses, 0, uint32(len(part)), first(at), noised}); err != nil {
 			return err
 		}
 		copy(dst[at:], view[float64](d.shared, d.layout.Outputs, len(part)))

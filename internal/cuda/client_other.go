@@ -32,7 +32,12 @@ func (d *Device) Gradients([]float32, *data.Client, []int, func([]float64, func(
 func (d *Device) Outputs(_, _ []float32, _ *data.Client, _ []int) error { return errLinux }
 
 // Losses is model.Device's.
-func (d *Device) Losses(_ []float64, _ []float32, _ *data.Client, _ []int) error { return errLinux }
+func (d *Device) Losses(_ []float64, _ []float32, _ *data.Client, _ []int, _ []float32) error {
+	return errLinux
+}
+
+// Mean is model.Device's.
+func (d *Device) Mean(_, _ []float32, _ *data.Client, _ []int) error { return errLinux }
 
 // Stay is model.Device's.
 func (d *Device) Stay(model.Start) (model.Resident, error) { return nil, errLinux }

@@ -223,6 +223,19 @@ func checkLosses(t *testing.T, ours, theirs model.Learner, theta []float64, c *d
 	if off := apart(got, want); off > 1e-6 {
 		t.Errorf("losses are off by %.2g", off)
 	}
+	noise := model.Noise{Deviation: 0.3, Seed: 5, Neighbour: 2}
+	if err := model.NoisyLosses(ours, got, theta, c, noise); err != nil {
+		t.Fatal(err)
+	}
+	if off := apart(got, want); off < 1e-4 {
+		t.Errorf("noise changes losses by %.2g alone", off)
+	}
+	if err := model.NoisyLosses(theirs, want, theta, c, noise); err != nil {
+		t.Fatal(err)
+	}
+	if off := apart(got, want); off > 1e-6 {
+		t.Errorf("losses with noise are off by %.2g", off)
+	}
 	a, _, err := ours.Judge(theta, c)
 	if err != nil {
 		t.Fatal(err)

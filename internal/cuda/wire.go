@@ -34,11 +34,11 @@ const (
 	AskAdd                // the weighted gradients of the last rows to sum A
 	AskSums               // bring sums home: bits of A
 	AskOutputs            // of B rows of set A; C as above
-	AskLosses             // of B texts; C as above
+	AskLosses             // of B texts; C as above, D is 1 if there is noise on their words
 	AskPut                // vector A, from the vectors' room
 	AskGet                // vector A, to there
 	AskClear              // sums begin
-	AskStep               // B rows of set A to sum 0, each as much as the first factor says; D as above
+	AskStep               // B rows of set A to sum 0, each as much as its factor says; C and D as above
 	AskNoise              // on sum 0: a NoiseOrder
 	AskTurn               // sums and what was released last: a TurnOrder; products come back
 	AskMove               // the parameters that stay: a MoveOrder
@@ -86,6 +86,9 @@ func Send(w io.Writer, m any) error { return binary.Write(w, binary.LittleEndian
 // Receive reads one.
 func Receive(r io.Reader, m any) error { return binary.Read(r, binary.LittleEndian, m) }
 
+// noisyTexts is how many texts with noise on their words are judged at a time.
+const noisyTexts = 256
+
 // staging is how many bytes of pictures travel at a time.
 const staging = 4 << 20
 
@@ -94,6 +97,7 @@ const staging = 4 << 20
 type Layout struct {
 	Chunk                                                                int // examples
 	Theta, Sums, Rows, Factors, Norms, Outputs, Staging, Vector, Product int
+	Noise, Noisy                                                         int // noise on the words of so many texts; none: of pictures
 	Size                                                                 int
 }
 
@@ -117,6 +121,10 @@ func LayoutOf(p model.Plan) Layout {
 	}
 	l.Rows, l.Factors, l.Norms = room(row*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
 	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)
+	if p.Words {
+		l.Noisy = min(l.Chunk, noisyTexts)
+		l.Noise = room(4 * l.Noisy * p.Layers[0].Out.Len())
+	}
 	l.Vector, l.Product = room(8*p.Parameters), room(8*ProductParts(p.Parameters)*5)
 	return l
 }

@@ -40,6 +40,13 @@ type sources struct {
 	origin Origin
 }
 
+// Note takes up what computed a part of the cell that is being made, outside its own runs.
+func (l *Lab) Note(used *sim.DeviceUsed) {
+	if l.sources != nil && used != nil {
+		l.sources.note(used.Kernel(), used)
+	}
+}
+
 // note takes up what one run was computed by.
 func (s *sources) note(kernel string, used *sim.DeviceUsed) {
 	s.mu.Lock()

@@ -90,6 +90,8 @@ func measure(l *lab.Lab, name string, run config.Run, o membership.Options, into
 		if err != nil {
 			return nil, err
 		}
+		l.Note(found.Device)
+		found.Device = nil // the cell's origin says it
 		return cell{Found: found, Members: -mean(found.Attacks[0].Scores.Members), Others: -mean(found.Attacks[0].Scores.Others)}, nil
 	})
 }

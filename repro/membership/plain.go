@@ -12,9 +12,10 @@ import (
 
 var plain = lab.Experiment{
 	ID: "membership", Title: "Which texts was a language model trained on? Noisy neighbours, shadows, references",
-	Paper: "paper 001, chapter 4, figures 4.2 to 4.4",
-	Needs: []string{"wikitext2", "gpt2-bpe"},
-	Quick: "6 min", Full: "1 h",
+	Paper:  "paper 001, chapter 4, figures 4.2 to 4.4",
+	Needs:  []string{"wikitext2", "gpt2-bpe"},
+	Device: true,
+	Quick:  "6 min", Full: "1 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 1},
 	Launch: launch,
 }

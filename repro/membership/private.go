@@ -12,9 +12,10 @@ import (
 
 var private = lab.Experiment{
 	ID: "membership-private", Title: "What noise leaves of membership: attacks against epsilon",
-	Paper: "beyond paper 001, chapter 4: its attacks on models of DP-SGD",
-	Needs: []string{"wikitext2", "gpt2-bpe"},
-	Quick: "15 min", Full: "3 h",
+	Paper:  "beyond paper 001, chapter 4: its attacks on models of DP-SGD",
+	Needs:  []string{"wikitext2", "gpt2-bpe"},
+	Device: true,
+	Quick:  "15 min", Full: "3 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
 	Launch: launchPrivate,
 }

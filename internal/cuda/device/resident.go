@@ -24,6 +24,9 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		return nil
 	case cuda.AskStep:
 		set, g := n.setOf(int(a.A)), int(a.B)
+		if a.C == cuda.ThetaNew {
+			n.parameters(s.shared[l.Theta:][:4*size])
+		}
 		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
 		n.chosen = s.rows
 		n.forward(set, g)

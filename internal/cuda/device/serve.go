@@ -170,8 +170,12 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		}
 		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g*n.rowLength()))
 		n.chosen = s.rows
+		if a.What == cuda.AskLosses && a.D == 1 {
+			n.noisy(part(l.Noise, 4*g*n.layers[0].Out.Len()), l.Noisy)
+		}
 		n.forward(set, g)
 		if a.What == cuda.AskLosses {
+			n.parted.noise = 0
 			n.textLosses(g)
 			n.d.toHost(part(l.Outputs, 8*g), n.norms)
 			break

@@ -27,7 +27,6 @@ func (n *Network) prepareParted(l *layer) bool {
 		n.squaresRow += pairs(l)
 		n.splitSum(l, l.Words, l.In.Channels, false)
 	case "embedding":
-		n.parted.embedded = 1 + len(n.layers)
 		n.squaresRow += pairs(l)
 	case "positions":
 		n.squaresRow++
@@ -110,6 +109,9 @@ func (n *Network) forwardParted(i, g int) {
 		n.productBack(in, w, 0, 0, act{}, out, rows, l.Words, l.In.Channels)
 	case "embedding":
 		n.call("embed", along(count, 256), 256, n.rows, w, out, count, channels)
+		if n.parted.noise != 0 {
+			n.call("joined", along(count, 256), 256, out, n.parted.noise, out, count, act{})
+		}
 		applied = 0
 	case "positions":
 		n.call("places_add", along(count, 256), 256, in, w, out, count, l.Out.Len())
@@ -151,6 +153,15 @@ func (n *Network) nextWord(g int, back bool) {
 	if back && last.Kind != "scores" { // their room is the layer's own
 		n.call("joined", along(g*last.Out.Len(), 256), 256, n.values[len(n.layers)], uintptr(0), last.own, g*last.Out.Len(), act{})
 	}
+}
+
+// noisy has noise on the words of the next texts, of which there is room for so many.
+func (n *Network) noisy(noise []byte, texts int) {
+	if n.parted.noises == 0 {
+		n.parted.noises = n.d.alloc(4 * texts * n.layers[0].Out.Len())
+	}
+	n.parted.noise = n.parted.noises
+	n.d.toDevice(n.parted.noise, noise)
 }
 
 // textLosses has the losses of g texts where norms are.
