@@ -10,12 +10,12 @@ import (
 // direct is what direct.cuh's kernels take: what a block computes, and how it holds what it
 // reads.
 type direct struct {
-	examples                                                         int32
-	outH, outW, outC, inH, inW, inC                                  int32
-	padding, flip                                                    int32
-	each, rows, parts                                                int32
-	strips, groups, chunk, pitch, plane                              int32
-	overColumns, overTall, overWide, overChunk, overStrips, overRows uint32
+	examples                                                                    int32
+	outH, outW, outC, inH, inW, inC                                             int32
+	padding                                                                     int32
+	each, rows, parts                                                           int32
+	strips, groups, chunk, pitch, plane                                         int32
+	overColumns, overTall, overQuads, overWide, overLines, overStrips, overRows uint32
 }
 
 // sliding is how a convolution of stride 1 is computed by a kernel of direct.cuh; no name:
@@ -80,34 +80,32 @@ func slideBy(w window, examples int, lengths []int) sliding {
 					d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
 						each: int32(each), rows: int32(rows), parts: int32(max(1, parts)), strips: int32(columns), groups: int32(groups)}
 					if w.back == 1 {
-						d.padding, d.flip = w.kernelW-1-w.padding, 1
+						d.padding = w.kernelW - 1 - w.padding
 					}
 					d.pitch = int32(columns*segment/4|1) * 4 // odd in fours: lines are in different banks
 					tall := rows + k - 1
 					d.plane = int32(each*tall*int(d.pitch)/4|1) * 4
-					for _, chunk := range []int{16, 8, 4} { // channels at a time
-						chunk = min(chunk, inC)
-						if chunk > 4 && chunk%8 != 0 {
-							continue
-						}
+					for _, chunk := range []int{inC, 32, 16, 8, 4} { // channels at a time
 						d.chunk = int32(chunk)
-						shared := max(4*chunk*(int(d.plane)+k*k*groups*8), (s+1)/2*2*threads*16)
-						if shared > sharedBytes {
+						shared := max(4*chunk*int(d.plane), (s+1)/2*2*threads*16)
+						if chunk > inC || shared > sharedBytes {
 							continue
 						}
-						quads := max(1, chunk/4)
-						wide := (columns*s + k - 1) * quads
-						d.overColumns, d.overTall, d.overWide, d.overChunk, d.overStrips, d.overRows = over(wide), over(tall), over(groups*2), over(chunk), over(columns), over(rows)
+						wide, quads := columns*s+k-1, tiles(chunk, 4)
+						d.overColumns, d.overTall, d.overQuads = over(wide), over(tall), over(quads)
+						d.overWide, d.overLines, d.overStrips, d.overRows = over(groups*2), over(each*rows), over(columns), over(rows)
 						one := sliding{fmt.Sprint("direct_", k, "_", s), d, tiles(tiles(outW, s), columns), tiles(tiles(outC, 8), groups), tiles(threads, 32) * 32, shared}
-						// Instructions of a block, by warps.
+						// Instructions of a block, by warps; four schedulers share them.
 						warps, stages := float64(one.threads/32), float64(tiles(inC, chunk))
-						count := warps * float64(inC*(k*(8*s*k+segment/4+2*k+2)+6))
-						count += stages * float64(each*tall*wide*45+k*k*chunk*groups*2*25) / 32
-						count += float64(threads*s*2*45) / 32
+						count := warps * float64(inC*(k*(8*s*k+segment/4+2*k+2)+6)+s*2*16)
+						pixels := each * tall * wide * quads
+						count += stages * float64(pixels*70) / 32
+						if one.threads%128 != 0 {
+							count *= 1.08
+						}
 						fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(shared+1024)), 16,
 							float64(examples)/float64(each*processors)*float64(max(1, parts)*one.across*one.deep))
-						bytes := 16 * stages * float64(each*tall*wide+k*k*chunk*groups*2)
-						cycles := count/4*max(1, 12/(fit*warps)) + stages*1500/fit + bytes/48
+						cycles := count/4*max(1, 12/(fit*warps)) + stages*3000/fit + stages*float64(16*pixels)/48
 						var time float64
 						for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
 							blocks := tiles(n, each) * max(1, parts) * one.across * one.deep
@@ -122,6 +120,16 @@ func slideBy(w window, examples int, lengths []int) sliding {
 		}
 	}
 	return best
+}
+
+// arranged is how many values a filter has as a kernel that slides reads it.
+func (s *sliding) arranged(kernel int) int {
+	return kernel * kernel * int(s.shape.inC) * tiles(int(s.shape.outC), 8) * 8
+}
+
+// arrange lays a layer's filter as a kernel that slides reads it.
+func (n *Network) arrange(w window, s *sliding, filter, to uintptr) {
+	n.call("arranged", along(s.arranged(int(w.kernelW)), 256), 256, filter, to, int(w.kernelW*w.kernelW), int(w.inC), int(w.outC), int(w.back))
 }
 
 // slide starts a kernel that slides.

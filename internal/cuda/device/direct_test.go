@@ -107,12 +107,16 @@ func TestSlidingIsGathering(t *testing.T) {
 				count := examples * int(g.outH*g.outW*g.outC)
 				in, filter, bias, y := put(n, drawn(src, examples*h*w*inC)), put(n, drawn(src, k*k*inC*outC)), put(n, drawn(src, outC)), put(n, drawn(src, count))
 				one, other := n.d.alloc(4*count), n.d.alloc(4*count)
+				arranged := n.d.alloc(4 * slides.arranged(k))
+				n.arrange(g, &slides, filter, arranged)
 				if back == 1 {
-					n.gathered(g, &slides, examples, in, filter, 0, act{}, y, act{kind: 2, slope: 0.1}, one)
-					n.gathered(g, &sliding{}, examples, in, filter, 0, act{}, y, act{kind: 2, slope: 0.1}, other)
+					turned, gate := n.d.alloc(4*k*k*inC*outC), act{kind: int32(2 + s%2), slope: 0.1}
+					n.call("turn", along(k*k*inC*outC, 256), 256, filter, turned, k*k, outC, inC)
+					n.slide(&slides, examples, in, arranged, 0, act{}, y, gate, one)
+					n.gathered(g, examples, in, turned, 0, act{}, y, gate, other)
 				} else {
-					n.gathered(g, &slides, examples, in, filter, bias, act{kind: 1}, 0, act{}, one)
-					n.gathered(g, &sliding{}, examples, in, filter, bias, act{kind: 1}, 0, act{}, other)
+					n.slide(&slides, examples, in, arranged, bias, act{kind: 1}, 0, act{}, one)
+					n.gathered(g, examples, in, filter, bias, act{kind: 1}, 0, act{}, other)
 				}
 				if d := off(get(t, n, one, count), get(t, n, other, count)); d > 1e-6 {
 					t.Errorf("%s, pictures of %dx%dx%d, padding %d, back %d: off by %.2g", slides.name, h, w, inC, pad, back, d)

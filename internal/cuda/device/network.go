@@ -51,9 +51,10 @@ type layer struct {
 	forward, back   window     // how outputs, and gradients at the input, are gathered
 	slides          [2]sliding // how both are computed with a stride of 1
 	taps            tapping    // how its filter's gradients are
-	turned          uintptr
-	own             uintptr // room for the gradient at the output
-	gradient        uintptr // at the output: own, or that of a value which this one is added to
+	arranged        [2]uintptr // the filter as those read it
+	turned          uintptr    // the filter as gathering back reads it
+	own             uintptr    // room for the gradient at the output
+	gradient        uintptr    // at the output: own, or that of a value which this one is added to
 	extra           layerExtra
 	which           uintptr // of a window a pool took
 	kept0, squares0 int
@@ -105,7 +106,7 @@ func (k *kernelSet) load(d *driver) error {
 	d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
 	functions := map[string]uintptr{}
 	names := []string{
-		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn",
+		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn", "arranged",
 		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
@@ -274,6 +275,11 @@ func (n *Network) allocate() {
 		case "max-pool":
 			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
 		case "conv", "transposed-conv":
+			for way, s := range l.slides {
+				if s.name != "" && (way == 0 || l.From > 0) {
+					l.arranged[way] = floats(s.arranged(l.Kernel))
+				}
+			}
 			if n.turns(i) {
 				l.turned = floats(l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels)
 			}
@@ -285,5 +291,9 @@ func (n *Network) allocate() {
 
 // turns says whether a convolution needs its filter turned.
 func (n *Network) turns(i int) bool {
-	return n.layers[i].Kind == "transposed-conv" || n.layers[i].Kind == "conv" && n.layers[i].From > 0
+	l := &n.layers[i]
+	if l.Kind == "transposed-conv" {
+		return l.slides[0].name == ""
+	}
+	return l.Kind == "conv" && l.From > 0 && l.slides[1].name == ""
 }

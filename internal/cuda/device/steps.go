@@ -81,20 +81,32 @@ func (n *Network) parameters(theta []byte) {
 // turnFilters makes of new parameters what is derived from them.
 func (n *Network) turnFilters() {
 	for i := range n.layers {
-		if l := &n.layers[i]; l.turned != 0 {
-			w, _ := n.weights(l)
+		l := &n.layers[i]
+		w, _ := n.weights(l)
+		if l.turned != 0 {
 			f := filterWindow(*l)
 			n.call("turn", along(n.weightCount(l), 256), 256, w, l.turned, l.Kernel*l.Kernel, int(f.inC), int(f.outC))
+		}
+		for way, to := range l.arranged {
+			if to != 0 {
+				n.arrange([2]window{l.forward, l.back}[way], &l.slides[way], w, to)
+			}
 		}
 	}
 }
 
-// gathered starts the kernel that gathers by a window, or slides.
-func (n *Network) gathered(w window, s *sliding, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
-	if s.name != "" {
-		n.slide(s, g, in, filter, bias, a, y, gate, out)
+// convolve starts the kernel of a convolution's way, forward (0) or back (1): one that slides
+// if there is one, otherwise one that gathers, by a filter that may be a turned one.
+func (n *Network) convolve(l *layer, way, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	if s := &l.slides[way]; s.name != "" {
+		n.slide(s, g, in, l.arranged[way], bias, a, y, gate, out)
 		return
 	}
+	n.gathered([2]window{l.forward, l.back}[way], g, in, filter, bias, a, y, gate, out)
+}
+
+// gathered starts the kernel that gathers by a window.
+func (n *Network) gathered(w window, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
 	w.examples = int32(g)
 	name, size := "conv_", width(w.outC)
 	switch {
@@ -117,9 +129,9 @@ func (n *Network) forward(s *set, g int) {
 		w, b := n.weights(l)
 		switch l.Kind {
 		case "conv":
-			n.gathered(l.forward, &l.slides[0], g, in, w, b, l.activation, 0, act{}, out)
+			n.convolve(l, 0, g, in, w, b, l.activation, 0, act{}, out)
 		case "transposed-conv":
-			n.gathered(l.forward, &l.slides[0], g, in, l.turned, b, l.activation, 0, act{}, out)
+			n.convolve(l, 0, g, in, l.turned, b, l.activation, 0, act{}, out)
 		case "linear":
 			from, to := l.In.Len(), l.Out.Len()
 			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to)
@@ -226,9 +238,9 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	w, _ := n.weights(l)
 	switch l.Kind {
 	case "conv":
-		n.gathered(l.back, &l.slides[1], g, d, l.turned, 0, act{}, y, gate, dx)
+		n.convolve(l, 1, g, d, l.turned, 0, act{}, y, gate, dx)
 	case "transposed-conv":
-		n.gathered(l.back, &l.slides[1], g, d, w, 0, act{}, y, gate, dx)
+		n.convolve(l, 1, g, d, w, 0, act{}, y, gate, dx)
 	case "linear":
 		n.call("dense_back", [3]int{tiles(g, 128), tiles(l.In.Len(), 64), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
 	case "max-pool":

@@ -6,14 +6,24 @@
 // Direct says what a block computes: lines of some pictures, columns in strips, channels
 // in groups of 8; and how it holds what it reads, chunk channels at a time: every strip
 // has its own copy of the columns that it needs, a line is pitch values, a channel plane.
+// Filters lie as arranged has them.
 struct Direct {
   int examples;
   int outH, outW, outC, inH, inW, inC;
-  int pad, flip;            // flip: the filter is read from its end, as the way back asks for
+  int pad;
   int each, rows, parts;    // pictures of a block, lines of each, and blocks that share one
   int strips, groups, chunk, pitch, plane;
-  unsigned overColumns, overTall, overWide, overChunk, overStrips, overRows;  // divide by columns, lines and so on
+  unsigned overColumns, overTall, overQuads, overWide, overLines, overStrips, overRows;  // divide by columns, lines and so on
 };
+
+// arranged lays a filter as direct reads it: [out/8][in][tap][8]. Of the way back, taps are
+// read from the last one on, and in and out change places.
+extern "C" __global__ void arranged(const float *w, float *to, int taps, int inC, int outC, int back) {
+  int k = blockIdx.x * 256 + threadIdx.x;
+  if (k >= (outC + 7) / 8 * inC * taps * 8) return;
+  int tap = k / 8 % taps, i = k / (8 * taps) % inC, o = k / (8 * taps * inC) * 8 + k % 8;
+  to[k] = o >= outC ? 0.f : back ? w[((size_t)(taps - 1 - tap) * outC + o) * inC + i] : w[((size_t)tap * inC + i) * outC + o];
+}
 
 // direct: out = act(sum + bias), times the slope of gate at its output y. A thread has 8
 // channels of S pixels.
@@ -22,15 +32,13 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
                                        Act gate, float *out) {
   const int F = 8, SEGMENT = (S + K + 2) / 4 * 4, BATCH = 4;
   DYNAMIC(xs);
-  float *ws = xs + g.chunk * g.plane;
   const int t = threadIdx.x, lines = g.each * g.rows, tall = g.rows + K - 1, wide = g.groups * F;
-  const int line = t % lines, strip = t / lines % g.strips, group = t / (lines * g.strips);
-  const int e = line / g.rows, row = line % g.rows;
   const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * g.rows;
   const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * wide;
-  const int shift = g.chunk >> 3, columns = (g.strips * S + K - 1) << shift, pixels = g.each * tall * columns, weights = K * K * g.chunk * (wide / 4);
-  const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, vectorFilter = vectorOut && aligned(w);
-  const float *from = xs + (e * tall + row) * g.pitch + strip * SEGMENT, *filter = ws + group * F;
+  const int fours = (g.chunk + 3) / 4, columns = g.strips * S + K - 1, pixels = g.each * tall * columns * fours;
+  const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, works = t < lines * g.strips * g.groups && channel0 + t / (lines * g.strips) * F < g.outC;
+  const float *from = xs + (t % lines / g.rows * tall + t % lines % g.rows) * g.pitch + t / lines % g.strips * SEGMENT;
+  const float4 *filter = (const float4 *)w + (size_t)(channel0 / F + t / (lines * g.strips)) * g.inC * K * K * 2;
   float acc[F][S] = {};
 #pragma unroll 1
   for (int c0 = 0; c0 < g.inC; c0 += g.chunk) {
@@ -40,46 +48,33 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
       float v[BATCH][4];
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
-        int i = i0 + b * blockDim.x, l = divided(i, g.overColumns), j = i - l * columns, c = c0 + 4 * (j & ((1 << shift) - 1));
-        int picture = divided(l, g.overTall), fy = row0 + l - picture * tall - g.pad, fx = column0 + (j >> shift) - g.pad;
+        int i = i0 + b * blockDim.x, p = divided(i, g.overQuads), c = c0 + 4 * (i - p * fours), l = divided(p, g.overColumns), picture = divided(l, g.overTall);
+        int fy = row0 + l - picture * tall - g.pad, fx = column0 + p - l * columns - g.pad;
         v[b][0] = v[b][1] = v[b][2] = v[b][3] = 0.f;
         if (i < pixels && example0 + picture < g.examples && (unsigned)fy < (unsigned)g.inH && (unsigned)fx < (unsigned)g.inW)
           load4(in + (((size_t)(example0 + picture) * g.inH + fy) * g.inW + fx) * g.inC + c, v[b], g.inC - c, vectorIn);
       }
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
-        int i = i0 + b * blockDim.x, l = divided(i, g.overColumns), j = i - l * columns, c = 4 * (j & ((1 << shift) - 1));
+        int i = i0 + b * blockDim.x, p = divided(i, g.overQuads), c = 4 * (i - p * fours), l = divided(p, g.overColumns), j = p - l * columns;
         if (i >= pixels) break;
-        j >>= shift;
         int s = j / S, o = j % S;
         float *to = xs + c * g.plane + l * g.pitch + s * SEGMENT + o;
+        if (s < g.strips)
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-          if (c + k >= g.chunk) break;
-          if (s < g.strips) to[k * g.plane] = v[b][k];
-          if (o < K - 1 && s > 0) to[k * g.plane + S - SEGMENT] = v[b][k];
-        }
+          for (int k = 0; k < 4; k++)
+            if (c + k < g.chunk) to[k * g.plane] = v[b][k];
+        if (o < K - 1 && s > 0)
+#pragma unroll
+          for (int k = 0; k < 4; k++)
+            if (c + k < g.chunk) to[k * g.plane + S - SEGMENT] = v[b][k];
       }
-    }
-#pragma unroll 1
-    for (int i0 = t; i0 < weights; i0 += BATCH * blockDim.x) {
-      float4 v[BATCH];
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        int i = i0 + b * blockDim.x, r = divided(i, g.overWide), o = channel0 + 4 * (i - r * (wide / 4)), tap = divided(r, g.overChunk), c = c0 + r - tap * g.chunk;
-        float q[4] = {};
-        if (i < weights && c < g.inC && o < g.outC) load4(w + ((size_t)(g.flip ? K * K - 1 - tap : tap) * g.inC + c) * g.outC + o, q, g.outC - o, vectorFilter);
-        v[b] = make_float4(q[0], q[1], q[2], q[3]);
-      }
-#pragma unroll
-      for (int b = 0; b < BATCH; b++)
-        if (i0 + b * blockDim.x < weights) ((float4 *)ws)[i0 + b * blockDim.x] = v[b];
     }
     __syncthreads();
-    if (group >= g.groups) continue;
+    if (!works) continue;
     const int some = g.inC - c0 < g.chunk ? g.inC - c0 : g.chunk;
 #pragma unroll 1
-    for (int c = 0; c < some; c++)
+    for (int c = 0; c < some; c++, filter += 2 * K * K)
 #pragma unroll(K <= 4 ? K : 1)
       for (int ky = 0; ky < K; ky++) {
         float x[SEGMENT];
@@ -87,9 +82,8 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
         for (int j = 0; j < SEGMENT; j += 4) *(float4 *)(x + j) = *(const float4 *)(from + c * g.plane + ky * g.pitch + j);
 #pragma unroll
         for (int kx = 0; kx < K; kx++) {
-          const float4 *p = (const float4 *)(filter + ((ky * K + kx) * g.chunk + c) * wide);
           float f[F];
-          *(float4 *)f = p[0], *(float4 *)(f + 4) = p[1];
+          *(float4 *)f = __ldg(filter + 2 * (ky * K + kx)), *(float4 *)(f + 4) = __ldg(filter + 2 * (ky * K + kx) + 1);
 #pragma unroll
           for (int i = 0; i < F; i++)
 #pragma unroll
@@ -97,13 +91,46 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
         }
       }
   }
-  // Through shared memory, half of every strip at a time, so that threads side by side
-  // write what lies side by side.
+  // Where the thread is, computed another way than above: kept, it would take registers.
+  int strip = divided(t, g.overLines), line = t - strip * lines, group = divided(strip, g.overStrips), e = divided(line, g.overRows), row = line - e * g.rows;
+  strip -= group * g.strips;
+  const int c = channel0 + group * F, x0 = column0 + strip * S;
+  if (vectorOut && gate.kind < 3) {  // straight from the registers
+    if (!works || row0 + row >= g.outH || example0 + e >= g.examples) return;
+    const float below = act.kind == 1 ? 0.f : act.kind == 2 ? act.slope : 1.f, shut = gate.kind == 0 ? 1.f : gate.kind == 1 ? 0.f : gate.slope;
+    const size_t first = (((size_t)(example0 + e) * g.outH + row0 + row) * g.outW + x0) * g.outC + c;
+#pragma unroll
+    for (int h = 0; h < F; h += 4) {
+      if (c + h >= g.outC) break;
+      float add[4] = {};
+      if (bias) load4(bias + c + h, add, 4, false);
+#pragma unroll
+      for (int j = 0; j < S; j++) {
+        if (x0 + j >= g.outW) break;
+        float v[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+          v[k] = acc[h + k][j] + add[k];
+          if (!(v[k] > 0.f)) v[k] = below == 0.f ? 0.f : below * v[k];
+        }
+        if (y) {
+          float4 q = *(const float4 *)(y + first + j * g.outC + h);
+          float there[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+          for (int k = 0; k < 4; k++)
+            if (!(there[k] > 0.f)) v[k] = shut == 0.f ? 0.f : shut * v[k];
+        }
+        *(float4 *)(out + first + j * g.outC + h) = make_float4(v[0], v[1], v[2], v[3]);
+      }
+    }
+    return;
+  }
+  // Through shared memory, half of every strip at a time.
   const int HALF = (S + 1) / 2, busy = lines * g.strips * g.groups, quads = wide / 4;
 #pragma unroll
   for (int j0 = 0; j0 < S; j0 += HALF) {
     __syncthreads();
-    if (group < g.groups)
+    if (works)
 #pragma unroll
       for (int j = j0; j < j0 + HALF && j < S; j++)
 #pragma unroll
@@ -114,19 +141,19 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
     for (int i = t; i < busy * 2 * HALF; i += blockDim.x) {
       int p = divided(i, g.overWide), q = i - p * quads, s = p / HALF, j = p % HALF, l = divided(s, g.overStrips);
       s -= l * g.strips;
-      int picture = divided(l, g.overRows), fy = row0 + l - picture * g.rows, fx = column0 + s * S + j0 + j, c = channel0 + q * 4;
-      if (example0 + picture >= g.examples || fy >= g.outH || fx >= g.outW || c >= g.outC || j0 + j >= S) continue;
+      int picture = divided(l, g.overRows), fy = row0 + l - picture * g.rows, fx = column0 + s * S + j0 + j, o4 = channel0 + q * 4;
+      if (example0 + picture >= g.examples || fy >= g.outH || fx >= g.outW || o4 >= g.outC || j0 + j >= S) continue;
       float4 u = ((const float4 *)xs)[(j * 2 + (q & 1)) * busy + ((q >> 1) * g.strips + s) * lines + l];
       float v[4] = {u.x, u.y, u.z, u.w}, add[4] = {}, there[4];
-      const size_t o = (((size_t)(example0 + picture) * g.outH + fy) * g.outW + fx) * g.outC + c;
-      if (bias) load4(bias + c, add, g.outC - c, false);
-      if (y) load4(y + o, there, g.outC - c, vectorOut);
+      const size_t o = (((size_t)(example0 + picture) * g.outH + fy) * g.outW + fx) * g.outC + o4;
+      if (bias) load4(bias + o4, add, g.outC - o4, false);
+      if (y) load4(y + o, there, g.outC - o4, vectorOut);
 #pragma unroll
       for (int k = 0; k < 4; k++) {
         v[k] = apply(act, v[k] + add[k]);
         if (y) v[k] = slopeAt(gate, there[k], v[k]);
       }
-      store4(out + o, v, g.outC - c, vectorOut);
+      store4(out + o, v, g.outC - o4, vectorOut);
     }
   }
 }

@@ -117,7 +117,7 @@ std::function<void(void **)> wrap(void (*k)(A...)) {
 }
 #define K(name) {#name, wrap(name)}
 std::map<std::string, std::function<void(void **)>> kernels = {
-    K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn),
+    K(conv_16), K(conv_32), K(conv_64), K(conv_odd_16), K(conv_odd_32), K(conv_odd_64), K(conv_spread_64), K(turn), K(arranged),
     K(direct_2_12), K(direct_3_9), K(direct_3_10), K(direct_3_11), K(direct_3_12), K(direct_3_13), K(direct_3_14),
     K(direct_4_9), K(direct_4_12), K(direct_4_13), K(direct_5_9), K(direct_5_12), K(direct_8_9),
     K(taps_2), K(taps_3), K(taps_4), K(taps_5), K(taps_8),

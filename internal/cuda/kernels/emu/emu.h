@@ -35,6 +35,7 @@ inline double __shfl_xor_sync(unsigned, double v, int mask) {
   emu_warp();
   return v;
 }
+template <class T> inline T __ldg(const T *p) { return *p; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 
 // Rounded one by one, as on a device that is told not to join them.
