@@ -116,7 +116,7 @@ func saysOf(run config.Run) []string {
 	says := []string{"taking part costs nothing beside what a participant's own target allows"}
 	whose, bounds := "every participant's own", "every participant must bound them itself"
 	if central {
-		says = []string{"the number holds for the models after all steps together, and for a clip and step size that were learned: all of them may be given away, not the last model alone"}
+		says = []string{fmt.Sprintf("the number holds for the models after all steps together%s: all of them may be given away, not the last model alone", learnedBeside(p.Clipping))}
 		whose, bounds = "the examples' own", "whoever holds them must bound them"
 	}
 	if private && slices.Contains([]string{"mr-mtl", "mocha"}, a.Kind) {
@@ -167,6 +167,19 @@ func saysOfNodes(n config.Nodes) []string {
 		return []string{"nothing is proved: which contacts are read changes with who is there, for others too, and no number of examples bounds that"}
 	}
 	return []string{"a person is its own record: what it is, its history, and its own report of contacts; what others report of it is theirs, and is not covered"}
+}
+
+// learnedBeside is what steps on examples release besides models.
+func learnedBeside(c config.Clipping) string {
+	switch {
+	case c.Rule == "quantile", c.Rule == "online" && c.Learn == "clip":
+		return ", and for the clip that was learned"
+	case c.Rule == "online" && c.Learn == "step":
+		return ", and for the step size that was learned"
+	case c.Rule == "online" && c.Learn != "nothing" && c.Learn != "random":
+		return ", and for the clip and step size that were learned"
+	}
+	return ""
 }
 
 // saysOfClip is what a reader should know of how the server clips updates.

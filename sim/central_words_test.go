@@ -34,6 +34,8 @@ func TestCentralStatementsSpeakOfOnePlace(t *testing.T) {
 		"add-remove":  func(*config.Run) {},
 		"replace-one": func(r *config.Run) { r.Privacy.Relation, r.Privacy.PublicSize = "replace-one", 0 },
 		"learned":     func(r *config.Run) { r.Privacy.Clipping = config.Clipping{Rule: "online"} },
+		"quantile":    func(r *config.Run) { r.Privacy.Clipping = config.Clipping{Rule: "quantile", Quantile: 0.5} },
+		"coins":       func(r *config.Run) { r.Privacy.Clipping = config.Clipping{Rule: "online", Learn: "random"} },
 		"exact":       func(r *config.Run) { r.Privacy.Noise = "exact" },
 		"records":     func(r *config.Run) { r.Privacy.RecordsPerPerson = 2 },
 		"unprotected": func(r *config.Run) {
@@ -51,6 +53,10 @@ func TestCentralStatementsSpeakOfOnePlace(t *testing.T) {
 		}
 		if says := strings.Contains(text, "the number holds for the models after all steps together"); says != noised {
 			t.Errorf("%s: that all models are covered is said: %v", name, says)
+		}
+		learned := map[string]string{"learned": "the clip and step size that were learned", "quantile": "the clip that was learned"}[name]
+		if learned == "" && strings.Contains(text, "learned") || !strings.Contains(text, learned) {
+			t.Errorf("%s: what was learned is said otherwise: %s", name, text)
 		}
 		if says := strings.Contains(text, "persons with several examples"); says != (noised && name != "records") {
 			t.Errorf("%s: what is left of persons is said: %v", name, says)

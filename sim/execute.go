@@ -141,11 +141,11 @@ func (s *Simulation) leave(folder string, tensors []model.Tensor[float64], res *
 // whole heap.
 const largeModel = 1 << 16
 
-// forgetTraining has workers begin anew: the memory that they trained in is as large as
-// several models, and judging and reporting need none of it.
+// forgetTraining has workers begin anew: the memory that they trained in and that their
+// releases came in is as large as several models, and judging and reporting need none of it.
 func (s *Simulation) forgetTraining() error {
 	clear(s.learners)
-	clear(s.rounds.workers)
+	s.rounds.forget()
 	if s.parameters >= largeModel {
 		runtime.GC() // before others are made: both together would be the most that a run holds
 	}

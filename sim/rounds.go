@@ -94,6 +94,12 @@ func (r *Rounds) interrupted() error {
 // Close ends the goroutines.
 func (r *Rounds) Close() { r.pool.Close() }
 
+// forget drops the memory that rounds are made in. None may be under way.
+func (r *Rounds) forget() {
+	clear(r.workers)
+	r.round, r.sum, r.Releases = fl.Round{}, nil, fl.Releases{}
+}
+
 // Workers is how many goroutines work at once.
 func (r *Rounds) Workers() int { return len(r.workers) }
 
@@ -139,14 +145,11 @@ func (r *Rounds) sumFor(clients int) *fl.Sum {
 	return r.sum
 }
 
-// places is for how many releases of a summed round there is room: by worker, one that is
-// trained and one that waits for an earlier client. One worker alone takes client after
-// client, and nothing waits.
+// places is for how many releases of a summed round there is room: one by worker, that is
+// trained, and half as many that wait for an earlier client. One worker alone takes client
+// after client, and nothing waits.
 func (r *Rounds) places() int {
-	if len(r.workers) == 1 {
-		return 1
-	}
-	return 2 * len(r.workers)
+	return len(r.workers) + len(r.workers)/2
 }
 
 // reopen goes on with a round that has some answers.

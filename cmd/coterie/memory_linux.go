@@ -10,26 +10,56 @@ import (
 	"syscall"
 )
 
-// forgetStart gives back the pages of the program's own file: starting reads most of it,
-// since every library sets itself up, and a run little, which comes back from the file by
-// itself.
-func forgetStart() error {
+// programParts are the parts of memory that show the program's own file: starting reads
+// most of it, since every library sets itself up, and a run little. Where they lie does not
+// change as long as the program runs.
+func programParts() ([]addresses, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer maps.Close()
 	parts, err := asInFile(maps, program)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return parts, fewNeighbours(parts)
+}
+
+// fewNeighbours has the system bring few neighbours of a page that is read: it brings up to 64 kB
+// around it, but nothing beyond the part of memory that it knows as one. What is said to be
+// read at random is another part than what is not, so every second piece is said to be.
+func fewNeighbours(parts []addresses) error {
+	piece := uintptr(4 * os.Getpagesize())
 	for _, p := range parts {
-		if _, _, fault := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, syscall.MADV_DONTNEED); fault != 0 {
-			return fmt.Errorf("give back %x-%x: %w", p.from, p.to, fault)
+		for from := p.from; from < p.to; from = from - from%piece + piece {
+			if from/piece%2 == 0 {
+				continue
+			}
+			if err := advise(addresses{from, min(from-from%piece+piece, p.to)}, syscall.MADV_RANDOM); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func advise(p addresses, advice uintptr) error {
+	if _, _, fault := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, advice); fault != 0 {
+		return fmt.Errorf("advise the system on %x-%x: %w", p.from, p.to, fault)
+	}
+	return nil
+}
+
+// forget gives parts back: what is needed comes back from the file by itself.
+func forget(parts []addresses) error {
+	for _, p := range parts {
+		if err := advise(p, syscall.MADV_DONTNEED); err != nil {
+			return err
 		}
 	}
 	return nil

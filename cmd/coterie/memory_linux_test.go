@@ -50,11 +50,45 @@ func TestForgetStart(t *testing.T) {
 		}
 		return kB
 	}
+	parts, err := programParts()
+	if err != nil || len(parts) == 0 {
+		t.Fatal(parts, err)
+	}
 	before := resident()
-	if err := forgetStart(); err != nil {
+	if err := forget(parts); err != nil {
 		t.Fatal(err)
 	}
 	if after := resident(); after > before*3/4 {
 		t.Errorf("%d kB of files are resident, %d before", after, before)
+	}
+}
+
+// TestFewNeighbours: the system knows the program's file in parts of four pages, beyond
+// which it brings no neighbours of a page that is read.
+func TestFewNeighbours(t *testing.T) {
+	parts, err := programParts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Skip(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err != nil {
+			t.Fatal(line, err)
+		}
+		for _, p := range parts {
+			if p.from <= from && to <= p.to {
+				if found++; to-from > 4*uintptr(os.Getpagesize()) {
+					t.Errorf("%d kB are one part: %s", (to-from)>>10, line)
+				}
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d parts of the program", found)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCollectEarly: a process with much in memory collects its garbage early until the
-// end, gives back where a run turns to something else, not at every moment of it, and one
+// end, gives back every now and then and when training is over, not at every moment, and one
 // that was told otherwise does neither.
 func TestCollectEarly(t *testing.T) {
 	before := debug.SetGCPercent(100)
@@ -31,19 +31,23 @@ func TestCollectEarly(t *testing.T) {
 		t.Errorf("garbage is collected at %d %% of %d bytes and more", now, len(much))
 	}
 	given := m.last
-	m.at(sim.Moment{Round: 1})
+	m.at(sim.Moment{Doing: sim.Judging})
 	if m.last != given {
 		t.Error("memory is given back twice in a moment")
 	}
-	m.last = given.Add(-giveBackEvery)
-	m.at(sim.Moment{Round: 1})
+	m.at(sim.Moment{Doing: sim.Finishing})
 	if !m.last.After(given) {
-		t.Error("a new round gives nothing back")
+		t.Error("the end of training gives nothing back")
+	}
+	given = m.last
+	m.at(sim.Moment{Doing: sim.Finishing})
+	if m.last != given {
+		t.Error("the end of training gives back twice")
 	}
 	m.last = given.Add(-giveBackEvery)
-	m.at(sim.Moment{Round: 1})
-	if m.last.After(given) {
-		t.Error("the same moment gives back again")
+	m.at(sim.Moment{Doing: sim.Finishing})
+	if !m.last.After(given) {
+		t.Error("nothing is given back after a while")
 	}
 	if m.end(); percent() != 100 {
 		t.Errorf("at the end garbage is collected at %d %%", percent())

@@ -30,8 +30,7 @@ func NewOrderedSum[F float32 | float64](n, count int, add func(part, total []F))
 
 // InTurn says that so many goroutines take lanes in turn; 0: they take them otherwise. In
 // turn, there is room for a lane of each and for the total: who is ahead, since another was
-// held up, waits a while instead of taking memory for one more lane, and longer before it
-// takes any for the rest.
+// held up, waits instead of taking memory for one more lane.
 func (l *OrderedSum[F]) InTurn(workers int) {
 	if l.room = 0; workers > 0 {
 		l.room = workers + 1
@@ -46,13 +45,12 @@ func (l *OrderedSum[F]) Part(lane int) []F {
 	return l.parts[lane]
 }
 
-// A lane that waits for memory looks for it after every nap. One more than there is room for
-// is made after some of them, and any number after many, several times what a busy machine
-// holds a goroutine up for: so that a sum whose other lanes were given up ends as well.
+// A lane that waits for memory looks for it after every nap. More than there is room for is
+// made after many of them, several times what a busy machine holds a goroutine up for: so
+// that a sum whose other lanes were given up ends as well.
 const (
 	nap      = 200 * time.Microsecond
-	someNaps = 50
-	manyNaps = 500
+	manyNaps = 8000
 )
 
 // take is cleared memory for a lane.
@@ -61,12 +59,8 @@ func (l *OrderedSum[F]) take(lane int) []F {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 	}
-	for i := range manyNaps {
-		room := l.room
-		if i >= someNaps {
-			room++
-		}
-		if l.room == 0 || l.made < room || len(l.spare) > 0 || lane <= l.next {
+	for range manyNaps {
+		if l.room == 0 || l.made < l.room || len(l.spare) > 0 || lane <= l.next {
 			break
 		}
 		l.mu.Unlock()
@@ -135,8 +129,7 @@ func (l *OrderedSum[F]) Total() []F {
 	return l.total
 }
 
-// Reset forgets all that was added, and memory for more than one lane than there is room
-// for.
+// Reset forgets all that was added, and memory for more lanes than there is room for.
 func (l *OrderedSum[F]) Reset() {
 	for i, part := range l.parts {
 		l.parts[i] = nil
@@ -146,7 +139,7 @@ func (l *OrderedSum[F]) Reset() {
 	l.total = nil
 	clear(l.done)
 	l.next = 0
-	for l.room > 0 && l.made > l.room+1 {
+	for l.room > 0 && l.made > l.room {
 		l.made--
 		l.spare[l.made] = nil
 		l.spare = l.spare[:l.made]
