@@ -106,8 +106,8 @@ func (k *kernelSet) load(d *driver) error {
 	d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
 	functions := map[string]uintptr{}
 	names := []string{
-		"conv_16", "conv_32", "conv_64", "conv_odd_16", "conv_odd_32", "conv_odd_64", "conv_spread_64", "turn", "arranged",
-		"filters_16", "filters_32", "filters_64", "filters_odd_16", "filters_odd_32", "filters_odd_64", "biases",
+		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn", "arranged",
+		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "noised", "added", "directions", "moved",
@@ -229,21 +229,18 @@ func filterTiles(l layer) int {
 		return l.taps.across * l.taps.deep
 	}
 	w := filterWindow(l)
-	return tiles(int(w.kernelH*w.kernelW*w.inC), 64) * tiles(int(w.outC), width(w.outC))
+	return tiles(int(w.kernelH*w.kernelW*w.inC), 64) * tiles(int(w.outC), width(w))
 }
 
 // spread says that the way is back, with a stride.
 func spread(w window) bool { return w.back == 1 && w.stride > 1 }
 
 // width is how many channels a block computes.
-func width(channels int32) int {
-	switch {
-	case channels <= 16:
-		return 16
-	case channels <= 32:
-		return 32
+func width(w window) int {
+	if spread(w) || w.outC > 32 && w.inC%4 == 0 {
+		return 64
 	}
-	return 64
+	return 32
 }
 
 // allocate takes all memory.

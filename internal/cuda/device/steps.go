@@ -108,10 +108,10 @@ func (n *Network) convolve(l *layer, way, g int, in, filter, bias uintptr, a act
 // gathered starts the kernel that gathers by a window.
 func (n *Network) gathered(w window, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
 	w.examples = int32(g)
-	name, size := "conv_", width(w.outC)
+	name, size := "conv_", width(w)
 	switch {
 	case spread(w):
-		name, size = "conv_spread_", 64
+		name = "conv_spread_"
 	case w.inC%4 != 0:
 		name = "conv_odd_"
 	}
@@ -223,7 +223,7 @@ func (n *Network) gradients(i, g int) {
 
 // filters starts the kernel for the gradients of filters of any width and stride.
 func (n *Network) filters(w window, g int, x, slopes uintptr, at room) {
-	name, size := "filters_", width(w.outC)
+	name, size := "filters_", width(w)
 	if w.inC%4 != 0 {
 		name = "filters_odd_"
 	}

@@ -147,12 +147,9 @@ __device__ __forceinline__ void gathered(const Window &g, const float *in, const
                                                                 const float *y, Act gate, float *out) {                               \
     gathered<BN, VEC, SPREAD>(g, in, w, bias, act, y, gate, out);                                                                      \
   }
-GATHERED(conv, 16, true, false)
 GATHERED(conv, 32, true, false)
 GATHERED(conv, 64, true, false)
-GATHERED(conv_odd, 16, false, false)
 GATHERED(conv_odd, 32, false, false)
-GATHERED(conv_odd, 64, false, false)
 // With a stride on the way back, where three of four values are none, speed matters less.
 GATHERED(conv_spread, 64, false, true)
 
@@ -268,16 +265,13 @@ __device__ __forceinline__ void filters(const Window &g, const float *x, const f
   if (t == 0) r.squares[(size_t)e * r.squaresRow + r.squares0 + blockIdx.y * gridDim.x + blockIdx.x] = square;
 }
 
-#define FILTERS(BN)                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(256) filters_##BN(Window g, const float *x, const float *d, Room r) {                  \
-    filters<BN, true>(g, x, d, r);                                                                                                    \
-  }                                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(256) filters_odd_##BN(Window g, const float *x, const float *d, Room r) {              \
-    filters<BN, false>(g, x, d, r);                                                                                                   \
+#define FILTERS(NAME, BN, VEC)                                                                                             \
+  extern "C" __global__ void __launch_bounds__(256) NAME##_##BN(Window g, const float *x, const float *d, Room r) {        \
+    filters<BN, VEC>(g, x, d, r);                                                                                          \
   }
-FILTERS(16)
-FILTERS(32)
-FILTERS(64)
+FILTERS(filters, 32, true)
+FILTERS(filters, 64, true)
+FILTERS(filters_odd, 32, false)
 
 // biases: one example's gradient of a convolution's biases, a block of 256 threads.
 extern "C" __global__ void __launch_bounds__(256) biases(const float *d, int pixels, int channels, Room r) {
