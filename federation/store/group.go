@@ -128,6 +128,9 @@ func (s *sqlStore) record(group []*acceptance) (begun bool, err error) {
 		if todo, err = s.judgeGroup(ctx, tx, group); err != nil {
 			return err
 		}
+		if s.postgres {
+			return writeWhole(ctx, tx, todo)
+		}
 		for part := range pieces(todo) {
 			if err := s.write(ctx, tx, part); err != nil {
 				return err
@@ -194,6 +197,14 @@ func (s *sqlStore) judgeGroup(ctx context.Context, tx *sql.Tx, group []*acceptan
 // answersOf locks and reads the assignments of a group.
 func (s *sqlStore) answersOf(ctx context.Context, tx *sql.Tx, group []*acceptance) (map[int]Answer, error) {
 	found := make(map[int]Answer, len(group))
+	if s.postgres {
+		all, err := list(ctx, tx, func(r *sql.Rows) (Answer, error) { return scanAnswer(r) },
+			answerColumns+" AND participant = ANY($3::bigint[])"+s.update(), group[0].update.Run, group[0].update.Round, column(group, func(a *acceptance) int64 { return int64(a.update.Participant) }))
+		for _, a := range all {
+			found[a.Participant] = a
+		}
+		return found, err
+	}
 	for part := range pieces(group) {
 		args := []any{part[0].update.Run, part[0].update.Round}
 		for _, a := range part {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,24 +59,6 @@ func (c Code) name() string { return hash([]byte(c.String()))[:16] }
 func hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
-}
-
-// ThisBuild is a hash of the running program.
-func ThisBuild() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("name this build: %w", err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("name this build: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("name this build: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
 // usualLease is long enough for a machine that swaps, short enough to wait for.
