@@ -35,7 +35,7 @@ func (a *Authority) invite(name string, role Role, lifetime time.Duration) (Invi
 	if _, err := rand.Read(i.secret[:]); err != nil {
 		return Invite{}, fmt.Errorf("draw an invitation: %w", err)
 	}
-	err := a.registry.change(func(r *registry) error {
+	err := a.registry.add(func(r *registry) error {
 		if _, blocked := r.Blocked[name]; blocked {
 			return fmt.Errorf("%s is %w: readmit it first (--readmit)", name, ErrRevoked)
 		}
@@ -48,12 +48,14 @@ func (a *Authority) invite(name string, role Role, lifetime time.Duration) (Invi
 		if err := r.oneRole(name, role); err != nil {
 			return err
 		}
-		for _, earlier := range r.Invites {
+		for id, earlier := range r.Invites {
 			if earlier.Name == name && earlier.Key == "" {
 				earlier.Cancelled = true
+				r.touchInvite(id)
 			}
 		}
 		r.Invites[i.id()] = &invitation{Name: name, Role: role, Created: now.UTC(), Expires: i.Expires}
+		r.touchInvite(i.id())
 		return nil
 	})
 	if err != nil {
@@ -102,6 +104,7 @@ func (a *Authority) Redeem(text string, request []byte) (Grant, error) {
 		}
 		if known.Key == "" {
 			known.Key, known.Used = key, now.UTC()
+			r.touchInvite(i.id())
 		}
 		r.supersede(i, key, now.UTC())
 		return nil
@@ -110,14 +113,15 @@ func (a *Authority) Redeem(text string, request []byte) (Grant, error) {
 
 // supersede ends what others had under the invitation's name.
 func (r *registry) supersede(i Invite, key string, now time.Time) {
-	for _, c := range r.Issued {
-		if c.Name == i.Name && c.Key != key {
-			c.take(now)
+	for serial, c := range r.Issued {
+		if c.Name == i.Name && c.Key != key && c.take(now) {
+			r.touchIssue(serial)
 		}
 	}
 	for id, other := range r.Invites {
 		if other.Name == i.Name && id != i.id() {
 			other.Cancelled = true
+			r.touchInvite(id)
 		}
 	}
 }
@@ -148,7 +152,7 @@ func (a *Authority) Renew(state *tls.ConnectionState, request []byte) (Grant, er
 func (a *Authority) grant(name string, role Role, public any, key string, allowed func(*registry) error) (Grant, error) {
 	var leaf *x509.Certificate
 	var k *keys
-	err := a.registry.change(func(r *registry) error {
+	err := a.registry.add(func(r *registry) error {
 		if _, blocked := r.Blocked[name]; blocked {
 			return fmt.Errorf("%s is %w", name, ErrRevoked)
 		}
@@ -164,6 +168,7 @@ func (a *Authority) grant(name string, role Role, public any, key string, allowe
 		}
 		r.forget(a.now())
 		r.Issued[serialText(leaf.SerialNumber)] = &issue{Name: name, Role: role, Key: key, Issued: a.now().UTC(), Expires: leaf.NotAfter}
+		r.touchIssue(serialText(leaf.SerialNumber))
 		return nil
 	})
 	if err != nil {

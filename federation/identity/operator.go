@@ -31,7 +31,7 @@ func (a *Authority) OperatorTLS() (config *tls.Config, until time.Time, err erro
 	}
 	var leaf *x509.Certificate
 	var k *keys
-	err = a.registry.change(func(r *registry) error {
+	err = a.registry.add(func(r *registry) error {
 		if err := r.oneRole(LocalOperator, Operator); err != nil {
 			return err
 		}
@@ -44,6 +44,7 @@ func (a *Authority) OperatorTLS() (config *tls.Config, until time.Time, err erro
 		}
 		r.forget(a.now())
 		r.Issued[serialText(leaf.SerialNumber)] = &issue{Name: LocalOperator, Role: Operator, Key: hash, Issued: a.now().UTC(), Expires: leaf.NotAfter}
+		r.touchIssue(serialText(leaf.SerialNumber))
 		return nil
 	})
 	if err != nil {

@@ -23,6 +23,9 @@ type registry struct {
 	Issued  map[string]*issue      `json:"issued"`  // by serial number
 	Blocked map[string]time.Time   `json:"blocked"` // participants that may not enrol or connect
 	Gaps    []gap                  `json:"gaps,omitempty"`
+	Log     string                 `json:"log,omitempty"` // file with what was added since (journal.go)
+
+	touched *delta // by the change that is being made; nil: it is written whole
 }
 
 type invitation struct {
@@ -44,13 +47,18 @@ type issue struct {
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-const registryVersion = 1
+// Registries with a log have another version: programs that know of none must not take them
+// for the whole.
+const registryVersion, loggedVersion = 1, 2
 
 // remembered is how long ended invitations and certificates stay listed.
 const remembered = 7 * 24 * time.Hour
 
 // forget drops what ended long ago: refused by its dates, it need not be listed.
 func (r *registry) forget(now time.Time) {
+	if r.touched != nil {
+		return // when it is written whole
+	}
 	for hash, i := range r.Invites {
 		if now.After(i.Expires.Add(remembered)) {
 			delete(r.Invites, hash)
@@ -71,9 +79,10 @@ type registryFile struct {
 	path     string
 	changing sync.Mutex // held by the one goroutine that changes it
 
-	mu   sync.Mutex // never held while another process is waited for
-	seen fs.FileInfo
-	held *registry
+	mu      sync.Mutex // never held while another process is waited for
+	seen    fs.FileInfo
+	held    *registry
+	logRead int64 // how far the log was read
 }
 
 // patience is how long a change waits for another process's.
@@ -95,21 +104,43 @@ func (f *registryFile) create() error {
 func (f *registryFile) view(read func(*registry) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fmt.Errorf("read the registry: %w", err)
-	}
-	if f.held == nil || !os.SameFile(info, f.seen) || !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() {
-		if f.held, err = f.read(); err != nil {
-			return err
-		}
-		f.seen = info
+	if err := f.refresh(); err != nil {
+		return err
 	}
 	return read(f.held)
 }
 
-// change calls edit with the registry as it is now, and makes the result durable.
-// If edit fails, nothing is changed.
+// refresh reads what has changed. Whoever calls it holds mu.
+func (f *registryFile) refresh() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("read the registry: %w", err)
+	}
+	same := f.held != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) && info.Size() == f.seen.Size()
+	if same && f.held.Log != "" {
+		log, err := os.Stat(f.logPath(f.held))
+		switch {
+		case err != nil || log.Size() < f.logRead:
+			same = false // taken up by a new registry just now, or damaged: read all
+		case log.Size() > f.logRead:
+			if f.logRead, err = f.takeUp(f.held, f.logRead); err != nil {
+				f.held = nil
+				return err
+			}
+		}
+	}
+	if same {
+		return nil
+	}
+	f.held, f.seen, f.logRead, err = f.readWhole()
+	if err != nil {
+		f.held = nil
+	}
+	return err
+}
+
+// change calls edit with the registry as it is now, and makes the result durable, written
+// whole. If edit fails, nothing is changed.
 func (f *registryFile) change(edit func(*registry) error) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -118,28 +149,46 @@ func (f *registryFile) change(edit func(*registry) error) error {
 		return err
 	}
 	defer lock.Close()
+	return f.rewrite(edit, false)
+}
+
+// rewrite is change for who holds the lock. With a log, the new registry names one for what
+// is to come.
+func (f *registryFile) rewrite(edit func(*registry) error, log bool) error {
 	f.clear()
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fmt.Errorf("read the registry: %w", err)
-	}
-	r, err := f.read()
+	r, info, _, err := f.readWhole()
 	if err != nil {
 		return err
 	}
 	if err := edit(r); err != nil {
 		return err
 	}
-	return f.write(r, info.ModTime())
+	before := r.Log
+	r.Version, r.Log = registryVersion, ""
+	if log {
+		r.Version = loggedVersion
+		if r.Log, err = f.newLog(); err != nil {
+			return err
+		}
+	}
+	if err := f.write(r, info.ModTime()); err != nil {
+		return err
+	}
+	if before != "" {
+		_ = os.Remove(filepath.Join(filepath.Dir(f.path), before)) // it is taken up
+	}
+	return nil
 }
 
 // clear removes what a killed process left while it wrote. Who holds the lock is
 // alone. What cannot be removed does no harm.
 func (f *registryFile) clear() {
 	dir := filepath.Dir(f.path)
+	r, err := f.read()
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".registry.json.new-") {
+		log := strings.HasPrefix(e.Name(), logPrefix) && strings.HasSuffix(e.Name(), logSuffix)
+		if strings.HasPrefix(e.Name(), ".registry.json.new-") || log && err == nil && e.Name() != r.Log {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
@@ -154,8 +203,11 @@ func (f *registryFile) read() (*registry, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", f.path, err)
 	}
-	if r.Version != registryVersion || r.Invites == nil || r.Issued == nil || r.Blocked == nil {
-		return nil, fmt.Errorf("%s has version %d, this program reads %d", f.path, r.Version, registryVersion)
+	if (r.Version != registryVersion && r.Version != loggedVersion) || r.Invites == nil || r.Issued == nil || r.Blocked == nil {
+		return nil, fmt.Errorf("%s has version %d, this program reads %d and %d", f.path, r.Version, registryVersion, loggedVersion)
+	}
+	if (r.Log != "") != (r.Version == loggedVersion) || r.Log != filepath.Base(filepath.Clean("/"+r.Log)) && r.Log != "" {
+		return nil, fmt.Errorf("%s is damaged: it has version %d and names the log %q", f.path, r.Version, r.Log)
 	}
 	for id, i := range r.Invites {
 		if i == nil {
