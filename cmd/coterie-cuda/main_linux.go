@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,16 +11,36 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "coterie-cuda is started by coterie, where a run file has run.device cuda or auto; it takes the device's number, pipes and shared memory from there")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "coterie-cuda is started by coterie, where a run file has run.device cuda or auto; it takes the device's number, how many conversations to have, and their pipes and shared memory from there")
 		os.Exit(2)
 	}
 	n, err := strconv.Atoi(os.Args[1])
-	if err == nil {
-		err = device.Serve(n, os.Stdin, os.Stdout, os.NewFile(3, "shared memory"))
+	count, fault := strconv.Atoi(os.Args[2])
+	if err = errors.Join(err, fault); err == nil {
+		err = serve(n, count)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "coterie-cuda:", err)
 		os.Exit(1)
 	}
+}
+
+// serve has so many conversations at a time, each on a thread of its own, until all have
+// ended or one fails: a device that is lost is lost for all.
+func serve(n, count int) error {
+	ended := make(chan error, count)
+	for i := range count {
+		in, out, shared := os.NewFile(uintptr(3+3*i), "in"), os.NewFile(uintptr(4+3*i), "out"), os.NewFile(uintptr(5+3*i), "shared memory")
+		if in == nil || out == nil || shared == nil {
+			return fmt.Errorf("conversation %d of %d has no pipes", i, count)
+		}
+		go func() { ended <- errors.Join(device.Serve(n, in, out, shared), out.Close()) }()
+	}
+	for range count {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	return nil
 }

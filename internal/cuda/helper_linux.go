@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// helper is the program that talks to the driver. It has one network at a time, and is
-// kept for the next one: to start it takes most of a second.
+// helper is one conversation with the program that talks to the driver. It has one network
+// at a time, and is kept for the next one: to start the program takes most of a second.
 type helper struct {
-	key   helperKey
-	hello Hello
-	cmd   *exec.Cmd
-	to    io.WriteCloser
-	from  *bufio.Reader
-	said  *tail // by it, to people
-	file  *os.File
+	key     helperKey
+	hello   Hello
+	program *program
+	to      io.WriteCloser
+	from    *bufio.Reader
+	out     io.Closer // that from reads
+	file    *os.File
 	// shared is the file in memory, of the size that the network needs.
 	shared []byte
 	ended  bool // the program is no more
@@ -74,20 +74,31 @@ func kept(key helperKey) *helper {
 	return nil
 }
 
-// start starts a helper and hears whom one talks to.
+// conversations is how many a program has at most. Networks of one program share the device,
+// so that small ones run beside one another; those of two programs take turns.
+const conversations = 8
+
+// program is a running helper program.
+type program struct {
+	key  helperKey
+	cmd  *exec.Cmd
+	said *tail     // by it, to people
+	free []*helper // that nobody has talked to yet
+	used int       // that have not ended
+}
+
+// programs are those that run.
+var programs struct {
+	sync.Mutex
+	all []*program
+}
+
+// start begins a conversation, with a new program if all others' are taken, and hears whom
+// one talks to.
 func start(key helperKey) (*helper, error) {
-	program, err := find()
+	h, err := taken(key)
 	if err != nil {
 		return nil, err
-	}
-	h := &helper{key: key, said: new(tail), cmd: exec.Command(program, strconv.Itoa(key.number))}
-	if h.file, err = sharedFile(); err != nil {
-		return nil, fmt.Errorf("memory to share with %s: %w", Program, err)
-	}
-	h.cmd.Stderr, h.cmd.ExtraFiles = h.said, []*os.File{h.file}
-	if err := h.launch(); err != nil {
-		h.file.Close()
-		return nil, fmt.Errorf("%s cannot be started: %w", program, err)
 	}
 	if err := h.greet(); err != nil {
 		_ = h.end() // what it said is what went wrong
@@ -96,16 +107,79 @@ func start(key helperKey) (*helper, error) {
 	return h, nil
 }
 
-func (h *helper) launch() (err error) {
-	if h.to, err = h.cmd.StdinPipe(); err != nil {
-		return err
+// taken is a conversation that nobody else has.
+func taken(key helperKey) (*helper, error) {
+	programs.Lock()
+	defer programs.Unlock()
+	var p *program
+	for _, one := range programs.all {
+		if one.key == key && len(one.free) > 0 {
+			p = one
+		}
 	}
-	out, err := h.cmd.StdoutPipe()
+	if p == nil {
+		var err error
+		if p, err = launch(key); err != nil {
+			return nil, err
+		}
+		programs.all = append(programs.all, p)
+	}
+	h := p.free[0]
+	p.free = p.free[1:]
+	p.used++
+	return h, nil
+}
+
+// launch starts a program. Every conversation has two pipes and memory that both see.
+func launch(key helperKey) (_ *program, err error) {
+	path, err := find()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.from = bufio.NewReader(out)
-	return h.cmd.Start()
+	p := &program{key: key, said: new(tail), cmd: exec.Command(path, strconv.Itoa(key.number), strconv.Itoa(conversations))}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs { // it has its own
+			f.Close()
+		}
+		if err != nil {
+			p.closeFree()
+		}
+	}()
+	for range conversations {
+		h := &helper{key: key, program: p}
+		read, to, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		from, write, err := os.Pipe()
+		if err != nil {
+			return nil, errors.Join(err, read.Close(), to.Close())
+		}
+		h.to, h.out = to, from
+		h.from = bufio.NewReader(from)
+		theirs = append(theirs, read, write)
+		if h.file, err = sharedFile(); err != nil {
+			return nil, fmt.Errorf("memory to share with %s: %w", Program, err)
+		}
+		p.free = append(p.free, h)
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, read, write, h.file)
+	}
+	p.cmd.Stderr = p.said
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", path, err)
+	}
+	return p, nil
+}
+
+// closeFree ends conversations that nobody began.
+func (p *program) closeFree() {
+	for _, h := range p.free {
+		h.to.Close()
+		h.out.Close()
+		h.file.Close()
+	}
+	p.free = nil
 }
 
 func (h *helper) greet() error {
@@ -171,11 +245,26 @@ func (h *helper) retire() {
 	}
 }
 
-// end ends the program.
+// end ends the conversation, and the program with its last one.
 func (h *helper) end() error {
 	h.to.Close()
-	err := h.cmd.Wait()
-	return errors.Join(err, h.unshare(), h.file.Close())
+	_, _ = io.Copy(io.Discard, h.from) // until it has ended its side, too
+	err := errors.Join(h.out.Close(), h.unshare(), h.file.Close())
+	p := h.program
+	programs.Lock()
+	p.used--
+	last := p.used == 0
+	if last {
+		programs.all = slices.DeleteFunc(programs.all, func(one *program) bool { return one == p })
+		p.closeFree()
+	} else if h.ended { // nobody begins a conversation with a program that is no more
+		p.closeFree()
+	}
+	programs.Unlock()
+	if last {
+		err = errors.Join(p.cmd.Wait(), err)
+	}
+	return err
 }
 
 // heard is the answer that comes through the pipe.
@@ -201,7 +290,7 @@ func (h *helper) gone(err error) error {
 	if name == "" {
 		name = "the GPU"
 	}
-	return fmt.Errorf("%s was lost: %s has ended (%v)%s", name, Program, err, h.said.last())
+	return fmt.Errorf("%s was lost: %s has ended (%v)%s", name, Program, err, h.program.said.last())
 }
 
 // find looks for the helper.

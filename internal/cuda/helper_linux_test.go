@@ -27,7 +27,7 @@ func plan(t *testing.T, side int) model.Plan {
 }
 
 // TestHelpersAreKept: networks one after another have one helper, also of other sizes; two
-// at once have two; one that has ended while it waited is replaced.
+// at once have two, of one program; one that has ended while it waited is replaced.
 func TestHelpersAreKept(t *testing.T) {
 	cudatest.Use(t)
 	t.Setenv("COTERIE_CUDA_TEST", t.Name()) // no other test's helpers
@@ -68,6 +68,9 @@ func TestHelpersAreKept(t *testing.T) {
 	if other.helper == h {
 		t.Error("two networks have one helper at the same time")
 	}
+	if other.helper.program != h.program {
+		t.Error("two networks at once have two programs, which take turns on the device")
+	}
 	closed(larger)
 	closed(other)
 	one, two := kept(keyFor(0)), kept(keyFor(0))
@@ -77,7 +80,7 @@ func TestHelpersAreKept(t *testing.T) {
 	if err := one.end(); err != nil {
 		t.Error(err)
 	}
-	if err := two.cmd.Process.Kill(); err != nil {
+	if err := two.program.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
 	idle.Lock()

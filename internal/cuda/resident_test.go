@@ -3,14 +3,18 @@
 package cuda_test
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
+	"github.com/coterie-fl/coterie/internal/cuda"
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
@@ -148,4 +152,55 @@ func wide(v []float32) []float64 {
 		to[i] = float64(x)
 	}
 	return to
+}
+
+// Networks that train at the same time, on one device, do not meet: each goes where it goes
+// alone, to the last bit.
+func TestNetworksAtOnce(t *testing.T) {
+	cudatest.Use(t)
+	shape := data.Shape{Height: 6, Width: 6, Classes: 4}
+	m, start := build(t, shape, "cross-entropy", layers{{Kind: "conv", Channels: 4, Kernel: 2}, {Kind: "tanh"}, {Kind: "linear", Units: 4}})
+	train := func(seed uint64) ([]float64, error) {
+		p, err := model.PlanOf(m)
+		if err != nil {
+			return nil, err
+		}
+		d, err := cuda.Open(0, p)
+		if err != nil {
+			return nil, err
+		}
+		l, err := model.On(m, d).Learner()
+		if err != nil {
+			return nil, err
+		}
+		theta := append([]float64(nil), start...)
+		family := rng.NewFamily(seed, "order")
+		pass := model.Pass{Epochs: 3, Batch: 5, Shuffle: family.Stream(0, 0), StepSize: 0.1}
+		return theta, errors.Join(l.Train(theta, client(shape, 20, rand.New(rand.NewPCG(seed, 3))), &pass), d.Close())
+	}
+	type outcome struct {
+		theta []float64
+		err   error
+	}
+	const many = 10 // more than a program has conversations
+	alone, together := make([]outcome, many), make([]outcome, many)
+	for i := range many {
+		alone[i].theta, alone[i].err = train(uint64(i))
+	}
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() { together[i].theta, together[i].err = train(uint64(i)) })
+	}
+	all.Wait()
+	for i := range many {
+		if alone[i].err != nil || together[i].err != nil {
+			t.Fatal(alone[i].err, together[i].err)
+		}
+		if !slices.Equal(alone[i].theta, together[i].theta) {
+			t.Errorf("network %d trains otherwise beside others", i)
+		}
+		if i > 0 && slices.Equal(alone[i].theta, alone[0].theta) {
+			t.Errorf("network %d is network 0", i)
+		}
+	}
 }
