@@ -2,7 +2,10 @@
 
 package device
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // heads is attention, as attention.cuh has it.
 type heads struct{ places, heads, width int32 }
@@ -15,7 +18,7 @@ func pairs(l *layer) int { return tiles(placesOf(l), 64) * tiles(placesOf(l), 64
 
 // prepareParted derives what a layer needs that chains do not have, if it is known.
 func (n *Network) prepareParted(l *layer) bool {
-	if l.In.Channels > maxRow || l.Out.Channels > maxRow {
+	if l.In.Channels > maxRow || l.Out.Channels > maxRow || n.chunk > math.MaxInt32/max(l.In.Len(), l.Out.Len()) { // kernels count in 32 bits
 		return false
 	}
 	l.kept0, l.squares0 = n.keptRow, n.squaresRow

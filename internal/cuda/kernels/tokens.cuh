@@ -46,22 +46,24 @@ __device__ __forceinline__ void wide(int M, int N, int from, int to, Matrix a, M
   float *as = (float *)as4, *bs = (float *)bs4;
   int t = threadIdx.x, tx = t % 16, ty = t / 16, m0 = blockIdx.x * BM, n0 = blockIdx.y * BN;
   float4 ra[AITEMS], rb[BITEMS];
+  // Where a thread's items lie for k 0: a line, and places from one item to the next.
+  int am = m0 + (AALONG ? t / 4 : t % (BM / 4) * 4), ak = AALONG ? t % 4 * 4 : t / (BM / 4), bn = n0 + (BALONG ? t / 4 : t % (BN / 4) * 4), bk = BALONG ? t % 4 * 4 : t / (BN / 4);
+  const int AM = AALONG ? 64 : 0, AK = AALONG ? 0 : 1024 / BM, BL = BALONG ? 64 : 0, BK = BALONG ? 0 : 1024 / BN;
+  unsigned ao = AALONG ? am * a.step + ak : ak * a.step + am, bo = BALONG ? bn * b.step + bk : bk * b.step + bn;
   auto load = [&](int k0) {
 #pragma unroll
     for (int i = 0; i < AITEMS; i++) {
-      int at = t + 256 * i, line = m0 + (AALONG ? at / 4 : at % (BM / 4) * 4), k = k0 + (AALONG ? at % 4 * 4 : at / (BM / 4));
+      int line = am + AM * i, k = k0 + ak + AK * i;
       bool in = line < M && k < to;
       if (!AALONG && weights && in) in = weights[k] != 0.f;
-      int some = in ? (AALONG ? to - k : M - line) : 0;
-      ra[i] = fetch<VEC>(a.values + (AALONG ? (size_t)line * a.step + k : (size_t)k * a.step + line), some);
+      ra[i] = fetch<VEC>(a.values + (ao + (AALONG ? k0 + AM * i * a.step : (k0 + AK * i) * a.step)), in ? (AALONG ? to - k : M - line) : 0);
     }
 #pragma unroll
     for (int i = 0; i < BITEMS; i++) {
-      int at = t + 256 * i, line = n0 + (BALONG ? at / 4 : at % (BN / 4) * 4), k = k0 + (BALONG ? at % 4 * 4 : at / (BN / 4));
+      int line = bn + BL * i, k = k0 + bk + BK * i;
       bool in = line < N && k < to;
       float w = !BALONG && weights && in ? weights[k] : 1.f;
-      int some = in && w != 0.f ? (BALONG ? to - k : N - line) : 0;
-      rb[i] = fetch<VEC>(b.values + (BALONG ? (size_t)line * b.step + k : (size_t)k * b.step + line), some);
+      rb[i] = fetch<VEC>(b.values + (bo + (BALONG ? k0 + BL * i * b.step : (k0 + BK * i) * b.step)), in && w != 0.f ? (BALONG ? to - k : N - line) : 0);
       if (!BALONG && weights) rb[i].x *= w, rb[i].y *= w, rb[i].z *= w, rb[i].w *= w;
     }
   };
@@ -94,17 +96,18 @@ __device__ __forceinline__ void wide(int M, int N, int from, int to, Matrix a, M
 #pragma unroll 1
   for (int k0 = from, side = 0; k0 < to; k0 += WIDE_K, side ^= 1) {
     if (k0 + WIDE_K < to) load(k0 + WIDE_K);
+    const float *pa = as + side * (WIDE_K * AROW) + ty * 4, *pb = bs + side * (WIDE_K * BROW) + tx * 4;
 #pragma unroll
     for (int k = 0; k < WIDE_K; k++) {
       float ar[BM / 16], br[BN / 16];
 #pragma unroll
       for (int i = 0; i < BM / 64; i++) {
-        float4 v = as4[((side * WIDE_K + k) * AROW + 64 * i) / 4 + ty];
+        float4 v = *(const float4 *)(pa + k * AROW + 64 * i);
         ar[4 * i] = v.x, ar[4 * i + 1] = v.y, ar[4 * i + 2] = v.z, ar[4 * i + 3] = v.w;
       }
 #pragma unroll
       for (int i = 0; i < BN / 64; i++) {
-        float4 v = bs4[((side * WIDE_K + k) * BROW + 64 * i) / 4 + tx];
+        float4 v = *(const float4 *)(pb + k * BROW + 64 * i);
         br[4 * i] = v.x, br[4 * i + 1] = v.y, br[4 * i + 2] = v.z, br[4 * i + 3] = v.w;
       }
 #pragma unroll
@@ -292,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(256) times_square(const float *x, c
 // Of 64 places, products with each other are the same either way: of 8x8 blocks of 8x8, 36 are
 // computed, by as many threads; three such groups share the sum. Block (i, j) is of the places
 // 4i to 4i+3 and 32+4i to 32+4i+3, and the same of j.
-enum { HALF_K = 24, HALF_ROW = 68, HALF_BLOCKS = 36, HALF_THREADS = 3 * HALF_BLOCKS, HALF_OWN = 64 * HALF_BLOCKS / 128 };
+enum { HALF_K = 12, HALF_ROW = 68, HALF_BLOCKS = 36, HALF_THREADS = 3 * HALF_BLOCKS, HALF_VALUES = 64 * HALF_BLOCKS };
 
 __device__ __forceinline__ void blockOf(int p, int &i, int &j) {
   i = 0;
@@ -300,83 +303,85 @@ __device__ __forceinline__ void blockOf(int p, int &i, int &j) {
   j = i + p;
 }
 
-// half: products of at most 64 rows of x with each other, of length K; 128 threads. Own are
-// values t, t+128, ... of all blocks' 64. Sums of 32 terms are formed and then added up.
+// half: products of at most 64 rows of x with each other, of length K; 128 threads. Sums of 32
+// terms are formed and then added up, in every thread's own totals; halfAt is a product then.
 template <bool VEC>
-__device__ __forceinline__ void half(const float *x, int rows, int K, float *tile, float *totals, float own[HALF_OWN]) {
+__device__ __forceinline__ void half(const float *x, int rows, int K, float *tile, float *totals) {
   int t = threadIdx.x, group = t / HALF_BLOCKS, bi, bj;
   blockOf(t % HALF_BLOCKS, bi, bj);
-  float4 r[3];
+  const int ITEMS = 64 * HALF_K / 4, EACH = HALF_K / 4;
+  float4 r[2];
   auto load = [&](int k0) {
 #pragma unroll
-    for (int q = 0; q < 3; q++) {
-      int at = t + 128 * q, row = at / 6, k = k0 + at % 6 * 4;
-      r[q] = fetch<VEC>(x + (size_t)row * K + k, row < rows ? K - k : 0);
+    for (int q = 0; q < 2; q++) {
+      int at = t + 128 * q, row = at / EACH, k = k0 + at % EACH * 4;
+      if (at < ITEMS) r[q] = fetch<VEC>(x + row * K + k, row < rows ? K - k : 0);
     }
   };
   auto store = [&](int side) {
 #pragma unroll
-    for (int q = 0; q < 3; q++) {
+    for (int q = 0; q < 2; q++) {
       int at = t + 128 * q;
-      float *to = tile + (side * HALF_K + at % 6 * 4) * HALF_ROW + at / 6;
-      to[0] = r[q].x, to[HALF_ROW] = r[q].y, to[2 * HALF_ROW] = r[q].z, to[3 * HALF_ROW] = r[q].w;
+      float *to = tile + (side * HALF_K + at % EACH * 4) * HALF_ROW + at / EACH;
+      if (at < ITEMS) to[0] = r[q].x, to[HALF_ROW] = r[q].y, to[2 * HALF_ROW] = r[q].z, to[3 * HALF_ROW] = r[q].w;
     }
   };
+  const float *left = tile + group * HALF_ROW + 4 * bi, *right = tile + group * HALF_ROW + 4 * bj;
   float acc[8][8] = {};
   load(0);
   store(0);
   __syncthreads();
 #pragma unroll 1
-  for (int k0 = 0, n = 1, side = 0; k0 < K; k0 += HALF_K, n++, side ^= 1) {
+  for (int k0 = 0, n = 1, side = 0; k0 < K; k0 += HALF_K, n++, side ^= HALF_K * HALF_ROW) {
     if (k0 + HALF_K < K) load(k0 + HALF_K);
     if (t < HALF_THREADS) {
 #pragma unroll
-      for (int k = 0; k < HALF_K / 3; k++) {
-        const float *line = tile + (side * HALF_K + 3 * k + group) * HALF_ROW;
-        float4 a = *(const float4 *)(line + 4 * bi), b = *(const float4 *)(line + 32 + 4 * bi), c = *(const float4 *)(line + 4 * bj), d = *(const float4 *)(line + 32 + 4 * bj);
+      for (int k = 0; k < HALF_K; k += 3) {
+        const float *l = left + side + k * HALF_ROW, *m = right + side + k * HALF_ROW;
+        float4 a = *(const float4 *)l, b = *(const float4 *)(l + 32), c = *(const float4 *)m, d = *(const float4 *)(m + 32);
         float ar[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, br[8] = {c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w};
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
           for (int j = 0; j < 8; j++) acc[i][j] += ar[i] * br[j];
       }
-      if (n % 4 == 0 || k0 + HALF_K >= K)
+      if (n % 8 == 0 || k0 + HALF_K >= K)
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
           for (int j = 0; j < 8; j++) {
             float *to = totals + (8 * i + j) * HALF_THREADS + t;
-            *to = n <= 4 ? acc[i][j] : *to + acc[i][j];
+            *to = n <= 8 ? acc[i][j] : *to + acc[i][j];
             acc[i][j] = 0.f;
           }
     }
-    if (k0 + HALF_K < K) store(side ^ 1);
+    if (k0 + HALF_K < K) store(side ? 0 : 1);
     __syncthreads();
   }
-#pragma unroll
-  for (int q = 0; q < HALF_OWN; q++) {
-    const float *at = totals + (t + 128 * q) / HALF_BLOCKS * HALF_THREADS + (t + 128 * q) % HALF_BLOCKS;
-    own[q] = at[0] + at[HALF_BLOCKS] + at[2 * HALF_BLOCKS];
-  }
-  __syncthreads();
+}
+
+// halfAt is value v of a block, of all of its sum's shares.
+__device__ __forceinline__ float halfAt(const float *totals, int v, int block) {
+  const float *at = totals + v * HALF_THREADS + block;
+  return at[0] + at[HALF_BLOCKS] + at[2 * HALF_BLOCKS];
 }
 
 // times_half is times_square of at most 64 places.
 template <bool VEC>
 __device__ __forceinline__ void timesHalf(const float *x, const float *d, int places, int in, int out, int bias, double share, const Room &r) {
   __shared__ float4 tile[2 * HALF_K * HALF_ROW / 4];
-  __shared__ float totals[64 * HALF_THREADS];
+  __shared__ float totals[64 * HALF_THREADS], xx[HALF_VALUES];
   __shared__ double sums[2][4];
-  float xx[HALF_OWN], dd[HALF_OWN];
   int t = threadIdx.x, e = blockIdx.x;
-  half<VEC>(x + (size_t)e * places * in, places, in, (float *)tile, totals, xx);
-  half<VEC>(d + (size_t)e * places * out, places, out, (float *)tile, totals, dd);
+  half<VEC>(x + (size_t)e * places * in, places, in, (float *)tile, totals);
+  for (int at = t; at < HALF_VALUES; at += 128) xx[at] = halfAt(totals, at / HALF_BLOCKS, at % HALF_BLOCKS);
+  __syncthreads();
+  half<VEC>(d + (size_t)e * places * out, places, out, (float *)tile, totals);
   double square = 0, lengths = 0;
-#pragma unroll
-  for (int q = 0; q < HALF_OWN; q++) {
-    int v = (t + 128 * q) / HALF_BLOCKS, i, j;
-    blockOf((t + 128 * q) % HALF_BLOCKS, i, j);
-    double p = ((double)xx[q] + bias) * dd[q];
+  for (int at = t; at < HALF_VALUES; at += 128) {
+    int v = at / HALF_BLOCKS, i, j;
+    blockOf(at % HALF_BLOCKS, i, j);
+    double p = ((double)xx[at] + bias) * halfAt(totals, v, at % HALF_BLOCKS);
     square += i == j ? p : 2 * p;
     if (i == j && v / 8 == v % 8) lengths += sqrt(p);
   }
@@ -387,9 +392,9 @@ __device__ __forceinline__ void timesHalf(const float *x, const float *d, int pl
   for (int i = 1; i < 4; i++) square += sums[0][i], lengths += sums[1][i];
   r.squares[(size_t)e * r.squaresRow + r.squares0] = square + share * lengths * lengths;
 }
-extern "C" __global__ void __launch_bounds__(128) times_half(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
+extern "C" __global__ void __launch_bounds__(128, 4) times_half(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
   timesHalf<true>(x, d, places, in, out, bias, share, r);
 }
-extern "C" __global__ void __launch_bounds__(128) times_half_odd(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
+extern "C" __global__ void __launch_bounds__(128, 4) times_half_odd(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
   timesHalf<false>(x, d, places, in, out, bias, share, r);
 }
