@@ -29,7 +29,7 @@ type sliding struct {
 
 // strips are how many pixels of a line a thread may have, by the width of the filter: what
 // direct.cuh has kernels for.
-var strips = map[int][]int{2: {12}, 3: {9, 10, 11, 12, 13, 14}, 4: {9, 12, 13}, 5: {9, 12}, 8: {9}}
+var strips = map[int][]int{2: {10}, 3: {8, 9, 10}, 4: {8, 9}, 5: {9}, 8: {9}}
 
 const (
 	sharedBytes = 48 << 10 // that a block has without asking
@@ -58,10 +58,6 @@ func slideBy(w window, examples int, lengths []int) sliding {
 	}
 	k, outH, outW, outC, inC := int(w.kernelH), int(w.outH), int(w.outW), int(w.outC), int(w.inC)
 	for _, s := range lengths {
-		limit, registers := 256, 128
-		if s > 10 {
-			limit, registers = 192, 168
-		}
 		for columns := 1; columns <= min(tiles(outW, s), 6); columns++ {
 			for groups := 1; groups <= min(tiles(outC, 8), 8); groups++ {
 				for parts := outH; parts >= -8; parts-- { // below 0: so many more pictures than one
@@ -73,7 +69,7 @@ func slideBy(w window, examples int, lengths []int) sliding {
 						continue
 					}
 					threads := each * rows * columns * groups
-					if threads > limit {
+					if threads > 256 {
 						break
 					}
 					segment := (s + k + 2) / 4 * 4
@@ -103,9 +99,9 @@ func slideBy(w window, examples int, lengths []int) sliding {
 						if one.threads%128 != 0 {
 							count *= 1.08
 						}
-						fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(shared+1024)), 16,
+						fit := min(float64(65536/(128*one.threads)), float64(220<<10/(shared+1024)), 16,
 							float64(examples)/float64(each*processors)*float64(max(1, parts)*one.across*one.deep))
-						cycles := count/4*max(1, 12/(fit*warps)) + stages*3000/fit + stages*float64(16*pixels)/48
+						cycles := count/4*math.Pow(max(1, 16/(fit*warps)), 0.7) + stages*3000/fit + stages*float64(16*pixels)/48
 						var time float64
 						for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
 							blocks := tiles(n, each) * max(1, parts) * one.across * one.deep
