@@ -276,6 +276,10 @@ privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 			t.Errorf("%v released %v times, want 6", r["participant"], r["released"])
 		}
 	}
+	// A participant's own page has its budgets as bars: here its ceilings are known.
+	own := startDash(t, c.path("b"))
+	own.shows("", "Ledgers", "epsilon 6.001 of 20 (metric, unit neighbourhood", `aria-label="30 % of the ceiling used"`)
+	own.shows("?at=ledger", "Budgets", "% of the ceiling used", "neighbourhood, metric", "6 releases")
 	// Nothing is left: the same plan again is declined before training.
 	again := c.serve("--new")
 	poor = c.join("a")
