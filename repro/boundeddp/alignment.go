@@ -1,6 +1,7 @@
 package boundeddp
 
 import (
+	"errors"
 	"math"
 	"slices"
 
@@ -27,7 +28,7 @@ func figure54(l *lab.Lab, run config.Run, p pictures, clients []data.Client) (ou
 	if err != nil {
 		return out, err
 	}
-	defer t.rounds.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	n := t.model.Parameters()
 	family := rng.NewFamily(run.Seed, "bounded-dp: examples")
 	gradients, before := make([]float64, len(clients)*n), make([]float64, n)

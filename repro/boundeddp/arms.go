@@ -88,6 +88,7 @@ func (c *contest) run(l *lab.Lab, s scale, base config.Run, p []pictures) (jobs 
 			if run, err = l.Resolve(run); err != nil {
 				return nil, fmt.Errorf("%s: %w", a.name, err)
 			}
+			run.Run.Device = "" // steps of 2 pictures are over before a device hears of them
 			cells := make([]reached, l.Seeds)
 			c.cells[a.name][i] = cells
 			for seed := range cells {

@@ -2,6 +2,7 @@ package boundeddp
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/coterie-fl/coterie/config"
@@ -45,14 +46,31 @@ type training struct {
 	model     model.Model
 	learner   model.Learner
 	everybody []int
+	giveBack  func() error // the device that it is made on
 }
 
-func begin(l *lab.Lab, run config.Run, clients []data.Client) (*training, error) {
+// Close ends it.
+func (t *training) Close() error {
+	t.rounds.Close()
+	return t.giveBack()
+}
+
+func begin(l *lab.Lab, run config.Run, clients []data.Client) (t *training, err error) {
 	m, err := model.Of(run, data.Shape{Classes: 10, Height: 28, Width: 28, Channels: 1})
 	if err != nil {
 		return nil, err
 	}
-	t := &training{model: m}
+	t = new(training)
+	if m, t.giveBack, err = l.Placed(run, m); err != nil {
+		return nil, err
+	}
+	giveBack := t.giveBack
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, giveBack())
+		}
+	}()
+	t.model = m
 	if t.learner, err = m.Learner(); err != nil {
 		return nil, err
 	}
@@ -90,7 +108,7 @@ func train(l *lab.Lab, run config.Run, p pictures, clients []data.Client) (out r
 	if err != nil {
 		return out, err
 	}
-	defer t.rounds.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	for range run.Algorithm.Rounds {
 		if err := t.rounds.Make(t.everybody); err != nil {
 			return out, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/internal/durable"
+	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -38,6 +39,16 @@ func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
 		l.sources.note(kernel, used)
 	}
 	return s, own.drop()
+}
+
+// Placed is a model on the device that a run asks for, of cells that train without Finish.
+// End gives the device back.
+func (l *Lab) Placed(run config.Run, m model.Model) (placed model.Model, end func() error, err error) {
+	placed, used, end, err := sim.OnDevice(run, m)
+	if err == nil && used != nil && l.sources != nil {
+		l.sources.note(used.Kernel(), used)
+	}
+	return placed, end, err
 }
 
 // outOfTime says that an error is Options.For's.
