@@ -50,14 +50,13 @@ func (w writing) String() string {
 // each writer under the model whose loss is least.
 type written struct {
 	Accuracy event.Number `json:"accuracy"` // of the last models
-	Curve    []judged     `json:"curve"`
+	Curve    []judged     `json:"curve"`    // null in the first lines that were committed
 }
 
-// judged is how far a run has come.
+// judged is how far a run has come: the held-out writers' cross entropy.
 type judged struct {
-	Round    int          `json:"round"`
-	Accuracy event.Number `json:"accuracy"`
-	Loss     event.Number `json:"loss"` // cross entropy
+	Round int          `json:"round"`
+	Loss  event.Number `json:"loss"`
 }
 
 type writtenRecord = lab.Record[writing, written]
@@ -196,9 +195,7 @@ func writeOne(l *lab.Lab, run config.Run) (w written, err error) {
 	}
 	w.Accuracy = digits(res.Metrics.Accuracy.Value)
 	for _, r := range res.History.Rounds {
-		if r.Error != nil {
-			w.Curve = append(w.Curve, judged{r.Round, digits(1 - *r.Error), digits(r.Loss)})
-		}
+		w.Curve = append(w.Curve, judged{r.Round, digits(r.Loss)})
 	}
 	return w, nil
 }

@@ -112,8 +112,8 @@ func (b book) table(s *study.Study, where string, set HandwritingSet, loss strin
 	paper := b.paper.accuracies(loss)
 	ours, theirs := study.Series{Name: set.Name}, study.Series{Name: "FEMNIST", Paper: true}
 	curves := study.Chart{
-		Title: about + ": accuracy by round", XTitle: "round", YTitle: "validation accuracy",
-		Note: "held-out writers; mean and 95 % interval over seeds",
+		Title: about + ": loss by round", XTitle: "round", YTitle: "validation cross entropy",
+		Note: "held-out writers, whatever they train with; mean and 95 % interval over seeds",
 	}
 	base := b.of(set, federated, loss, 0)
 	for _, nu := range noise {
@@ -127,20 +127,22 @@ func (b book) table(s *study.Study, where string, set HandwritingSet, loss strin
 		if p, ok := paper[nu]; ok {
 			theirs.Points = append(theirs.Points, lab.Exactly(p).At(nu))
 		}
-		if nu == 0 || nu >= 1 { // less noise shows nothing more
-			curves.Series = append(curves.Series, curveOf(fmt.Sprintf("nu %v", nu), cells))
+		if c := curveOf(fmt.Sprintf("nu %v", nu), cells); len(c.Points) > 0 && (nu == 0 || nu >= 1) { // less noise shows nothing more
+			curves.Series = append(curves.Series, c)
 		}
 	}
 	if len(ours.Points) == 0 {
 		return
 	}
-	if top := b.of(set, ceiling, "cross-entropy", 0); len(top) > 0 {
-		curves.Series = append(curves.Series, level(ceilingName, top, curves.Series))
-	}
-	s.Charts = append(s.Charts, study.Chart{
+	charts := []study.Chart{{
 		Title: about + ": accuracy by noise", XTitle: "noise multiplier nu", YTitle: "validation accuracy", LogX: true,
 		Note: "mean and one standard deviation over seeds", Series: []study.Series{ours, theirs},
-	}, curves)
+	}}
+	if len(curves.Series) > 0 {
+		curves.Series = append(curves.Series, level(b.of(set, ceiling, "cross-entropy", 0), curves.Series)...)
+		charts = append(charts, curves)
+	}
+	s.Charts = append(s.Charts, charts...)
 }
 
 // writtenRows: the accuracy, and how much of it the noise costs, seed by seed.
@@ -191,56 +193,69 @@ func (b book) ceilings(s *study.Study, set HandwritingSet) {
 		return
 	}
 	row := study.Row{Section: "The ceiling: trained centrally on unrotated pictures", Label: set.Name, Metric: "validation accuracy", Unit: "share", Settings: map[string]any{"set": set.Name, "seeds": len(top)}, Verdict: study.NoNumber}
-	row.Note = fmt.Sprintf("seeds: %d; gained in the last third of the passes: %.3g", len(top), lab.MeanAndDeviation(lastThird(top)).Middle)
+	row.Note = fmt.Sprintf("seeds: %d%s", len(top), lastThird(top, "passes"))
 	s.Rows = append(s.Rows, lab.Measured(row, lab.MeanAndDeviation(accuracies(top))))
 	for _, loss := range []string{"cross-entropy", "rmse"} {
 		end := b.of(set, federated, loss, 0)
 		if below := less(top, end); len(below) > 0 {
 			row.Label, row.Metric = fmt.Sprintf("%s, federated with %s, nu 0", set.Name, loss), "below the ceiling"
-			row.Note = fmt.Sprintf("95 %% interval over seeds; gained in the last third of the rounds: %.3g", lab.MeanAndDeviation(lastThird(end)).Middle)
+			row.Note = "95 % interval over seeds" + lastThird(end, "rounds")
 			s.Rows = append(s.Rows, lab.Measured(row, lab.Interval(below)))
 		}
 	}
-	s.Charts = append(s.Charts, study.Chart{
-		Title: "The ceiling: " + set.Name + ", centrally", XTitle: "passes over the pictures", YTitle: "validation accuracy", Note: "held-out writers, unrotated; mean and 95 % interval over seeds",
-		Series: []study.Series{curveOf(ceilingName, top)},
-	})
+	if c := curveOf(ceilingName, top); len(c.Points) > 0 {
+		s.Charts = append(s.Charts, study.Chart{
+			Title: "The ceiling: " + set.Name + ", centrally", XTitle: "passes over the pictures", YTitle: "validation cross entropy",
+			Note: "held-out writers, unrotated; mean and 95 % interval over seeds", Series: []study.Series{c},
+		})
+	}
 }
 
 // ceilingName is of one line on all charts.
 const ceilingName = "the ceiling: centrally, unrotated"
 
-// lastThird is what runs gained in it, in the order of seeds.
-func lastThird(cells map[uint64]written) []float64 {
-	return lab.Pick(slices.Sorted(maps.Keys(cells)), func(seed uint64) float64 {
+// lastThird says by how much the loss of runs fell in it; nothing where no curve is known.
+func lastThird(cells map[uint64]written, of string) string {
+	var fell []float64
+	for _, seed := range slices.Sorted(maps.Keys(cells)) {
 		c := cells[seed].Curve
 		if len(c) == 0 {
-			return 0
+			continue
 		}
 		last := c[len(c)-1]
 		before, _ := slices.BinarySearchFunc(c, (2*last.Round+2)/3, func(j judged, round int) int { return cmp.Compare(j.Round, round) })
-		return float64(last.Accuracy - c[min(before, len(c)-1)].Accuracy)
-	})
+		fell = append(fell, float64(c[min(before, len(c)-1)].Loss-last.Loss))
+	}
+	if len(fell) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; in the last third of the %s the validation loss fell by %.3g", of, lab.MeanAndDeviation(fell).Middle)
 }
 
-// level is where runs end, as a line as long as the others.
-func level(name string, cells map[uint64]written, beside []study.Series) study.Series {
+// level is where the ceiling's loss ends, as a line as long as the others; none where it is
+// not known.
+func level(top map[uint64]written, beside []study.Series) []study.Series {
+	c := curveOf(ceilingName, top)
+	if len(c.Points) == 0 {
+		return nil
+	}
 	from, to := math.Inf(1), math.Inf(-1)
 	for _, s := range beside {
 		for _, p := range s.Points {
 			from, to = min(from, p.X), max(to, p.X)
 		}
 	}
-	mean := lab.Exactly(lab.MeanAndDeviation(accuracies(cells)).Middle)
-	return study.Series{Name: name, Points: []study.Point{mean.At(from), mean.At(to)}}
+	end := lab.Exactly(c.Points[len(c.Points)-1].Y)
+	c.Points = []study.Point{end.At(from), end.At(to)}
+	return []study.Series{c}
 }
 
-// curveOf is accuracies by round over seeds.
+// curveOf is losses by round over seeds.
 func curveOf(name string, cells map[uint64]written) study.Series {
 	at := map[int][]float64{}
 	for _, seed := range slices.Sorted(maps.Keys(cells)) {
 		for _, j := range cells[seed].Curve {
-			at[j.Round] = append(at[j.Round], float64(j.Accuracy))
+			at[j.Round] = append(at[j.Round], float64(j.Loss))
 		}
 	}
 	s := study.Series{Name: name}

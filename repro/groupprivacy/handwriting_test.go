@@ -112,7 +112,7 @@ func handMade(t *testing.T, seeds int, costs map[float64]float64) study.Study {
 		if k.Task == ceiling {
 			a += 0.1
 		}
-		finished[k] = writtenRecord{Key: k, Value: written{Accuracy: a, Curve: []judged{{2 * k.Rounds / 3, a - 0.1, 1}, {k.Rounds, a, 0.5}}}}
+		finished[k] = writtenRecord{Key: k, Value: written{Accuracy: a, Curve: []judged{{2 * k.Rounds / 3, 0.6}, {k.Rounds, 0.5}}}}
 	}
 	return h.study(finished, keys)
 }
@@ -145,12 +145,12 @@ func TestHandwritingClaimsCanFail(t *testing.T) {
 	s := handMade(t, 3, nil)
 	below, curves := 0, 0
 	for _, r := range s.Rows {
-		if r.Metric == "below the ceiling" && *r.Measured > 0.099 && *r.Measured < 0.101 && strings.HasSuffix(r.Note, "0.1") {
+		if r.Metric == "below the ceiling" && *r.Measured > 0.099 && *r.Measured < 0.101 && strings.HasSuffix(r.Note, "of the rounds the validation loss fell by 0.1") {
 			below++
 		}
 	}
 	for _, c := range s.Charts {
-		if strings.HasSuffix(c.Title, "by round") && len(c.Series) >= 6 && len(c.Series[0].Points) == 2 && c.Series[len(c.Series)-1].Name == ceilingName {
+		if strings.HasSuffix(c.Title, "loss by round") && len(c.Series) >= 6 && len(c.Series[0].Points) == 2 && c.Series[len(c.Series)-1].Name == ceilingName {
 			curves++
 		}
 	}
@@ -180,7 +180,7 @@ func TestCommittedHandwriting(t *testing.T) {
 	}
 	commit := regexp.MustCompile(`[-+][0-9a-f]{12}$`)
 	for k, r := range finished {
-		if !slices.Contains(asked, k) || r.Date == "" || r.Seconds <= 0 || !commit.MatchString(r.Version) || len(r.Value.Curve) == 0 || r.Value.Curve[len(r.Value.Curve)-1].Round != k.Rounds {
+		if !slices.Contains(asked, k) || r.Date == "" || r.Seconds <= 0 || !commit.MatchString(r.Version) || !(r.Value.Accuracy > 0 && r.Value.Accuracy <= 1) || len(r.Value.Curve) > 0 && r.Value.Curve[len(r.Value.Curve)-1].Round != k.Rounds {
 			t.Errorf("%+v of %s, %s", k, r.Version, r.Date)
 		}
 	}
@@ -202,6 +202,9 @@ func TestHandwritingOnADevice(t *testing.T) {
 	lines, err := os.ReadFile(filepath.Join(o.Out, "handwriting.jsonl"))
 	if n := bytes.Count(lines, []byte("\n")); err != nil || n != 3 || bytes.Count(lines, []byte(`"kernel":"cuda `)) != n || bytes.Count(lines, []byte(`"devices":[{"asked":"cuda","name":"`)) != n {
 		t.Errorf("%d lines, %v:\n%s", n, err, lines)
+	}
+	if n := bytes.Count(lines, []byte(`"curve":[{"round":`)); n != 3 {
+		t.Errorf("%d cells have curves", n)
 	}
 	if len(s.Devices) != 1 || !strings.HasPrefix(s.Devices[0], fmt.Sprintf("%d cells: ", 3)) {
 		t.Errorf("%q", s.Devices)
