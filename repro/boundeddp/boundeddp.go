@@ -15,8 +15,8 @@ import (
 var Experiments = []lab.Experiment{{
 	ID: "bounded-dp", Title: "Bounded DP: do updates point in one direction, and does a sector pay?",
 	Paper: "paper 001, chapter 5, figure 5.4 and the conjecture of section 5.3",
-	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "1 min", Full: "3 h",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
+	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "2 min", Full: "3 h",
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Device: true,
 	Launch: launch,
 }}

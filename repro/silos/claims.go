@@ -1,6 +1,7 @@
 package silos
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -74,12 +75,15 @@ func effect(r study.Row, values []float64, least float64) study.Row {
 }
 
 // bestPowers are the lambdas with which MR-MTL did best, seed by seed, as powers of ten.
-func (sp spectrum) bestPowers() []float64 {
-	out := make([]float64, len(sp.mtl.cells))
+func (sp spectrum) bestPowers() []float64 { return sp.powersOf(sp.mtl) }
+
+// powersOf are those of a method.
+func (sp spectrum) powersOf(o outcome) []float64 {
+	out := make([]float64, len(o.cells))
 	for seed := range out {
 		best := 0
 		for i := range sp.lambdas {
-			a, b := figure(sp.mtl.all[i][seed]), figure(sp.mtl.all[best][seed])
+			a, b := figure(o.all[i][seed]), figure(o.all[best][seed])
 			if sp.lower && a < b || !sp.lower && a > b {
 				best = i
 			}
@@ -87,6 +91,31 @@ func (sp spectrum) bestPowers() []float64 {
 		out[seed] = math.Log10(sp.lambdas[best])
 	}
 	return out
+}
+
+// interpolates are section 1.5's first observation: with the smallest lambda MR-MTL ends nearer
+// to training alone, with the largest nearer to FedAvg.
+func (sp spectrum) interpolates(section string) []study.Row {
+	nearer := func(i int, to, from outcome) []float64 {
+		out := make([]float64, len(sp.mtl.all[i]))
+		for seed, c := range sp.mtl.all[i] {
+			away := func(o outcome) float64 { return math.Abs(figure(c) - figure(o.cells[seed])) }
+			out[seed] = away(from) - away(to)
+		}
+		return out
+	}
+	row := func(lambda float64, to, from outcome, why string) study.Row {
+		return study.Row{Section: section, Label: fmt.Sprintf("MR-MTL with lambda %v: distance from %s less that from %s", lambda, from.name, to.name), Metric: "difference",
+			Sentence: "section 1.5: in both private and non-private settings, lambda roughly interpolates between local training and FedAvg", Why: why}
+	}
+	last := len(sp.lambdas) - 1
+	if last == 0 {
+		return nil
+	}
+	return []study.Row{
+		effect(row(sp.lambdas[0], sp.local, sp.fedavg, "We believe that the smallest lambda of this scale is not small enough to be training alone. Tested by the chart, in which smaller ones come nearer to it."), nearer(0, sp.local, sp.fedavg), 0),
+		effect(row(sp.lambdas[last], sp.fedavg, sp.local, "We believe that what the text says of large lambda holds: the regulariser dominates the steps, and MR-MTL need not end at FedAvg. Tested by drawing models to the mean after the round, which ends there at lambda infinite."), nearer(last, sp.fedavg, sp.local), 0),
+	}
 }
 
 // astray is how far the curve over lambda goes the wrong way, before and behind its best

@@ -90,6 +90,16 @@ func TestSpectraRows(t *testing.T) {
 			t.Errorf("exchanged, %s: %s", label, v)
 		}
 	}
+	for _, r := range spectrumOf(6, 3, 2, [4]float64{2.9, 2.4, 2.3, 2.1}).interpolates("s") {
+		if r.Verdict != study.Agrees {
+			t.Errorf("%s: %s", r.Label, r.Verdict)
+		}
+	}
+	for _, r := range spectrumOf(6, 3, 2, [4]float64{2.1, 2.4, 2.3, 2.9}).interpolates("s") {
+		if r.Verdict != study.Differs {
+			t.Errorf("the other way round, %s: %s", r.Label, r.Verdict)
+		}
+	}
 	if two := spectrumOf(6, 3, 2.5, [4]float64{1, 2.4, 1.1, 2}); two.astray()[0] < 0.5 {
 		t.Errorf("a curve with two bumps goes astray by %v of its range", two.astray()[0])
 	}

@@ -153,7 +153,7 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	}
 	beyond := row("lambda infinite minus FedAvg, drawn after the round", paired(endless, sp.fedavg))
 	beyond.Metric, beyond.Note = "difference", "ours, not the paper's: 0 means that this knob ends at FedAvg"
-	return append(rows, claim, pays, beyond)
+	return append(append(rows, claim, pays, beyond), sp.interpolates(section)...)
 }
 
 // bestLambdas lists them by epsilon.
