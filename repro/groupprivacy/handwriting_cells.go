@@ -195,7 +195,9 @@ func writeOne(l *lab.Lab, run config.Run) (w written, err error) {
 	}
 	w.Accuracy = digits(res.Metrics.Accuracy.Value)
 	for _, r := range res.History.Rounds {
-		w.Curve = append(w.Curve, judged{r.Round, digits(r.Loss)})
+		if r.Round%run.Algorithm.Stop.Every == 0 || r.Round == run.Algorithm.Rounds { // between, the last judgement's is repeated
+			w.Curve = append(w.Curve, judged{r.Round, digits(r.Loss)})
+		}
 	}
 	return w, nil
 }

@@ -199,7 +199,7 @@ func (b book) ceilings(s *study.Study, set HandwritingSet) {
 		end := b.of(set, federated, loss, 0)
 		if below := less(top, end); len(below) > 0 {
 			row.Label, row.Metric = fmt.Sprintf("%s, federated with %s, nu 0", set.Name, loss), "below the ceiling"
-			row.Note = "95 % interval over seeds" + lastThird(end, "rounds")
+			row.Note = fmt.Sprintf("seeds: %d, 95 %% interval if several%s", len(below), lastThird(end, "rounds"))
 			s.Rows = append(s.Rows, lab.Measured(row, lab.Interval(below)))
 		}
 	}

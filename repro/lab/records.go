@@ -107,12 +107,8 @@ func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, 
 	if err := l.All(jobs); err != nil {
 		return nil, err
 	}
-	seen := map[K]bool{}
-	for _, key := range keys {
-		if r, ok := finished[key]; ok && !seen[key] {
-			seen[key] = true
-			l.noteOrigin(r.Origin)
-		}
+	for _, r := range finished { // also of other scales: pages show them
+		l.noteOrigin(r.Origin)
 	}
 	return finished, nil
 }
