@@ -112,7 +112,7 @@ func TestDevicesThatCannot(t *testing.T) {
 	}
 	folder := digits(t)
 	for fail, want := range map[string]string{
-		"cuInit": "there is no device", "old": "compute capability 5", "cuMemAlloc": "on the device for 1024 examples at a time; free are 2 MB of",
+		"cuInit": "there is no device", "old": "compute capability 5", "cuMemAlloc": "on the device for 576 examples at a time; free are 2 MB of",
 	} {
 		t.Setenv("COTERIE_EMU_FAIL", fail)
 		if _, err := sim.New(resolved(t, "run.device=cuda"), folder); err == nil || !strings.Contains(err.Error(), want) {

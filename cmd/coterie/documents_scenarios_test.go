@@ -130,7 +130,7 @@ var scenarios = []scenario{
 	{page: "docs/architecture.md", lines: []treatment{{line: "go generate", by: "go test ./internal/manual -run TestPage"}}},
 	{page: "docs/decisions/0012-interruptions.md"},
 	{page: "docs/decisions/0013-operating.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}},
-	{page: "docs/json.md", says: []string{"kernel"}},
+	{page: "docs/json.md", lines: []treatment{{line: "coterie reproduce all", by: "go test ./cmd/coterie -run TestReproduceAll"}}, says: []string{"kernel"}},
 	{page: "docs/run-file.md", after: left("run.schema.json")},
 	{page: "docs/certificates.md", lines: []treatment{{line: "coterie status serve.yaml", by: "go test ./cmd/coterie -run TestDocuments"}}, says: []string{"revoked"}, after: left("north.invite", "again.invite")},
 	{
@@ -291,6 +291,7 @@ var scenarios = []scenario{
 		lines: []treatment{
 			{line: "coterie sweep examples/sweep/steps.yaml --nats nats://10.0.0.1", by: "go test ./cmd/coterie -run TestWorkersOnACluster"},
 			{line: "coterie worker --nats nats://10.0.0.1", by: "go test ./cmd/coterie -run TestWorkersOnACluster"},
+			{line: "coterie reproduce all --scale full --nats nats://10.0.0.1", by: "go test ./cmd/coterie -run TestReproduceAllOnWorkers"},
 			{line: "go test ./cmd/coterie -run TestWorkersOnACluster", soak: "minutes"},
 		},
 		says:  []string{"tuning: not charged", "over 10 seeds", "verdict"},
