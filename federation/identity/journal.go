@@ -127,13 +127,11 @@ func (f *registryFile) logPath(r *registry) string {
 // add is change for an edit that says what it touches. It costs no more in a large
 // registry than in a small one, but now and then.
 func (f *registryFile) add(edit func(*registry) error) error {
-	f.changing.Lock()
-	defer f.changing.Unlock()
-	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), lockFile), patience)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
+	return f.alone(func() error { return f.addAlone(edit) })
+}
+
+// addAlone is add for who holds the lock.
+func (f *registryFile) addAlone(edit func(*registry) error) error {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return fmt.Errorf("read the registry: %w", err)

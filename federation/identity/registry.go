@@ -142,6 +142,11 @@ func (f *registryFile) refresh() error {
 // change calls edit with the registry as it is now, and makes the result durable, written
 // whole. If edit fails, nothing is changed.
 func (f *registryFile) change(edit func(*registry) error) error {
+	return f.alone(func() error { return f.rewrite(edit, false) })
+}
+
+// alone does what no other change, of this process or another, may happen beside.
+func (f *registryFile) alone(do func() error) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
 	lock, err := durable.Lock(filepath.Join(filepath.Dir(f.path), lockFile), patience)
@@ -149,7 +154,7 @@ func (f *registryFile) change(edit func(*registry) error) error {
 		return err
 	}
 	defer lock.Close()
-	return f.rewrite(edit, false)
+	return do()
 }
 
 // rewrite is change for who holds the lock. With a log, the new registry names one for what

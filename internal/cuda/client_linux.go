@@ -116,20 +116,12 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		return err
 	}
 	var sums [2][]float32
-	size := evenly(len(rows), d.layout.Chunk)
-	for at := 0; at < len(rows); at += size {
-		part := rows[at:min(at+size, len(rows))]
-		if err := d.rows(part, c); err != nil {
+	err = d.inParts(c, rows, d.layout.Chunk, func(at int, part []int) error {
+		norms, err := d.norms(Ask{AskNorms, set, uint32(len(part)), first(at), first(at)})
+		if err != nil {
 			return err
 		}
-		if err := d.ask(Ask{AskNorms, set, uint32(len(part)), first(at), first(at)}); err != nil {
-			return err
-		}
-		norms := view[float64](d.shared, d.layout.Norms, len(part))
-		for i, square := range norms {
-			norms[i] = root(square)
-		}
-		err := use(norms, func(sum, factors []float32) error {
+		return use(norms, func(sum, factors []float32) error {
 			slot, err := slotOf(&sums, sum)
 			if err != nil {
 				return err
@@ -140,11 +132,50 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 			copy(view[float32](d.shared, d.layout.Factors+4*int(slot)*d.layout.Chunk, len(part)), factors)
 			return d.ask(Ask{What: AskAdd, A: slot, B: uint32(len(part))})
 		})
-		if err != nil {
+	})
+	if err != nil {
+		return err
+	}
+	return d.home(&sums)
+}
+
+// inParts takes rows in parts of one size, of most at the most, each laid out for the helper.
+func (d *Device) inParts(c *data.Client, rows []int, most int, do func(at int, part []int) error) error {
+	size := evenly(len(rows), most)
+	for at := 0; at < len(rows); at += size {
+		part := rows[at:min(at+size, len(rows))]
+		if err := d.idle(); err != nil {
+			return err
+		}
+		if err := d.rows(part, c); err != nil {
+			return err
+		}
+		if err := do(at, part); err != nil {
 			return err
 		}
 	}
-	return d.home(&sums)
+	return nil
+}
+
+// norms asks for those of the rows' gradients.
+func (d *Device) norms(a Ask) ([]float64, error) {
+	if err := d.ask(a); err != nil {
+		return nil, err
+	}
+	norms := view[float64](d.shared, d.layout.Norms, int(a.B))
+	for i, square := range norms {
+		norms[i] = root(square)
+	}
+	return norms, nil
+}
+
+// step adds rows' gradients to sum 0, each as much as share says.
+func (d *Device) step(a Ask, share float32) error {
+	factors := view[float32](d.shared, d.layout.Factors, int(a.B))
+	for i := range factors {
+		factors[i] = share
+	}
+	return d.ask(a)
 }
 
 // together refuses rows that are more than a chunk where all of them make one gradient.
@@ -212,22 +243,12 @@ func (d *Device) Mean(dst, theta []float32, c *data.Client, rows []int) error {
 	if len(dst) != d.plan.Parameters || len(rows) == 0 {
 		return fmt.Errorf("cuda: a mean of %d rows, into %d values of %d", len(rows), len(dst), d.plan.Parameters)
 	}
-	size := evenly(len(rows), d.layout.Chunk)
-	for at := 0; at < len(rows); at += size {
-		part := rows[at:min(at+size, len(rows))]
-		if err := d.idle(); err != nil {
-			return err
-		}
-		if err := d.rows(part, c); err != nil {
-			return err
-		}
-		factors := view[float32](d.shared, d.layout.Factors, len(part))
-		for i := range factors {
-			factors[i] = float32(1 / float64(len(rows)))
-		}
-		if err := d.ask(Ask{AskStep, set, uint32(len(part)), first(at), first(at)}); err != nil {
-			return err
-		}
+	share := float32(1 / float64(len(rows)))
+	err = d.inParts(c, rows, d.layout.Chunk, func(at int, part []int) error {
+		return d.step(Ask{AskStep, set, uint32(len(part)), first(at), first(at)}, share)
+	})
+	if err != nil {
+		return err
 	}
 	if err := d.ask(Ask{What: AskSums, A: 1}); err != nil {
 		return err
@@ -247,27 +268,22 @@ func (d *Device) Outputs(dst, theta []float32, c *data.Client, rows []int) error
 	if err != nil {
 		return err
 	}
-	size := evenly(len(rows), d.layout.Chunk)
-	for at := 0; at < len(rows); at += size {
-		part := rows[at:min(at+size, len(rows))]
-		if err := d.rows(part, c); err != nil {
-			return err
-		}
+	return d.inParts(c, rows, d.layout.Chunk, func(at int, part []int) error {
 		if err := d.ask(Ask{AskOutputs, set, uint32(len(part)), first(at), 0}); err != nil {
 			return err
 		}
 		copy(dst[at*d.output:], view[float32](d.shared, d.layout.Outputs, len(part)*d.output))
-	}
-	return nil
+		return nil
+	})
 }
 
 // Losses is model.Device's.
 func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []int, noise []float32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	each, block := 0, d.layout.Chunk
+	each, most, noised := 0, d.layout.Chunk, uint32(0)
 	if d.plan.Words && noise != nil {
-		each, block = d.plan.Layers[0].Out.Len(), d.layout.Noisy
+		each, most, noised = d.plan.Layers[0].Out.Len(), d.layout.Noisy, 1
 	}
 	if len(dst) != len(rows) || !d.plan.Words || len(noise) != len(rows)*each {
 		return fmt.Errorf("cuda: %d losses of %d rows, with %d values of noise", len(dst), len(rows), len(noise))
@@ -275,22 +291,16 @@ func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []i
 	if _, err := d.ready(theta, c); err != nil {
 		return err
 	}
-	block = evenly(len(rows), block)
-	for at := 0; at < len(rows); at += block {
-		part, noised := rows[at:min(at+block, len(rows))], uint32(0)
-		if err := d.rows(part, c); err != nil {
-			return err
-		}
-		if each > 0 {
-			noised = 1
+	return d.inParts(c, rows, most, func(at int, part []int) error {
+		if noised == 1 {
 			copy(view[float32](d.shared, d.layout.Noise, len(part)*each), noise[at*each:])
 		}
 		if err := d.ask(Ask{AskLosses, 0, uint32(len(part)), first(at), noised}); err != nil {
 			return err
 		}
 		copy(dst[at:], view[float64](d.shared, d.layout.Outputs, len(part)))
-	}
-	return nil
+		return nil
+	})
 }
 
 // ready lays the parameters out and has the device hold the pictures; texts travel with

@@ -105,12 +105,9 @@ func (d *Device) idle() error {
 // Norms is model.Resident's.
 func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) error) error {
 	return s.chunks(c, rows, func(set uint32, part []int) error {
-		if err := s.d.ask(Ask{What: AskNorms, A: set, B: uint32(len(part)), C: ThetaSame, D: s.begins()}); err != nil {
+		norms, err := s.d.norms(Ask{What: AskNorms, A: set, B: uint32(len(part)), C: ThetaSame, D: s.begins()})
+		if err != nil {
 			return err
-		}
-		norms := view[float64](s.d.shared, s.d.layout.Norms, len(part))
-		for i, square := range norms {
-			norms[i] = root(square)
 		}
 		return use(norms)
 	})
@@ -120,38 +117,20 @@ func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) er
 func (s *staying) Mean(c *data.Client, rows []int) error {
 	share := float32(1 / float64(max(1, len(rows))))
 	return s.chunks(c, rows, func(set uint32, part []int) error {
-		factors := view[float32](s.d.shared, s.d.layout.Factors, len(part))
-		for i := range factors {
-			factors[i] = share
-		}
-		return s.d.ask(Ask{What: AskStep, A: set, B: uint32(len(part)), D: s.begins()})
+		return s.d.step(Ask{What: AskStep, A: set, B: uint32(len(part)), D: s.begins()}, share)
 	})
 }
 
 // chunks goes through rows.
 func (s *staying) chunks(c *data.Client, rows []int, do func(set uint32, part []int) error) error {
-	d := s.d
-	if err := d.together(rows); err != nil {
+	if err := s.d.together(rows); err != nil {
 		return err
 	}
-	set, err := d.setOf(c)
+	set, err := s.d.setOf(c)
 	if err != nil {
 		return err
 	}
-	size := evenly(len(rows), d.layout.Chunk)
-	for at := 0; at < len(rows); at += size {
-		part := rows[at:min(at+size, len(rows))]
-		if err := d.idle(); err != nil {
-			return err
-		}
-		if err := d.rows(part, c); err != nil {
-			return err
-		}
-		if err := do(set, part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.d.inParts(c, rows, s.d.layout.Chunk, func(_ int, part []int) error { return do(set, part) })
 }
 
 // Add is mech.Remote's.
