@@ -2,6 +2,7 @@ package repro
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -44,6 +45,32 @@ func TestSmoke(t *testing.T) {
 				t.Error(err)
 			}
 			t.Logf("%.1f s", time.Since(began).Seconds())
+		})
+	}
+}
+
+// TestOneSeed: whoever asks for one seed, which has no interval, gets a page and JSON too.
+func TestOneSeed(t *testing.T) {
+	for _, e := range List() {
+		if e.Seeds[lab.Smoke] < 2 { // TestSmoke makes it
+			continue
+		}
+		t.Run(e.ID, func(t *testing.T) {
+			if len(e.Needs) > 0 && os.Getenv("COTERIE_DATA") == "" {
+				t.Skip("COTERIE_DATA is not set: see README, real data")
+			}
+			o := labtest.Options(t, lab.Smoke)
+			o.Seeds = 1
+			s, err := Run(context.Background(), e.ID, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Seeds != 1 {
+				t.Errorf("%d seeds", s.Seeds)
+			}
+			if _, err := json.Marshal(s); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
