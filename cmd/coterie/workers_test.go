@@ -216,8 +216,8 @@ func TestExperimentsOnWorkers(t *testing.T) {
 }
 
 // TestWorkersOnACluster: workers killed by chance and a node of the cluster lost, every
-// cell is once in the result, with the figures of one machine. With -soak 200 workers are
-// killed.
+// cell is once in the result, with the figures of one machine. With -soak there are as many
+// sweeps as it takes to kill 200 workers, however quick the machine.
 func TestWorkersOnACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector is not in the program")
@@ -227,46 +227,15 @@ func TestWorkersOnACluster(t *testing.T) {
 		kills, rounds, points = 200, 60000, 40
 	}
 	cluster := tier.NATSCluster(t, [3]string{})
-	file, local, out := grid(t, rounds, points, 2), t.TempDir(), t.TempDir()
-	runJSON(t, "sweep", file, "--out", local)
-	cmd, errs, _ := begin(t, `coterie worker`, "sweep", file, "--out", out, "--nats", cluster.URL, "--lease", "2s")
 	c := &crew{t: t, args: []string{"--nats", cluster.URL}}
 	defer c.dismiss()
-	for range 3 {
-		c.hire()
+	file, made, sweeps := "", 0, 0
+	for sweeps == 0 || *soak && made < kills {
+		file = grid(t, rounds+sweeps, points, 2) // cells of its own, or the queue had them
+		made = killedIn(t, c, cluster, file, made, kills)
+		sweeps++
 	}
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }()
-	done, made := false, 0
-	for ; made < kills && !done; made++ {
-		select {
-		case err := <-over:
-			done = true
-			if err != nil {
-				t.Fatalf("after %d kills: %v\n%s", made, err, errs)
-			}
-		case <-time.After(time.Duration(200+rand.IntN(800)) * time.Millisecond):
-			c.kill()
-		}
-		if made == kills/2 {
-			cluster.Kill(made % 3)
-		}
-		if made == kills*3/4 {
-			cluster.Start(kills / 2 % 3)
-		}
-	}
-	if *soak && made < kills {
-		t.Errorf("the sweep ended after %d kills, want %d", made, kills)
-	}
-	if !done {
-		if err := <-over; err != nil {
-			t.Fatalf("after %d kills: %v\n%s\n%s", made, err, errs, c.said())
-		}
-	}
-	if !bytes.Equal(sweptIn(t, local), sweptIn(t, out)) {
-		t.Errorf("after %d kills the result is another than one process's", made)
-	}
-	t.Logf("%d kills, %d cells gone on with from a checkpoint", made, strings.Count(c.said(), "goes on after round"))
+	t.Logf("%d kills in %d sweeps of %d cells, %d cells gone on with from a checkpoint", made, sweeps, 2*points, strings.Count(c.said(), "goes on after round"))
 	if *soak && !strings.Contains(c.said(), "goes on after round") {
 		t.Error("no cell went on from a checkpoint")
 	}
@@ -274,4 +243,45 @@ func TestWorkersOnACluster(t *testing.T) {
 	c.dismiss()
 	runJSON(t, "sweep", file, "--out", t.TempDir(), "--nats", cluster.URL)
 	t.Logf("the same from the queue's results: %v", time.Since(began))
+}
+
+// killedIn compares a sweep of killed workers with that of one process. Workers are killed
+// until it ends or kills are made, of which made were before it; after half of them a node
+// of the cluster is killed, after three quarters started again.
+func killedIn(t *testing.T, c *crew, cluster *tier.Cluster, file string, made, kills int) int {
+	t.Helper()
+	local, out := t.TempDir(), t.TempDir()
+	runJSON(t, "sweep", file, "--out", local)
+	cmd, errs, _ := begin(t, `coterie worker`, "sweep", file, "--out", out, "--nats", cluster.URL, "--lease", "2s")
+	for len(c.all) < 3 {
+		c.hire()
+	}
+	over := make(chan error, 1)
+	go func() { over <- cmd.Wait() }()
+	for done := false; !done; {
+		var next <-chan time.Time
+		if made < kills {
+			next = time.After(time.Duration(200+rand.IntN(800)) * time.Millisecond)
+		}
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Fatalf("after %d kills: %v\n%s\n%s", made, err, errs, c.said())
+			}
+			done = true
+		case <-next:
+			c.kill()
+			if made == kills/2 {
+				cluster.Kill(kills / 2 % 3)
+			}
+			if made == kills*3/4 {
+				cluster.Start(kills / 2 % 3)
+			}
+			made++
+		}
+	}
+	if !bytes.Equal(sweptIn(t, local), sweptIn(t, out)) {
+		t.Errorf("after %d kills the result is another than one process's", made)
+	}
+	return made
 }
