@@ -6,6 +6,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
 )
 
 // arm is a change to a method that shows what its parts are worth.
@@ -82,8 +83,9 @@ func (b book) armRows() (out []study.Row) {
 		r.Note = fmt.Sprintf("another implementation: %v; best judgement %.4g", a.other, g.best())
 		if a.arm == "" {
 			published = g
-		} else if s, ok := b.task.advantage(g, published); ok {
-			r.Note = fmt.Sprintf("%+.2f to as published; %s", s.Middle, r.Note)
+		} else if d := b.task.advantages(g, published); len(d) > 0 {
+			s := lab.Interval(d)
+			r.Note = fmt.Sprintf("%+.2f ± %.2g to as published; %s", s.Middle, s.High-s.Middle, r.Note)
 		}
 		out = append(out, r)
 	}

@@ -53,8 +53,16 @@ func compareSettings(a, b setting) int {
 	return slices.Compare([]float64{a.Step, a.Clip, a.Quantile}, []float64{b.Step, b.Clip, b.Quantile})
 }
 
-// expected are the settings that a place's best one is sought among at full scale.
+// expected are the settings that a place's best one is sought among at full scale: with
+// momentum the thesis's own.
 func (t task) expected(r row) []setting {
+	if r.momentum > 0 {
+		f, ok := t.table(5).at(r.method, r.epsilon)
+		if !ok {
+			return nil
+		}
+		return []setting{f.setting()}
+	}
 	k, given := 5, r.method == threshold && r.runs == runsOf(online, 5)
 	if r.runs == runsOf(r.method, 9) {
 		k = 9
@@ -71,13 +79,24 @@ func (t task) expected(r row) []setting {
 
 // complete says whether a place has finished cells of all settings that its best one is
 // sought among: before, the best of them may be any.
-func (b book) complete(r row) bool {
-	for _, s := range b.task.expected(r) {
-		if _, ok := b.at(r, s); !ok {
-			return false
+func (b book) complete(r row) bool { return len(b.compared(r, b.groups(r))) > 0 }
+
+// compared are the seeds of which a place has all settings that its best one is sought among.
+func (b book) compared(r row, groups []group) (seeds []uint64) {
+	of, wanted := map[uint64]int{}, b.task.expected(r)
+	for _, g := range groups {
+		if slices.Contains(wanted, g.setting) {
+			for seed := range g.cells {
+				of[seed]++
+			}
 		}
 	}
-	return true
+	for seed, n := range of {
+		if n == len(wanted) {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
 }
 
 // at is a place's group of one setting.
@@ -90,13 +109,37 @@ func (b book) at(r row, s setting) (g group, ok bool) {
 	return group{}, false
 }
 
-// best is the setting with the best mean over seeds, among those with the most seeds: one
-// seed alone is better by luck.
+// best is a place's best setting, with all its seeds: the one that further seeds were limited
+// to where these are finished, else the best of those that can be compared.
 func (b book) best(r row) (best group, ok bool) {
-	return bestOf(b.groups(r), b.task.better)
+	best, ok = b.bestCompared(r)
+	if limited, known := b.task.best[cellGroup{r.method, r.epsilon, r.runs}]; known && r.arm == "" && r.momentum == 0 {
+		if g, found := b.at(r, limited); found && len(g.cells) > len(best.cells) {
+			return g, true
+		}
+	}
+	return best, ok
 }
 
-func bestOf(groups []group, better func(a, b float64) bool) (best group, ok bool) {
+// bestCompared is the setting with the best mean over the seeds of which all settings are
+// finished: whoever has one seed more than the others, as grids have that are being computed,
+// is no better by that. Before there is such a seed it is the best of those with the most.
+func (b book) bestCompared(r row) (best group, ok bool) {
+	groups := b.groups(r)
+	seeds := b.compared(r, groups)
+	if len(seeds) == 0 {
+		return mostSeeds(groups, b.task.better)
+	}
+	for _, g := range groups {
+		if g.has(seeds) && (!ok || b.task.better(g.over(seeds), best.over(seeds))) {
+			best, ok = g, true
+		}
+	}
+	return best, ok
+}
+
+// mostSeeds is the best among those with the most seeds: one seed alone is better by luck.
+func mostSeeds(groups []group, better func(a, b float64) bool) (best group, ok bool) {
 	for _, g := range groups {
 		switch more := len(g.cells) - len(best.cells); {
 		case more > 0, more == 0 && better(g.mean(), best.mean()):
@@ -104,6 +147,15 @@ func bestOf(groups []group, better func(a, b float64) bool) (best group, ok bool
 		}
 	}
 	return best, ok
+}
+
+// has says whether the group has cells of all these seeds, over is their mean.
+func (g group) has(seeds []uint64) bool {
+	return !slices.ContainsFunc(seeds, func(seed uint64) bool { _, ok := g.cells[seed]; return !ok })
+}
+
+func (g group) over(seeds []uint64) float64 {
+	return lab.MeanAndDeviation(lab.Pick(seeds, func(seed uint64) float64 { return float64(g.cells[seed].Value.Figure) })).Middle
 }
 
 // alike are how many of a place's finished cells have their batches and noise in common
@@ -171,10 +223,9 @@ func (g group) spread() lab.Spread { return lab.MeanAndDeviation(g.figures()) }
 // first is the cell of the first seed: what has no mean is shown of it.
 func (g group) first() record { return g.cells[g.seeds()[0]] }
 
-// advantage is how much better a is than b over the seeds that both have: points of
-// accuracy, or per cent of b's error that a has less. ok is false without such seeds.
-func (t task) advantage(a, b group) (s lab.Spread, ok bool) {
-	var d []float64
+// advantages are how much better a is than b, seed by seed, over those that both have: points
+// of accuracy, or per cent of b's error that a has less.
+func (t task) advantages(a, b group) (d []float64) {
 	for _, seed := range a.seeds() {
 		other, both := b.cells[seed]
 		if !both {
@@ -185,8 +236,5 @@ func (t task) advantage(a, b group) (s lab.Spread, ok bool) {
 			d[len(d)-1] = 100 * (1 - x/y)
 		}
 	}
-	if len(d) == 0 {
-		return lab.Spread{}, false
-	}
-	return lab.MeanAndDeviation(d), true
+	return d
 }

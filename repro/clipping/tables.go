@@ -2,7 +2,6 @@ package clipping
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -100,8 +99,8 @@ func (b book) tableRows(k int) (out []study.Row) {
 			finished = true
 			r := b.shown(g, section)
 			r.Note = fmt.Sprintf("best of %d of the grid's %d: %s", len(b.groups(g.row)), runsOf(m, k), r.Note)
-			if r = b.beside(r, g, f, known); known && !b.complete(g.row) {
-				r.Verdict, r.Note = study.Incomparable, "not all are finished; "+r.Note
+			if r = b.beside(r, g, f, known, b.task.apartFrom); known && !b.complete(g.row) {
+				r.Verdict, r.Why, r.Note = study.Incomparable, "", "not all are finished; "+r.Note
 			}
 			out = append(out, r)
 		}
@@ -146,7 +145,7 @@ func (b book) momentumRows() (out []study.Row) {
 				continue
 			}
 			r := b.shown(g, fmt.Sprintf("Table %s: the thesis's settings with momentum %v", t.Table, momentum))
-			out = append(out, b.beside(r, g, f, true))
+			out = append(out, b.beside(r, g, f, true, ""))
 		}
 	}
 	return out
@@ -183,10 +182,13 @@ func (b book) shown(g group, section string) study.Row {
 	}, g.spread())
 }
 
-// beside puts the thesis's figure to ours. They agree within two standard deviations of
-// both spreads over seeds; one seed alone is taken to spread as the thesis's do. Where
-// the data are others than the thesis's, there is no verdict.
-func (b book) beside(r study.Row, g group, f figure, known bool) study.Row {
+// seedsOfThesis is how many its means and deviations are over.
+const seedsOfThesis = 5
+
+// beside puts the thesis's figure to ours. They agree where a mean like the thesis's, with
+// its own deviation, would lie around ours in 95 of 100 studies; one seed has no interval.
+// Where the data are others than the thesis's, there is no verdict.
+func (b book) beside(r study.Row, g group, f figure, known bool, why string) study.Row {
 	if !known {
 		r.Note = "no number: the thesis's runs diverge; " + r.Note
 		return r
@@ -196,14 +198,17 @@ func (b book) beside(r study.Row, g group, f figure, known bool) study.Row {
 		r.Verdict = study.Incomparable
 		return r
 	}
-	s := g.spread()
-	own := s.High - s.Middle
-	if len(g.cells) == 1 {
-		own = f.Deviation
+	values := g.figures()
+	if len(values) < 2 {
+		r.Verdict, r.Note = study.Incomparable, "one seed has no interval; "+r.Note
+		return r
 	}
-	band := 2 * math.Hypot(f.Deviation, own)
-	r.Note = fmt.Sprintf("agrees within %.2g; %s", band, r.Note)
-	return lab.Judged(r, f.Figure-band, f.Figure+band)
+	again := lab.Printed{Mean: f.Figure, Deviation: f.Deviation, Seeds: seedsOfThesis}.Again(values)
+	r.Note = fmt.Sprintf("agrees: the thesis's mean within %.2g, where one of %d seeds with its deviation (%v) would lie around ours of %d in 95 of 100 studies; %s", again.High-again.Middle, seedsOfThesis, f.Deviation, len(values), r.Note)
+	if r = lab.Judged(r, again.Low, again.High, f.Figure); r.Verdict == study.Differs {
+		r.Why = why
+	}
+	return r
 }
 
 // label names a row by method, epsilon and more.

@@ -40,7 +40,9 @@ type task struct {
 	best   map[cellGroup]setting
 	intro  string
 	differ []string // from the thesis
-	claims func(b book) []study.Row
+	// apartFrom is what we believe makes single figures differ from the thesis's.
+	apartFrom string
+	claims    func(b book) []study.Row
 
 	other  map[budget]float64
 	thesis []table        // its tables
@@ -76,19 +78,23 @@ var digits = task{
 	best: map[cellGroup]setting{
 		{threshold, 3, 25}: {3.162, 0.1, 0}, {threshold, 9, 25}: {31.62, 0.1, 0},
 		{threshold, 3, 5}: {31.62, 0.1, 0}, {threshold, 9, 5}: {31.62, 0.1, 0},
+		{threshold, 5, 25}: {31.62, 0.1, 0}, {threshold, 7, 25}: {31.62, 0.1, 0},
+		{threshold, 5, 5}: {31.62, 0.1, 0}, {threshold, 7, 5}: {31.62, 0.1, 0},
 		{quantile, 3, 25}: {0.03162, startClip, 0.7}, {quantile, 9, 25}: {0.3162, startClip, 0.7},
+		{quantile, 5, 25}: {0.3162, startClip, 0.7}, {quantile, 7, 25}: {0.3162, startClip, 0.7},
 		{noDP, 0, 0}: {Step: 0.03162},
 	},
 	intro: "A convolutional network of 551,322 parameters is trained on MNIST's 60,000 digits, in batches of 512 for 10 epochs.",
 	differ: []string{
 		"Table 3.5 has a ReLU behind the last layer; with cross entropy that hardly learns, so the loss sees the raw outputs.",
 	},
-	claims: digitClaims, other: otherDigits,
+	apartFrom: plainSteps,
+	claims:    digitClaims, other: otherDigits,
 	smoke: []config.Layer{{Kind: "linear", Units: 10}},
 }
 
 var clothes = task{
-	kind: "fashion-mnist", needs: []string{"fashion-mnist"}, pictures: true, lower: true, unit: "100 x squared error", epsilons: []float64{1, 2, 3, 4}, block: 118, blocks: 10, seeds: 1,
+	kind: "fashion-mnist", needs: []string{"fashion-mnist"}, pictures: true, lower: true, unit: "100 x squared error", epsilons: []float64{1, 2, 3, 4}, block: 118, blocks: 10, seeds: 3,
 	quick: quickScale{epsilons: []float64{3}, blocks: 1, settings: map[method][]setting{
 		online: {{3.162, startClip, 0}}, threshold: {{31.62, 0.1, 0}}, quantile: {{3.162, startClip, 0.1}}, adamWOSM: {{adamStep, 0.1, 0}},
 	}},
@@ -102,11 +108,18 @@ var clothes = task{
 		adamWOSM:  {{adamStep, 0.1, 0}, {adamStep, 0.01, 0}},
 		noDP:      {{Step: 0.3162}, {Step: 3.162}},
 	},
+	best: map[cellGroup]setting{ // in between; at the ends all are finished
+		{online, 2, 5}: {31.62, startClip, 0}, {online, 3, 5}: {31.62, startClip, 0},
+		{threshold, 2, 25}: {31.62, 0.01, 0}, {threshold, 3, 25}: {31.62, 0.01, 0},
+		{quantile, 2, 25}: {3.162, startClip, 0.3}, {quantile, 3, 25}: {3.162, startClip, 0.1},
+		{adamWOSM, 2, 5}: {adamStep, 0.1, 0}, {adamWOSM, 3, 5}: {adamStep, 0.01, 0},
+	},
 	intro: "A convolutional autoencoder of 48,705 parameters learns to give back Fashion-MNIST's 60,000 pictures, in batches of 512 for 10 epochs. The figure is 100 times the mean squared error of a pixel: lower is better.",
 	differ: []string{
 		"Table 3.12 prints epsilon 3, 5, 7, 9 where the text and table 3.9 have 1, 2, 3, 4: the latter are taken.",
 	},
-	claims: clothesClaims, other: otherClothes,
+	apartFrom: "No reason is known. Momentum was tested, at the thesis's own settings: with it the errors at both ends are smaller than the thesis's, too.",
+	claims:    clothesClaims, other: otherClothes,
 	smoke: []config.Layer{{Kind: "conv", Channels: 1, Kernel: 1}, {Kind: "sigmoid"}},
 }
 

@@ -99,6 +99,19 @@ func AtMost(r study.Row, values []float64, most float64) study.Row {
 	return Claim(r, s, s.High < most)
 }
 
+// Within is Effect for what a text calls alike: the whole interval must lie between low and
+// high. Few seeds have wide intervals, and do not agree by that.
+func Within(r study.Row, values []float64, low, high float64) study.Row {
+	s := Interval(values)
+	if len(values) < 2 {
+		return Effect(r, values, low)
+	}
+	if r.Note == "" {
+		r.Note = fmt.Sprintf("agrees: the whole 95 %% interval over seeds from %v to %v", low, high)
+	}
+	return Claim(r, s, s.Low >= low && s.High <= high)
+}
+
 // Times is Effect for a ratio of two arms' positive figures, seed by seed: the geometric
 // mean, whose whole interval must lie above the least.
 func Times(r study.Row, more, less []float64, least float64) study.Row {
@@ -151,6 +164,26 @@ func Judged(r study.Row, low, high float64, other ...float64) study.Row {
 func Again(values []float64) Spread {
 	mean, half := metrics.Spread(values)
 	return Spread{mean, mean - math.Sqrt2*half, mean + math.Sqrt2*half}
+}
+
+// Printed is a mean of a text with its deviation over so many seeds.
+type Printed struct {
+	Mean, Deviation float64
+	Seeds           int
+}
+
+// Again is where such a mean would lie around ours in 95 of 100 studies, if both were means
+// of the same: Welch's interval of two means, each with its own deviation.
+func (p Printed) Again(values []float64) Spread {
+	s := MeanAndDeviation(values)
+	n, m := float64(len(values)), float64(p.Seeds)
+	ours, theirs := (s.High-s.Middle)*(s.High-s.Middle)/n, p.Deviation*p.Deviation/m
+	if len(values) < 2 || p.Seeds < 2 || ours+theirs == 0 {
+		return Exactly(s.Middle)
+	}
+	t := distuv.StudentsT{Sigma: 1, Nu: (ours + theirs) * (ours + theirs) / (ours*ours/(n-1) + theirs*theirs/(m-1))}
+	half := t.Quantile(0.975) * math.Sqrt(ours+theirs)
+	return Spread{s.Middle, s.Middle - half, s.Middle + half}
 }
 
 // Wider is a row about two deviations over seeds: the first over the second, with the 95 %

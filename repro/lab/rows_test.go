@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/coterie-fl/coterie/report/study"
@@ -44,6 +45,8 @@ func TestEffectsCanFail(t *testing.T) {
 		{Times(study.Row{Sentence: "s"}, more, less, 1.5), study.Agrees}, {Times(study.Row{Sentence: "s"}, more, less, 2), study.Differs},
 		{Times(study.Row{Sentence: "s"}, more[:1], less[:1], 1), study.Incomparable},
 		{AtMost(study.Row{Sentence: "s"}, less, 1.5), study.Agrees}, {AtMost(study.Row{Sentence: "s"}, less, 1.05), study.Differs}, {AtMost(study.Row{Sentence: "s"}, less[:1], 2), study.Incomparable},
+		{Within(study.Row{Sentence: "s"}, less, 0.7, 1.3), study.Agrees}, {Within(study.Row{Sentence: "s"}, less, 0.8, 1.3), study.Differs},
+		{Within(study.Row{Sentence: "s"}, less, 0.7, 1.2), study.Differs}, {Within(study.Row{Sentence: "s"}, less[:1], 0, 2), study.Incomparable},
 	} {
 		if c.row.Verdict != c.want {
 			t.Errorf("%+v, want %s", c.row, c.want)
@@ -52,5 +55,27 @@ func TestEffectsCanFail(t *testing.T) {
 	// 95 % intervals of a mean of four values: t is 3.182.
 	if s := Interval([]float64{0, 2, 0, 2}); s.Middle != 1 || s.High-1 < 1.83 || s.High-1 > 1.84 {
 		t.Errorf("interval %+v", s)
+	}
+}
+
+// TestPrintedMeans: Welch's interval of two means, by hand: it has
+// fewer degrees of freedom than seeds, and without a deviation of the text's it is ours alone.
+func TestPrintedMeans(t *testing.T) {
+	ours := []float64{9, 10, 11}
+	for _, c := range []struct {
+		printed Printed
+		half    float64
+	}{
+		{Printed{12, 1, 5}, 2.70 * math.Sqrt(1./3+1./5)},    // 4.34 degrees: between t of 4, 2.776, and of 5, 2.571
+		{Printed{12, 0, 5}, 4.303 * math.Sqrt(1./3)},        // 2 degrees
+		{Printed{12, 100, 5}, 2.776 * math.Sqrt(1./3+2000)}, // 4 degrees, all theirs
+	} {
+		got := c.printed.Again(ours)
+		if half := got.High - 10; got.Middle != 10 || math.Abs(half/c.half-1) > 0.01 || math.Abs(half-(10-got.Low)) > 1e-12 {
+			t.Errorf("%+v: %+v, want half a width of %v", c.printed, got, c.half)
+		}
+	}
+	if got := (Printed{12, 1, 5}).Again(ours[:1]); got != Exactly(9) {
+		t.Errorf("one seed has an interval: %+v", got)
 	}
 }
