@@ -17,27 +17,33 @@ import (
 
 // driver is the part of CUDA's driver interface that is needed.
 type driver struct {
-	init              func(flags uint32) int32
-	driverVersion     func(v *int32) int32
-	deviceCount       func(n *int32) int32
-	deviceGet         func(dev *int32, ordinal int32) int32
-	deviceName        func(name *byte, n, dev int32) int32
-	deviceAttribute   func(v *int32, attribute, dev int32) int32
-	primaryCtxRetain  func(ctx *uintptr, dev int32) int32
-	ctxSetCurrent     func(ctx uintptr) int32
-	memInfo           func(free, total *uint64) int32
-	memAlloc          func(p *uintptr, n uint64) int32
-	memFree           func(p uintptr) int32
-	hostRegister      func(p unsafe.Pointer, n uint64, flags uint32) int32
-	hostUnregister    func(p unsafe.Pointer) int32
-	copyToDevice      func(dst uintptr, src unsafe.Pointer, n uint64, stream uintptr) int32
-	copyToHost        func(dst unsafe.Pointer, src uintptr, n uint64, stream uintptr) int32
-	memset            func(dst uintptr, v uint8, n uint64, stream uintptr) int32
-	moduleLoad        func(m *uintptr, image *byte) int32
-	moduleFunction    func(f *uintptr, m uintptr, name string) int32
-	streamCreate      func(s *uintptr, flags uint32) int32
-	streamSynchronize func(s uintptr) int32
-	launchKernel      func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params, extra unsafe.Pointer) int32
+	init               func(flags uint32) int32
+	driverVersion      func(v *int32) int32
+	deviceCount        func(n *int32) int32
+	deviceGet          func(dev *int32, ordinal int32) int32
+	deviceName         func(name *byte, n, dev int32) int32
+	deviceAttribute    func(v *int32, attribute, dev int32) int32
+	primaryCtxRetain   func(ctx *uintptr, dev int32) int32
+	ctxSetCurrent      func(ctx uintptr) int32
+	memInfo            func(free, total *uint64) int32
+	memAlloc           func(p *uintptr, n uint64) int32
+	memFree            func(p uintptr) int32
+	hostRegister       func(p unsafe.Pointer, n uint64, flags uint32) int32
+	hostUnregister     func(p unsafe.Pointer) int32
+	copyToDevice       func(dst uintptr, src unsafe.Pointer, n uint64, stream uintptr) int32
+	copyToHost         func(dst unsafe.Pointer, src uintptr, n uint64, stream uintptr) int32
+	memset             func(dst uintptr, v uint8, n uint64, stream uintptr) int32
+	moduleLoad         func(m *uintptr, image *byte) int32
+	moduleFunction     func(f *uintptr, m uintptr, name string) int32
+	streamCreate       func(s *uintptr, flags uint32) int32
+	streamSynchronize  func(s uintptr) int32
+	streamBeginCapture func(s uintptr, mode int32) int32
+	streamEndCapture   func(s uintptr, graph *uintptr) int32
+	graphInstantiate   func(row *uintptr, graph uintptr, flags uint64) int32
+	graphLaunch        func(row, stream uintptr) int32
+	graphDestroy       func(graph uintptr) int32
+	graphExecDestroy   func(row uintptr) int32
+	launchKernel       func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params, extra unsafe.Pointer) int32
 
 	arguments struct { // of a launch, where they stay
 		slots   [16]uint64
@@ -73,6 +79,8 @@ func open(library string, n int) (*driver, About, error) {
 		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
 		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
 		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuLaunchKernel": &d.launchKernel,
+		"cuStreamBeginCapture_v2": &d.streamBeginCapture, "cuStreamEndCapture": &d.streamEndCapture, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
+		"cuGraphLaunch": &d.graphLaunch, "cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.graphExecDestroy,
 	} {
 		if _, err := purego.Dlsym(lib, name); err != nil {
 			return nil, About{}, fmt.Errorf("NVIDIA's driver %s is too old: it has no %s", library, name)
@@ -125,6 +133,7 @@ var meaning = map[int32]string{
 	222: " (the driver is older than the kernels need; update it)",
 	700: " (illegal address)",
 	719: " (a kernel failed)",
+	900: " (not possible while kernels are recorded)",
 	803: " (driver and library are of different versions)",
 	999: " (unknown; the device may be lost)",
 }

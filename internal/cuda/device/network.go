@@ -31,6 +31,7 @@ type Network struct {
 	keptRow, squaresRow, partCount int
 	bytes                          int
 	parted                         parted
+	recordings                     recordings
 	registered                     bool                        // the driver knows the shared memory
 	chosen                         []byte                      // the rows on their way, as numbers of 32 bits
 	outputs                        []float32                   // of those, where their gradients are made here

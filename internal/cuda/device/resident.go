@@ -29,15 +29,10 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		}
 		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
 		n.chosen = s.rows
-		n.forward(set, g)
-		if a.D == 1 {
-			n.d.clear(n.sums, 8*size)
-		}
-		n.parted.plain = true
-		n.backward(set, g)
-		n.parted.plain = false
 		s.factors = s.copied(n.factors[0], s.factors, s.shared[l.Factors:][:4*g])
-		n.add(0, g)
+		n.parted.plain = true
+		n.gradientsOf(recorded{recordStep, int(a.A), g, int(a.D)}, set, func() { n.add(0, g) })
+		n.parted.plain = false
 		return nil
 	case cuda.AskNoise:
 		o := (*cuda.NoiseOrder)(unsafe.Pointer(&payload[0]))

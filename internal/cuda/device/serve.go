@@ -173,26 +173,25 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		if a.What == cuda.AskLosses && a.D == 1 {
 			n.noisy(part(l.Noise, 4*g*n.layers[0].Out.Len()), l.Noisy)
 		}
-		n.forward(set, g)
-		if a.What == cuda.AskLosses {
+		switch {
+		case a.What == cuda.AskLosses:
+			n.together(recorded{recordLosses, 0, g, int(a.D)}, func() {
+				n.forward(set, g)
+				n.textLosses(g)
+			})
 			n.parted.noise = 0
-			n.textLosses(g)
 			n.d.toHost(part(l.Outputs, 8*g), n.norms)
-			break
-		}
-		if a.What == cuda.AskOutputs {
+		case a.What == cuda.AskOutputs:
+			n.together(recorded{recordForward, int(a.A), g, 0}, func() { n.forward(set, g) })
 			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
-			break
+		default:
+			n.gradientsOf(recorded{recordNorms, int(a.A), g, int(a.D)}, set, nil)
+			n.d.toHost(part(l.Norms, 8*g), n.norms)
 		}
-		if a.D == 1 {
-			n.d.clear(n.sums, 8*n.plan.Parameters)
-		}
-		n.backward(set, g)
-		n.d.toHost(part(l.Norms, 8*g), n.norms)
 	case cuda.AskAdd:
 		g := int(a.B)
 		s.factors = s.copied(n.factors[a.A], s.factors, part(l.Factors+4*int(a.A)*n.chunk, 4*g))
-		n.add(int(a.A), g)
+		n.together(recorded{recordAdd, 0, g, int(a.A)}, func() { n.add(int(a.A), g) })
 		return nil // goes on by itself
 	case cuda.AskSums:
 		for i := range 2 {
@@ -238,6 +237,7 @@ func (s *server) forget() error {
 	if s.n.registered {
 		s.d.must(s.d.hostUnregister(unsafe.Pointer(&s.shared[0])), "cuMemHostUnregister")
 	}
+	s.n.forgetRecordings()
 	err := syscall.Munmap(s.shared)
 	s.n, s.shared = nil, nil
 	return errors.Join(err, s.d.giveBack())

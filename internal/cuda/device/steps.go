@@ -80,6 +80,10 @@ func (n *Network) parameters(theta []byte) {
 
 // turnFilters makes of new parameters what is derived from them.
 func (n *Network) turnFilters() {
+	n.together(recorded{what: recordFilters}, n.turnEach)
+}
+
+func (n *Network) turnEach() {
 	for i := range n.layers {
 		l := &n.layers[i]
 		w, _ := n.weights(l)
@@ -156,6 +160,32 @@ func poolOf(l *layer, to model.Shape, g int) (p pool, channels int) {
 	}
 	return pool{int32(g), int32(l.Out.Height), int32(l.Out.Width), int32(l.In.Height), int32(l.In.Width), int32(l.In.Channels), int32(l.Kernel), int32(l.Stride), int32(l.Padding),
 		over(l.In.Channels / channels), over(to.Width)}, channels
+}
+
+// gradientsOf takes rows of a set forward and back, of sums that begin if r's case is 1, and
+// then does what is to follow, unless that is nil. The root of errors is made here, between
+// both ways, so that its kernels are recorded in parts.
+func (n *Network) gradientsOf(r recorded, s *set, then func()) {
+	back := func() {
+		if r.which == 1 {
+			n.d.clear(n.sums, 8*n.plan.Parameters)
+		}
+		n.backward(s, r.count)
+	}
+	if then == nil {
+		then = func() {}
+	}
+	if n.plan.Loss == "rmse" {
+		n.together(recorded{recordForward, r.set, r.count, 0}, func() { n.forward(s, r.count) })
+		back()
+		then()
+		return
+	}
+	n.together(r, func() {
+		n.forward(s, r.count)
+		back()
+		then()
+	})
 }
 
 // backward takes g rows back: what is kept of every layer's gradients is then there, and

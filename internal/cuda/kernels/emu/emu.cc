@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -108,16 +109,21 @@ void block(unsigned threads) {
   }
 }
 
+// A kernel is bound to its arguments when it is launched, or recorded.
+using Bound = std::function<void()>;
+using Kernel = std::function<Bound(void **)>;
+
 template <class... A, size_t... I>
-void call(void (*k)(A...), void **p, std::index_sequence<I...>) {
-  k(*(A *)p[I]...);
+Bound boundTo(void (*k)(A...), void **p, std::index_sequence<I...>) {
+  std::tuple<A...> args(*(A *)p[I]...);
+  return [k, args] { std::apply(k, args); };
 }
 template <class... A>
-std::function<void(void **)> wrap(void (*k)(A...)) {
-  return [k](void **p) { call(k, p, std::index_sequence_for<A...>{}); };
+Kernel wrap(void (*k)(A...)) {
+  return [k](void **p) { return boundTo(k, p, std::index_sequence_for<A...>{}); };
 }
 #define K(name) {#name, wrap(name)}
-std::map<std::string, std::function<void(void **)>> kernels = {
+std::map<std::string, Kernel> kernels = {
     K(conv_32), K(conv_64), K(conv_odd_32), K(conv_spread_64), K(turn), K(arranged),
     K(direct_2_10), K(direct_3_8), K(direct_3_9), K(direct_3_10), K(direct_4_8), K(direct_4_9), K(direct_5_9), K(direct_8_9),
     K(taps_2), K(taps_3), K(taps_4), K(taps_5), K(taps_8),
@@ -135,6 +141,28 @@ bool fails(const char *call) {
   return asked && std::string(asked) == call;
 }
 int launches;
+
+// A row of what was recorded; the thread that records has one under way.
+using Row = std::vector<Bound>;
+thread_local Row *recording;
+enum { UNSUPPORTED = 900 };
+
+void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned shared) {
+  static std::mutex one;  // block and thread are everybody's
+  std::lock_guard<std::mutex> mine(one);
+  const char *order = getenv("COTERIE_EMU_ORDER");
+  bool backward = order && std::string(order) == "backward";
+  body = bound;
+  std::vector<float4> room(shared / 16 + 1);
+  gridDim = {gx, gy, gz}, blockDim = {bx, 1, 1};
+  unsigned all = gx * gy * gz;
+  for (unsigned i = 0; i < all; i++) {
+    unsigned b = backward ? all - 1 - i : i;
+    memset((void *)room.data(), 0xff, shared);
+    emu_shared = (float *)room.data();
+    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
+  }
+}
 }  // namespace
 
 void __syncthreads() { leave(); }
@@ -155,6 +183,7 @@ int cuCtxSetCurrent(void *) { return 0; }
 int cuMemGetInfo_v2(size_t *f, size_t *t) { return *f = fails("cuMemAlloc") ? 1 << 20 : (size_t)1 << 33, *t = (size_t)1 << 33, 0; }
 int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
   if (fails("cuMemAlloc")) return 2;
+  if (recording) return UNSUPPORTED;
   *p = aligned_alloc(256, (n + 255) / 256 * 256);
   memset(*p, 0xff, n);
   return 0;
@@ -162,9 +191,13 @@ int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
 int cuMemFree_v2(void *p) { return free(p), 0; }
 int cuMemHostRegister_v2(void *, size_t, unsigned) { return 0; }
 int cuMemHostUnregister(void *) { return 0; }
-int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
-int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return memcpy(d, s, n), 0; }
-int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) { return memset(d, v, n), 0; }
+// Copies could be recorded, but what they read would have to stay: nobody means to.
+int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return recording ? UNSUPPORTED : (memcpy(d, s, n), 0); }
+int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return recording ? UNSUPPORTED : (memcpy(d, s, n), 0); }
+int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) {
+  if (recording) return recording->push_back([=] { memset(d, v, n); }), 0;
+  return memset(d, v, n), 0;
+}
 int cuModuleLoadData(void **m, const void *) { return *m = nullptr, 0; }
 int cuModuleGetFunction(void **f, void *, const char *name) {
   auto k = kernels.find(name);
@@ -172,24 +205,28 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
   return *f = &k->second, 0;
 }
 int cuStreamCreate(void **s, unsigned) { return *s = nullptr, 0; }
-int cuStreamSynchronize(void *) { return 0; }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *, void **p, void **) {
-  static std::mutex one;  // block and thread are everybody's
-  std::lock_guard<std::mutex> mine(one);
-  if (fails("lost") && ++launches > 3) return 999;
-  const char *order = getenv("COTERIE_EMU_ORDER");
-  bool backward = order && std::string(order) == "backward";
-  body = [f, p] { (*(std::function<void(void **)> *)f)(p); };
-  if (shared > 48 << 10) return 1;  // more must be asked for
-  std::vector<float4> room(shared / 16 + 1);
-  gridDim = {gx, gy, gz}, blockDim = {bx, 1, 1};
-  unsigned all = gx * gy * gz;
-  for (unsigned i = 0; i < all; i++) {
-    unsigned b = backward ? all - 1 - i : i;
-    memset((void *)room.data(), 0xff, shared);
-    emu_shared = (float *)room.data();
-    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
-  }
+int cuStreamSynchronize(void *) { return recording ? UNSUPPORTED : 0; }
+int cuStreamBeginCapture_v2(void *, int) {
+  if (recording) return UNSUPPORTED;
+  return recording = new Row, 0;
+}
+int cuStreamEndCapture(void *, void **graph) {
+  *graph = recording;
+  return recording = nullptr, *graph ? 0 : UNSUPPORTED;
+}
+int cuGraphInstantiateWithFlags(void **row, void *graph, unsigned long long) { return *row = new Row(*(Row *)graph), 0; }
+int cuGraphLaunch(void *row, void *) {
+  for (const Bound &one : *(Row *)row) one();
   return 0;
+}
+int cuGraphDestroy(void *graph) { return delete (Row *)graph, 0; }
+int cuGraphExecDestroy(void *row) { return delete (Row *)row, 0; }
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *, void **p, void **) {
+  if (fails("lost") && ++launches > 3) return 999;
+  if (shared > 48 << 10) return 1;  // more must be asked for
+  Bound bound = (*(Kernel *)f)(p);
+  Bound whole = [=] { run(bound, gx, gy, gz, bx, shared); };
+  if (recording) return recording->push_back(whole), 0;
+  return whole(), 0;
 }
 }
