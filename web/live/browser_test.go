@@ -226,15 +226,7 @@ func TestLivePageInChromium(t *testing.T) {
 func narrowAndDark(t *testing.T, p *browser.Page) {
 	p.Do(t, chromedp.EmulateViewport(390, 844))
 	for _, scheme := range []string{"dark", "light"} {
-		browser.Call(t, p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		}})
-		if wide := browser.Evaluate[float64](t, p, `document.documentElement.scrollWidth`); wide > 390 {
-			t.Errorf("%s: the page is %v wide on 390", scheme, wide)
-		}
-		if low := browser.Evaluate[[]string](t, p, contrasts); len(low) > 0 {
-			t.Errorf("%s: too little contrast: %v", scheme, low)
-		}
+		fits(t, p, scheme)
 		if moves := browser.Evaluate[string](t, p, `getComputedStyle(document.querySelector(".state.running"), "::before").animationName`); moves != "none" {
 			t.Errorf("%s: %s moves", scheme, moves)
 		}
@@ -251,6 +243,20 @@ func narrowAndDark(t *testing.T, p *browser.Page) {
 		t.Errorf("a run that goes on does not beat: %s", moves)
 	}
 	p.Do(t, chromedp.EmulateViewport(1280, 900))
+}
+
+// fits: on a telephone nothing lies outside, and everything can be read.
+func fits(t *testing.T, p *browser.Page, scheme string) {
+	t.Helper()
+	browser.Call(t, p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	if wide := browser.Evaluate[float64](t, p, `document.documentElement.scrollWidth`); wide > 390 {
+		t.Errorf("%s: the page is %v wide on 390", scheme, wide)
+	}
+	if low := browser.Evaluate[[]string](t, p, contrasts); len(low) > 0 {
+		t.Errorf("%s: too little contrast: %v", scheme, low)
+	}
 }
 
 // contrasts are texts that stand out less than 4.5 to 1 from what is behind them (WCAG AA).

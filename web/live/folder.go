@@ -60,8 +60,8 @@ func (f *Folder) View(place url.Values) (View, error) {
 		if err != nil {
 			return View{}, err
 		}
-		if len(all) == 1 && all[0].id == "." {
-			return f.one(all[0], nil)
+		if i := slices.IndexFunc(all, func(t thing) bool { return t.id == "." }); i >= 0 {
+			return f.one(all[i], nil)
 		}
 		return f.list(all, place)
 	}
@@ -184,8 +184,11 @@ var groups = []struct {
 // list is all that is there, a page of each kind.
 func (f *Folder) list(all []thing, place url.Values) (View, error) {
 	v := View{Title: filepath.Base(f.path), Lead: f.path}
-	now, counts := time.Now(), map[string]int{}
+	now, counts, seeds := time.Now(), map[string]int{}, map[string]bool{}
 	for _, t := range all {
+		if t.kind == ofSeeds {
+			seeds[t.id] = true
+		}
 		if t.kind == aRun || t.kind == aSweep || t.kind == aStudy {
 			counts[stateOf(t, now).Word]++
 		}
@@ -193,7 +196,7 @@ func (f *Folder) list(all []thing, place url.Values) (View, error) {
 	for _, g := range groups {
 		var of []thing
 		for _, t := range all {
-			if t.kind == g.kind {
+			if t.kind == g.kind && !(t.kind == aRun && seeds[path.Dir(t.id)] && seedFolder.MatchString(path.Base(t.id))) { // a hundred seeds are one line
 				of = append(of, t)
 			}
 		}

@@ -43,13 +43,20 @@ func (f *Folder) describeLedger(t thing, r *row) error {
 		return err
 	}
 	r.State = state{prose.Counted(b.sum.Records, "record", "records") + ", whole", "finished"}
-	most := 0.0
+	most, where := 0.0, ""
 	for _, one := range b.sum.Budgets {
-		most = max(most, one.Used)
 		r.Lines = append(r.Lines, fmt.Sprintf("epsilon %s of %s (%s)", prose.Cost(float64(one.Epsilon)), prose.Cost(float64(one.Ceiling)), layout.Claimed(one.Statement)))
+		if bars := ceilings(one); one.Used > most && len(bars) > 1 {
+			top := slices.MaxFunc(bars, func(a, b metered) int { return cmp.Compare(a.Meter.Share, b.Meter.Share) })
+			where = fmt.Sprintf("most used: %s, %s: %s", budgetName(one), top.Name, top.Value)
+		}
+		most = max(most, one.Used)
+	}
+	if where != "" {
+		r.Lines = append(r.Lines, where)
 	}
 	if len(b.sum.Budgets) > 0 {
-		r.Meter = newMeter(most, 1, fmt.Sprintf("%.0f %% of the ceiling used", 100*most))
+		r.Meter = newMeter(most, 1, usedWords(most))
 	}
 	return nil
 }
@@ -98,21 +105,14 @@ func (b book) receipts() (n int) {
 
 // budgets are the ceilings, and the share of each that is spent.
 func (b book) budgets() meters {
-	m := meters{ID: "budgets-h", Name: "Budgets", Note: "The bar is the share of the ceiling that the filter has spent: when it is full, nothing more is released."}
+	m := meters{ID: "budgets-h", Name: "Budgets", Note: "What is spent of every ceiling. When a bar is full, nothing more is released."}
 	for _, one := range b.sum.Budgets {
-		bar := metered{
-			Name: fmt.Sprintf("%s, %s", one.Unit, one.Claim), Value: prose.Cost(float64(one.Epsilon)) + " of " + prose.Cost(float64(one.Ceiling)),
-			Note:  fmt.Sprintf("epsilon: %s; %s", layout.Claimed(one.Statement), prose.Counted(one.Releases, "release", "releases")),
-			Meter: newMeter(one.Used, 1, fmt.Sprintf("%.1f %% of the ceiling used", 100*one.Used)),
-		}
-		if one.EpsilonSwitch != nil && one.CeilingSwitch > 0 {
-			bar.Note += fmt.Sprintf("; between any two data sets %s of %s", prose.Cost(float64(*one.EpsilonSwitch)), prose.Cost(float64(one.CeilingSwitch)))
-		}
-		if one.Distance > 0 {
-			bar.Note += fmt.Sprintf("; at distance %s %s of %s", prose.Rounded(float64(one.Distance)), prose.Cost(float64(one.EpsilonAtDistance)), prose.Cost(float64(one.Ceiling)))
+		bar := metered{Name: budgetName(one), Bars: ceilings(one), Note: fmt.Sprintf("epsilon: %s; %s; %s", layout.Claimed(one.Statement), prose.Counted(one.Releases, "release", "releases"), one.Trust)}
+		if len(bar.Bars) == 0 {
+			bar.Value, bar.Note = "no ceiling", bar.Note+"; releases without noise are allowed: nothing bounds what they lose"
 		}
 		if one.Over {
-			bar.Meter.Over, bar.Note = true, bar.Note+"; over the ceiling: nothing more is released"
+			bar.Note += "; over the ceiling: nothing more is released"
 		}
 		if one.Amended {
 			bar.Note += "; the ceiling was changed after releases"
@@ -122,17 +122,47 @@ func (b book) budgets() meters {
 	return m
 }
 
+func budgetName(one ledger.BudgetSpend) string { return fmt.Sprintf("%s, %s", one.Unit, one.Claim) }
+
+func usedWords(share float64) string { return fmt.Sprintf("%.0f %% of the ceiling used", 100*share) }
+
+// ceilings are the numbers of a budget that are held against ceilings, each with a bar of its
+// own: the one that is most used ends the releases, and it need not be the first.
+func ceilings(one ledger.BudgetSpend) (bars []metered) {
+	if one.Claim == event.ClaimNone {
+		return nil
+	}
+	of := func(name string, spent, most event.Number) {
+		share := float64(spent) / float64(most)
+		bars = append(bars, metered{Name: name, Value: prose.Cost(float64(spent)) + " of " + prose.Cost(float64(most)), Meter: newMeter(share, 1, usedWords(share))})
+	}
+	if one.Relation != event.Metric {
+		of("epsilon, by the accountant", one.Epsilon, one.Ceiling)
+		bars = append(bars, metered{Name: "by the filter, which decides", Value: fmt.Sprintf("%.1f %%", 100*one.Used), Meter: newMeter(one.Used, 1, usedWords(one.Used))})
+		bars[1].Meter.Over = one.Over
+		return bars
+	}
+	of("at the radii", one.Epsilon, one.Ceiling)
+	if one.Distance > 0 {
+		of("between two points "+prose.Rounded(float64(one.Distance))+" apart", one.EpsilonAtDistance, one.Ceiling)
+	}
+	if one.EpsilonSwitch != nil && one.CeilingSwitch > 0 {
+		of("between any two data sets", *one.EpsilonSwitch, one.CeilingSwitch)
+	}
+	return bars
+}
+
 func (b book) runs() layout.Table {
 	t := layout.Table{ID: "runs-h"}
 	column := func(name string, figures bool, cell func(r ledger.RunSpend) layout.Cell) {
 		layout.AddColumn(&t, name, figures, b.sum.Runs, cell)
 	}
 	column("Run", false, func(r ledger.RunSpend) layout.Cell { return layout.Words(r.Run, r.Federation) })
-	column("Releases", true, func(r ledger.RunSpend) layout.Cell { return layout.Words(prose.Count(r.Releases)) })
-	column("With receipt", true, func(r ledger.RunSpend) layout.Cell { return layout.Words(prose.Count(r.Committed)) })
-	column("Epsilon", true, func(r ledger.RunSpend) layout.Cell {
+	column("Epsilon", false, func(r ledger.RunSpend) layout.Cell {
 		return layout.Words(prose.Cost(float64(r.Epsilon)), layout.Claimed(r.Statement))
 	})
+	column("Releases", true, func(r ledger.RunSpend) layout.Cell { return layout.Words(prose.Count(r.Releases)) })
+	column("With receipt", true, func(r ledger.RunSpend) layout.Cell { return layout.Words(prose.Count(r.Committed)) })
 	column("Last", false, func(r ledger.RunSpend) layout.Cell { return layout.Words(r.Last.UTC().Format("2006-01-02 15:04")) })
 	return t
 }
@@ -148,15 +178,15 @@ func (b book) releases() layout.Table {
 	column("Reserved", false, func(e ledger.Entry) layout.Cell {
 		return layout.Words(e.ReservedAt.UTC().Format("2006-01-02 15:04:05"))
 	})
-	column("Run", false, func(e ledger.Entry) layout.Cell { return layout.Words(e.Slot.Run) })
 	column("Round", true, func(e ledger.Entry) layout.Cell { return layout.Words(prose.Count(e.Slot.Round + 1)) })
 	column("State", false, func(e ledger.Entry) layout.Cell { return layout.Words(string(e.Status), e.Reason) })
 	column("Receipt", false, func(e ledger.Entry) layout.Cell {
 		if e.Receipt == nil {
 			return layout.Cell{}
 		}
-		return layout.Words("signed", "by key "+e.Receipt.Key.String()[:12]+"…")
+		return layout.Words("signed", "by key "+e.Receipt.Key.String()[:8]+"…")
 	})
+	column("Run", false, func(e ledger.Entry) layout.Cell { return layout.Words(e.Slot.Run) })
 	return t
 }
 
@@ -238,15 +268,15 @@ func (f *Folder) servedView(t thing) (View, error) {
 		layout.AddColumn(&table, name, figures, res.Participants[:min(len(res.Participants), mostPeople)], cell)
 	}
 	column("Participant", false, func(p server.ParticipantRecord) layout.Cell { return layout.Words(p.Name) })
-	column("Released", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Released)) })
-	column("Declined", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Declined)) })
-	column("Missed", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Missed)) })
 	column("Says it has spent", false, func(p server.ParticipantRecord) layout.Cell {
 		if p.Spent == nil {
 			return layout.Cell{}
 		}
 		return spentCell([]event.Statement{*p.Spent})
 	})
+	column("Released", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Released)) })
+	column("Declined", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Declined)) })
+	column("Missed", true, func(p server.ParticipantRecord) layout.Cell { return layout.Words(prose.Count(p.Missed)) })
 	var p parts
 	p.add("stand", standTemplate, one)
 	p.add("people", tableTemplate, tabled{Name: "Participants", Table: table})

@@ -308,7 +308,8 @@ func TestThousandsOfRuns(t *testing.T) {
 	}
 }
 
-// TestSeedsAreOneCurve: the mean over seeds with its interval, and every seed by itself.
+// TestSeedsAreOneCurve: the mean over seeds with its interval, one line of the list however
+// many they are, and every seed by itself.
 func TestSeedsAreOneCurve(t *testing.T) {
 	dir := t.TempDir()
 	for _, seed := range []string{"2", "10", "1"} {
@@ -317,13 +318,23 @@ func TestSeedsAreOneCurve(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "many", "seed-11"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	liveRun(t, filepath.Join(dir, "many", "seed-12"), "many-run")
 	f := folderOf(t, dir)
 	_, text := view(t, f, "")
-	wants(t, text, "many-run, many", "3 of 4 seeds have ended", `href="?at=many%2Fseed-10"`, " ± ")
-	_, text = view(t, f, "at=many")
-	wants(t, text, "Loss, by the judge", "not ended", "30 rounds, loss ")
+	wants(t, text, "many-run, many", "3 of 5 seeds have ended", `href="?at=many"`, " ± ", `aria-label="3 of 5 seeds have ended"`)
+	if strings.Contains(text, "many%2Fseed") {
+		t.Error("the list has every seed")
+	}
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(text, ": round ") && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		again(f)
+		_, text = view(t, f, "at=many")
+	}
+	wants(t, text, "Loss, by the judge", "not ended", "30 rounds, loss ", `href="?at=many%2Fseed-10"`, "group-private, synthetic, seed 3: round ", "running")
 	if !(strings.Index(text, "seed-1<") < strings.Index(text, "seed-2<") && strings.Index(text, "seed-2<") < strings.Index(text, "seed-10<")) {
 		t.Error("seeds are out of order")
+	}
+	if _, own := view(t, folderOf(t, filepath.Join(dir, "many")), ""); !strings.Contains(own, "Every seed") {
+		t.Errorf("a folder of seeds shows a list:\n%.2000s", own)
 	}
 }
 

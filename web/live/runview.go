@@ -48,10 +48,11 @@ type curves struct {
 	MapNote        string
 }
 
-// metered is a bar with its name.
+// metered is a bar with its name, or several under one.
 type metered struct {
 	Name, Value, Note string
 	Meter             *meter
+	Bars              []metered
 }
 
 // meters are bars under a heading.

@@ -3,11 +3,11 @@ package live
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/report/layout"
@@ -56,6 +56,9 @@ func (f *Folder) seeds(t thing) (names []string, done []*sim.Result) {
 func (f *Folder) describeSeeds(t thing, r *row) error {
 	names, done := f.seeds(t)
 	r.Lines = []string{fmt.Sprintf("%s of %s have ended", prose.Count(len(done)), prose.Counted(len(names), "seed", "seeds"))}
+	if r.State != finished {
+		r.Meter = newMeter(float64(len(done)), float64(len(names)), r.Lines[0])
+	}
 	if len(done) > 0 {
 		r.Name = done[0].Name + ", " + r.Name
 		mean, half := metrics.Spread(figuresBySeed(done))
@@ -108,17 +111,32 @@ func (f *Folder) seedsView(t thing) (View, error) {
 	}
 	g := group{ID: "seeds", Name: "Every seed", Total: len(names)}
 	for _, name := range names[:min(len(names), mostPeople)] {
-		sub := thing{id: path.Join(t.id, name)}
-		g.Rows = append(g.Rows, row{Name: name, To: "?" + url.Values{"at": {sub.id}}.Encode(), State: finished})
-		last := &g.Rows[len(g.Rows)-1]
-		if s, err := f.summary(sub); err == nil {
-			last.Lines = []string{fmt.Sprintf("%s, %s", prose.Counted(s.Rounds, "round", "rounds"), figure(s.Metrics)), "epsilon " + prose.Cost(float64(s.Privacy.Epsilon)) + " (" + layout.Claimed(s.Privacy.Statement) + ")"}
-		} else {
-			last.State = state{"not ended", "stopped"}
-		}
+		g.Rows = append(g.Rows, f.seedRow(path.Join(t.id, name)))
 	}
 	p.add("every", listTemplate, g)
 	return View{Title: r.Name, Lead: t.id, Status: r.Name + ": " + r.Lines[0] + ".", Parts: p.list}, p.err
+}
+
+// seedRow is one seed: what came out, or how far it is.
+func (f *Folder) seedRow(id string) row {
+	sub := thing{id: id, kind: aRun}
+	r := row{Name: path.Base(id), To: to("", sub), State: finished}
+	if s, err := f.summary(sub); err == nil {
+		r.Lines = []string{fmt.Sprintf("%s, %s", prose.Counted(s.Rounds, "round", "rounds"), figure(s.Metrics)), "epsilon " + prose.Cost(float64(s.Privacy.Epsilon)) + " (" + layout.Claimed(s.Privacy.Statement) + ")"}
+		return r
+	}
+	r.State = state{"not ended", "stopped"}
+	f.scanner.mu.Lock()
+	at := slices.IndexFunc(f.scanner.all, func(t thing) bool { return t.id == id })
+	if at >= 0 {
+		sub = f.scanner.all[at]
+	}
+	f.scanner.mu.Unlock()
+	if at >= 0 && sub.kind == aRun && sub.alive(time.Now()) {
+		now := f.row(sub)
+		r.State, r.Lines, r.Meter = now.State, now.Lines, now.Meter
+	}
+	return r
 }
 
 // seedCharts are the judge's loss and error, round by round, over seeds.
