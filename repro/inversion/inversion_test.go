@@ -62,33 +62,42 @@ func rowOf(s study.Study, section, label, metric string) *study.Row {
 	return nil
 }
 
-// TestInversionVerdicts holds figures of our own making against the papers' prose.
+// TestInversionVerdicts holds figures of our own making against the papers' prose: by all
+// pictures together, with their interval.
 func TestInversionVerdicts(t *testing.T) {
 	var claims papersClaims
 	if err := lab.Expected("dlg.json", &claims); err != nil {
 		t.Fatal(err)
 	}
-	verdict := func(nu, psnr, ssim float64) study.Verdict {
-		rows, _, _ := rowsOf(network{name: "lenet"}, attackDLG, nu, []attackScore{{PSNR: psnr, SSIM: ssim}})
-		claims.apply(rows, nu)
-		out := study.NoNumber
-		for _, r := range rows {
-			if r.Verdict != study.NoNumber {
-				if out != study.NoNumber {
-					t.Errorf("nu %v has two verdicts", nu)
-				}
-				out = r.Verdict
-			}
+	verdict := func(nu float64, psnr, ssim []float64) study.Verdict {
+		scores := make([]attackScore, len(psnr))
+		for i := range scores {
+			scores[i] = attackScore{PSNR: psnr[i], SSIM: ssim[i]}
 		}
-		return out
+		rows := claims.rows(network{name: "lenet"}, nu, scores)
+		switch len(rows) {
+		case 0:
+			return study.NoNumber
+		case 1:
+			return rows[0].Verdict
+		}
+		t.Errorf("nu %v has %d claims", nu, len(rows))
+		return ""
 	}
+	all := func(v float64) []float64 { return []float64{v, v, v, v, v, v} }
 	for _, c := range []struct {
-		nu, psnr, ssim float64
-		want           study.Verdict
+		nu         float64
+		psnr, ssim []float64
+		want       study.Verdict
 	}{
-		{0, 40, 1, study.Agrees}, {0.001, 40, 1, study.Agrees}, {0.001, 20, 0.8, study.Differs},
-		{0.1, 15, 0.5, study.Agrees}, {0.1, 5, 0.1, study.Differs}, {0.01, 5, 0.1, study.Differs},
-		{1, 5, 0.1, study.Agrees}, {1, 30, 0.9, study.Differs}, {1, 9, 0.5, study.Differs}, {15, 5, 0.1, study.Agrees}, {100, 5, 0.1, study.NoNumber},
+		{0, all(40), all(1), study.Agrees}, {0.001, all(40), all(1), study.Agrees}, {0.001, all(20), all(0.8), study.Differs},
+		{0.001, []float64{40, 40, 40, 40, 20, 20}, all(1), study.Differs}, // four of six: may be a half
+		{0.1, all(15), all(0.5), study.Agrees}, {0.1, all(5), all(0.1), study.Differs}, {0.01, all(5), all(0.1), study.Differs},
+		{0.1, all(15), []float64{1, 0, 1, 0, 1, 0}, study.Differs}, // 0.5 in the mean
+		{1, all(5), all(0.1), study.Agrees}, {1, all(30), all(0.9), study.Differs}, {1, all(9), all(0.5), study.Differs},
+		{1, all(5), []float64{0, 0.9, 0, 0.1, 0, 0.2}, study.Differs}, // 0.2 in the mean
+		{15, all(5), all(0.1), study.Agrees}, {100, all(5), all(0.1), study.NoNumber},
+		{15, all(5)[:1], all(0.1)[:1], study.Incomparable},
 	} {
 		if got := verdict(c.nu, c.psnr, c.ssim); got != c.want {
 			t.Errorf("nu %v, %v dB, SSIM %v: %s, want %s", c.nu, c.psnr, c.ssim, got, c.want)

@@ -2,8 +2,8 @@ package lab
 
 import "syscall"
 
-// cpuSeconds is the processor time that this process has taken so far; 0: not known.
-func cpuSeconds() float64 {
+// CPUSeconds is the processor time that this process has taken so far; 0: not known.
+func CPUSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

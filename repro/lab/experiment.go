@@ -129,7 +129,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	if err != nil {
 		return study.Study{}, err
 	}
-	began, before := time.Now(), cpuSeconds()
+	began, before := time.Now(), CPUSeconds()
 	s, err := e.Launch(l)
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
@@ -157,7 +157,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 		return s, err
 	}
 	_ = os.Remove(filepath.Join(o.Out, cells.StandingFile)) // the report says more
-	return s, e.record(s, o.Out, began, cpuSeconds()-before)
+	return s, e.record(s, o.Out, began, CPUSeconds()-before)
 }
 
 // record leaves what came of the claims in the study's folder. Cells that were there already

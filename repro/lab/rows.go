@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/metrics"
@@ -112,6 +114,16 @@ func Within(r study.Row, values []float64, low, high float64) study.Row {
 	return Claim(r, s, s.Low >= low && s.High <= high)
 }
 
+// Share95 is a share of so many cases as an effect: its whole interval (Clopper and Pearson,
+// 95 %, which has a width even where all cases are alike) must lie above the least.
+func Share95(r study.Row, hits, cases int, least float64) study.Row {
+	s := Spread{float64(hits) / float64(cases), metrics.AtLeast(hits, cases, 0.025), metrics.AtMost(hits, cases, 0.025)}
+	if r.Note == "" {
+		r.Note = fmt.Sprintf("%d of %d; agrees: the whole 95 %% interval (Clopper and Pearson) above %v", hits, cases, least)
+	}
+	return Claim(r, s, s.Low > least)
+}
+
 // Times is Effect for a ratio of two arms' positive figures, seed by seed: the geometric
 // mean, whose whole interval must lie above the least.
 func Times(r study.Row, more, less []float64, least float64) study.Row {
@@ -157,6 +169,24 @@ func Judged(r study.Row, low, high float64, other ...float64) study.Row {
 	}
 	r.Verdict = verdict(m >= low && m <= high)
 	return r
+}
+
+// Rounded is a row about a figure without randomness, beside the text's as it is printed: they
+// agree where ours, rounded to as many digits, is the text's.
+func Rounded(r study.Row, value float64, printed string) (study.Row, error) {
+	theirs, err := strconv.ParseFloat(printed, 64)
+	if err != nil {
+		return r, fmt.Errorf("printed figure %q: %w", printed, err)
+	}
+	_, decimals, _ := strings.Cut(printed, ".")
+	half := 0.5 * math.Pow10(-len(decimals))
+	r = Measured(r, Exactly(value))
+	r.Paper = Number(theirs)
+	if r.Note != "" {
+		r.Note += "; "
+	}
+	r.Note += fmt.Sprintf("nothing is random: agrees if it rounds to the printed %s", printed)
+	return Judged(r, theirs-half, theirs+half), nil
 }
 
 // Again is where the mean of as many further seeds would lie, in 95 of 100 studies: what

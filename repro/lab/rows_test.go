@@ -79,3 +79,28 @@ func TestPrintedMeans(t *testing.T) {
 		t.Errorf("one seed has an interval: %+v", got)
 	}
 }
+
+// TestSharesAndRoundedFigures: five of five cases do not show a share above a half (2.5 % of
+// such draws of a fair coin are ten of ten or so), and a printed figure has its last digit.
+func TestSharesAndRoundedFigures(t *testing.T) {
+	for _, c := range []struct {
+		hits, cases int
+		want        study.Verdict
+	}{{5, 5, study.Differs}, {6, 6, study.Agrees}, {8, 10, study.Differs}, {10, 10, study.Agrees}, {0, 10, study.Differs}} {
+		if r := Share95(study.Row{Sentence: "s"}, c.hits, c.cases, 0.5); r.Verdict != c.want || *r.Low > *r.Measured || *r.High < *r.Measured {
+			t.Errorf("%d of %d: %s, from %v to %v", c.hits, c.cases, r.Verdict, *r.Low, *r.High)
+		}
+	}
+	for _, c := range []struct {
+		value   float64
+		printed string
+		want    study.Verdict
+	}{{9.94, "9.9", study.Agrees}, {9.86, "9.9", study.Agrees}, {9.96, "9.9", study.Differs}, {84.4, "84", study.Agrees}, {83.4, "84", study.Differs}} {
+		if r, err := Rounded(study.Row{}, c.value, c.printed); err != nil || r.Verdict != c.want {
+			t.Errorf("%v beside %s: %s, %v", c.value, c.printed, r.Verdict, err)
+		}
+	}
+	if _, err := Rounded(study.Row{}, 1, "one"); err == nil {
+		t.Error("a word is a figure")
+	}
+}

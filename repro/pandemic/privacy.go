@@ -94,6 +94,7 @@ func measure(l *lab.Lab, run config.Run) (outcome, error) {
 }
 
 func launchPrivacy(l *lab.Lab) (study.Study, error) {
+	plain := l.Folder
 	l.Folder = l.Folder.Keeping() // all runs are on one population
 	p := populations[l.Scale]
 	out := study.Study{
@@ -119,7 +120,7 @@ func launchPrivacy(l *lab.Lab) (study.Study, error) {
 	if c, ok := noiseChart(cells); ok {
 		out.Charts = append(out.Charts, c)
 	}
-	norms, rows, err := gradientNorms(l, p)
+	norms, rows, err := gradientNorms(l, plain, p)
 	if err != nil {
 		return study.Study{}, err
 	}

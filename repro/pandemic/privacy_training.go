@@ -121,46 +121,85 @@ func noiseChart(cells map[arm][]outcome) (study.Chart, bool) {
 // normBins cut the logarithm of a norm.
 const normBins = 24
 
+// norms are those of the gradients of one population at the start: how people spread over
+// bins of them, and how far who fall ill stand out.
+type norms struct {
+	Ill, Well []float64 // shares by bin
+	People    [2]int    // who fall ill, and the others
+	Times     float64   // the median of the first over the 99th hundredth of the others
+}
+
+// normsOf counts one population's.
+func normsOf(people data.People, bias float64) (n norms) {
+	ill, well := normsAtStart(people, bias)
+	n.Ill, n.Well, n.People = binned(ill), binned(well), [2]int{len(ill), len(well)}
+	if len(ill) > 0 && len(well) > 0 {
+		slices.SortFunc(ill, cmp.Compare)
+		slices.SortFunc(well, cmp.Compare)
+		n.Times = ill[len(ill)/2] / well[len(well)*99/100]
+	}
+	return n
+}
+
+// The bins reach so far, as powers of ten.
+var normsFrom, normsTo = math.Log10(1e-4), math.Log10(30)
+
+func binned(of []float64) []float64 {
+	shares := make([]float64, normBins)
+	for _, v := range of {
+		at := int((math.Log10(max(v, 1e-4)) - normsFrom) / (normsTo - normsFrom) * normBins)
+		shares[max(0, min(normBins-1, at))] += 1 / float64(len(of))
+	}
+	return shares
+}
+
 // gradientNorms are those of everybody's gradients at the start, of people who fall ill in a
-// window and of the others: figure 2.9, in which few positives stand out of a batch.
-func gradientNorms(l *lab.Lab, p population) (study.Chart, []study.Row, error) {
-	run, err := l.Resolve(p.runOf(arms[0]))
-	if err != nil {
-		return study.Chart{}, nil, err
+// window and of the others: figure 2.9, in which few positives stand out of a batch. Nothing
+// is trained, so that seeds are of populations; folder keeps none of them.
+func gradientNorms(l *lab.Lab, folder *data.Folder, p population) (study.Chart, []study.Row, error) {
+	of := make([]norms, l.Seeds)
+	for i := range of {
+		own := p
+		own.seed += uint64(i)
+		run, err := l.Resolve(own.runOf(arms[0]))
+		if err != nil {
+			return study.Chart{}, nil, err
+		}
+		err = l.Remember([]any{"norms", run.Data, run.Model.Bias}, &of[i], func(l *lab.Lab) (any, error) {
+			fed, err := folder.Load(run.Data, run.Seed)
+			if err != nil {
+				return nil, err
+			}
+			return normsOf(fed.Train[0].People, run.Model.Bias), nil
+		})
+		if err != nil {
+			return study.Chart{}, nil, err
+		}
 	}
-	fed, err := l.Folder.Load(run.Data, run.Seed)
-	if err != nil {
-		return study.Chart{}, nil, err
-	}
-	ill, well := normsAtStart(fed.Train[0].People, run.Model.Bias)
 	chart := study.Chart{Title: "Norms of gradients at the start (figure 2.9)", XTitle: "norm of a person's gradient", YTitle: "share of the people", LogX: true,
-		Note: "No noise, no claim: of private records, for whoever holds them. Who falls ill in one of the windows stands far out."}
-	low, high := math.Log10(1e-4), math.Log10(30)
-	for _, of := range []struct {
-		name  string
-		norms []float64
-	}{{"who fall ill", ill}, {"the others", well}} {
-		counts := make([]float64, normBins)
-		for _, v := range of.norms {
-			at := int((math.Log10(max(v, 1e-4)) - low) / (high - low) * normBins)
-			counts[max(0, min(normBins-1, at))]++
-		}
-		s := study.Series{Name: of.name}
-		for i, n := range counts {
-			s.Points = append(s.Points, lab.Exactly(n/float64(max(1, len(of.norms)))).At(math.Pow(10, low+(float64(i)+0.5)*(high-low)/normBins)))
-		}
-		chart.Series = append(chart.Series, s)
+		Note: "One population. No noise, no claim: of private records, for whoever holds them. Who falls ill in one of the windows stands far out."}
+	middles := make([]float64, normBins)
+	for i := range middles {
+		middles[i] = math.Pow(10, normsFrom+(float64(i)+0.5)*(normsTo-normsFrom)/normBins)
 	}
-	if len(ill) == 0 || len(well) == 0 {
-		return chart, nil, nil
+	chart.Series = []study.Series{
+		lab.Curve("who fall ill", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Ill[i]) }),
+		lab.Curve("the others", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Well[i]) }),
 	}
-	slices.SortFunc(ill, cmp.Compare)
-	slices.SortFunc(well, cmp.Compare)
-	times := ill[len(ill)/2] / well[len(well)*99/100]
-	return chart, []study.Row{lab.Claim(study.Row{
+	return chart, normRows(of), nil
+}
+
+// normRows are figure 2.9's claim over populations; none where nobody falls ill.
+func normRows(of []norms) []study.Row {
+	if slices.ContainsFunc(of, func(n norms) bool { return n.Times == 0 }) {
+		return nil
+	}
+	const least = 2
+	return []study.Row{lab.Effect(study.Row{
 		Section: "Figure 2.9: norms of gradients", Label: "positives stand out", Metric: "median norm of who fall ill, over the 99th hundredth of the others'", Unit: "times",
-		Sentence: "figure 2.9: three positives stand out of a batch as spikes", Note: fmt.Sprintf("%d fall ill in a window, %d do not; agrees: at least twice", len(ill), len(well)),
-	}, lab.Exactly(times), times >= 2)}, nil
+		Sentence: "figure 2.9: three positives stand out of a batch as spikes",
+		Note:     fmt.Sprintf("in the first population %d fall ill in a window, %d do not; agrees: the whole 95 %% interval over populations above %v", of[0].People[0], of[0].People[1], least),
+	}, lab.Pick(of, func(n norms) float64 { return n.Times }), least)}
 }
 
 // normsAtStart are the norms of people's gradients, all windows of a person added, under a
