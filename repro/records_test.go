@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,9 @@ func committed(t *testing.T) (records []study.Record) {
 		if filepath.Base(path) != r.ID+".json" {
 			t.Errorf("%s is of %s", path, r.ID)
 		}
+		if !aCommit.MatchString(r.Version) {
+			t.Errorf("%s is of the program %q, which names no commit: build it from a clean checkout with go build -buildvcs=true", path, r.Version)
+		}
 		records = append(records, r)
 	}
 	place := func(r study.Record) int {
@@ -42,6 +46,9 @@ func committed(t *testing.T) (records []study.Record) {
 	slices.SortFunc(records, func(a, b study.Record) int { return place(a) - place(b) })
 	return records
 }
+
+// aCommit is what records have as their program, without a mark of changed files.
+var aCommit = regexp.MustCompile(`^[0-9a-f]{7}$`)
 
 // TestReproductionPage holds docs/reproduction.md and its picture against the committed
 // records: the table, and that studies without a record are named as such.

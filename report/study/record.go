@@ -25,9 +25,13 @@ type Record struct {
 	Seeds      int     `json:"seeds"`
 	Date       string  `json:"date"`        // of the last run
 	CPUSeconds float64 `json:"cpu_seconds"` // of all runs that made its cells in this folder; 0: not known
-	Version    string  `json:"version"`
-	Kernel     string  `json:"kernel"`
-	Claims     []Claim `json:"claims"`
+	// CommittedSeconds are those of cells that came with the program, as their lines have
+	// them: each by the clock, of one core or of a device.
+	CommittedSeconds float64  `json:"committed_seconds,omitempty"`
+	Version          string   `json:"version"` // its commit, where it was built from a checkout
+	Kernel           string   `json:"kernel"`
+	Devices          []string `json:"devices,omitempty"` // what computed its cells, where not this kernel alone
+	Claims           []Claim  `json:"claims"`
 }
 
 // Claim is a number or a sentence of a text, and what we found.
@@ -44,13 +48,30 @@ type Claim struct {
 
 // RecordOf is a study's record.
 func RecordOf(s Study, date string, cpuSeconds float64) Record {
-	r := Record{s.ID, s.Title, s.Paper, s.Scale, s.Seeds, date, cpuSeconds, s.Version, s.Kernel, nil}
+	r := Record{
+		ID: s.ID, Title: s.Title, Paper: s.Paper, Scale: s.Scale, Seeds: s.Seeds, Date: date, CPUSeconds: cpuSeconds, CommittedSeconds: s.CommittedSeconds,
+		Version: Program(s.Version), Kernel: s.Kernel, Devices: s.Devices,
+	}
 	for _, row := range s.Rows {
 		if row.Verdict != NoNumber {
 			r.Claims = append(r.Claims, Claim{row.Section, row.Label, row.Metric, row.Verdict, row.Paper, row.Measured, row.Low, row.High})
 		}
 	}
 	return r
+}
+
+// ofCheckout is the version that the compiler gives to a program of a checkout: with its time
+// and commit, and a mark where files were changed.
+var ofCheckout = regexp.MustCompile(`^v[^+]*[.-]\d{14}-([0-9a-f]{7})[0-9a-f]{5}(\+.*)?$`)
+
+// Program is a version as records name it: the commit of a program that was built from a
+// checkout (go build -buildvcs=true), "dirty" if files were changed; others as they are.
+func Program(version string) string {
+	m := ofCheckout.FindStringSubmatch(version)
+	if m == nil {
+		return version
+	}
+	return m[1] + m[2]
 }
 
 // Write puts a record into a study's folder.

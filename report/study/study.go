@@ -24,7 +24,9 @@ type Study struct {
 	Kernel  string   `json:"kernel"`
 	// Devices say what the figures were computed by, where that is not Kernel alone.
 	Devices []string `json:"devices,omitempty"`
-	Report  string   `json:"report"`
+	// CommittedSeconds are those of cells that came with the program.
+	CommittedSeconds float64 `json:"-"`
+	Report           string  `json:"report"`
 }
 
 // Row is one figure: the paper's, ours with its spread over seeds, and a verdict.

@@ -24,12 +24,12 @@ func totals(records []Record) (n [3]int) {
 	return n
 }
 
-// took is processor time as a person would say it.
+// took is processor time as a person would say it, with that of committed cells.
 func (r Record) took() string {
-	if r.CPUSeconds == 0 {
+	if r.CPUSeconds+r.CommittedSeconds == 0 {
 		return "–"
 	}
-	return duration(r.CPUSeconds)
+	return duration(r.CPUSeconds + r.CommittedSeconds)
 }
 
 // Summary prints studies beside one another: how many claims agree, differ, and cannot be

@@ -80,3 +80,23 @@ func TestABrokenRecordIsNamed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestRecordsNameTheCommit: of a program that was built from a checkout a record has the
+// commit, and says where files were changed after it; other versions stay what they are.
+func TestRecordsNameTheCommit(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.0.0-20261117150107-b1096e2d9a1c":             "b1096e2",
+		"v0.0.0-20261117150107-b1096e2d9a1c+dirty":       "b1096e2+dirty",
+		"v0.1.1-0.20261117150107-b1096e2d9a1c":           "b1096e2",
+		"v0.1.1-pre.0.20261117150107-b1096e2d9a1c+dirty": "b1096e2+dirty",
+		"v1.2.3": "v1.2.3", "0.1.0-dev": "0.1.0-dev", "": "",
+	} {
+		if got := RecordOf(Study{Version: version}, "", 0).Version; got != want {
+			t.Errorf("%q is %q, want %q", version, got, want)
+		}
+	}
+	r := RecordOf(Study{CommittedSeconds: 50, Kernel: "go", Devices: []string{"3 cells: a device"}}, "", 40)
+	if r.took() != "90 s" || len(r.Devices) != 1 {
+		t.Errorf("%+v took %s", r, r.took())
+	}
+}

@@ -148,7 +148,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
 		}, s.Caveats...)
 	}
-	s.Version, s.Kernel, s.Devices = o.Version, model.Kernel(), l.computedBy()
+	s.Version, s.Kernel, s.Devices, s.CommittedSeconds = o.Version, model.Kernel(), l.computedBy(), math.Round(10*l.committed)/10
 	s.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
@@ -164,7 +164,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 // took the processor time of the runs before, as far as these left a record: a run that is
 // stopped leaves none.
 func (e Experiment) record(s study.Study, folder string, began time.Time, seconds float64) error {
-	if old, err := study.ReadRecord(filepath.Join(folder, study.RecordFile)); err == nil && old.ID == s.ID && old.Scale == s.Scale && old.Seeds == s.Seeds && old.Version == s.Version {
+	if old, err := study.ReadRecord(filepath.Join(folder, study.RecordFile)); err == nil && old.ID == s.ID && old.Scale == s.Scale && old.Seeds == s.Seeds && old.Version == study.Program(s.Version) {
 		seconds += old.CPUSeconds
 	}
 	return study.RecordOf(s, began.UTC().Format(time.DateOnly), math.Round(10*seconds)/10).Write(folder)

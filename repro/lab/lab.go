@@ -36,6 +36,7 @@ type Lab struct {
 	mu          sync.Mutex
 	done, total int
 	origins     map[string]int // cells by what computed them
+	committed   float64        // seconds of cells that came with the program
 	sources     *sources       // of the cell that is being made; nil: this is not its lab
 	told        time.Time      // when the standing was written last
 

@@ -38,6 +38,12 @@ func Fill[K comparable, V any](l *Lab, name string, committed []byte, keys []K, 
 		if err := readRecords(finished, "the committed "+name, committed); err != nil {
 			return nil, err
 		}
+		counted := map[K]bool{}
+		for _, key := range keys {
+			if !counted[key] {
+				counted[key], l.committed = true, l.committed+finished[key].Seconds
+			}
+		}
 	}
 	path := filepath.Join(l.Out, name)
 	lines, err := os.ReadFile(path)

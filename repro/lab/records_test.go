@@ -28,6 +28,9 @@ func TestCommittedCellsAreNotMade(t *testing.T) {
 		if err != nil || made != want || len(finished) != 2 {
 			t.Errorf("anew %v: made %q, %d finished, %v", anew, made, len(finished), err)
 		}
+		if want := map[bool]float64{false: 2}[anew]; l.committed != want {
+			t.Errorf("anew %v: committed cells took %v s, want %v", anew, l.committed, want)
+		}
 		if got := finished["a"]; !anew && (got.Value != 1 || got.Version != "v0" || got.Seconds != 2) || anew && (got.Value != 7 || got.Version != "v1") {
 			t.Errorf("anew %v: %+v", anew, got)
 		}
