@@ -2,6 +2,7 @@ package clipping
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/coterie-fl/coterie/repro/lab"
@@ -224,7 +225,7 @@ func (g group) spread() lab.Spread { return lab.MeanAndDeviation(g.figures()) }
 func (g group) first() record { return g.cells[g.seeds()[0]] }
 
 // advantages are how much better a is than b, seed by seed, over those that both have: points
-// of accuracy, or per cent of b's error that a has less.
+// of accuracy, or the logarithm of b's error over a's, since errors are compared by ratios.
 func (t task) advantages(a, b group) (d []float64) {
 	for _, seed := range a.seeds() {
 		other, both := b.cells[seed]
@@ -233,8 +234,24 @@ func (t task) advantages(a, b group) (d []float64) {
 		}
 		x, y := float64(a.cells[seed].Value.Figure), float64(other.Value.Figure)
 		if d = append(d, x-y); t.lower {
-			d[len(d)-1] = 100 * (1 - x/y)
+			d[len(d)-1] = math.Log(y / x)
 		}
 	}
 	return d
+}
+
+// told is an advantage as rows have it: points, or per cent of the other's error less.
+func (t task) told(advantage float64) float64 {
+	if t.lower {
+		return 100 * (1 - math.Exp(-advantage))
+	}
+	return advantage
+}
+
+// measured is where an advantage lies that rows have as this.
+func (t task) measured(told float64) float64 {
+	if t.lower && !math.IsInf(told, 0) {
+		return -math.Log(1 - told/100)
+	}
+	return told
 }

@@ -235,8 +235,11 @@ func TestBestIsOfTheMostSeeds(t *testing.T) {
 	if _, ok := mostSeeds(nil, digits.better); ok {
 		t.Error("there is a best of nothing")
 	}
-	if d := clothes.advantages(cell(1, 1), cell(2, 4)); !slices.Equal(d, []float64{50, 75}) {
+	if d := clothes.advantages(cell(1, 1), cell(2, 4)); len(d) != 2 || math.Abs(clothes.told(d[0])-50) > 1e-9 || math.Abs(clothes.told(d[1])-75) > 1e-9 || math.Abs(clothes.measured(75)-d[1]) > 1e-9 {
 		t.Errorf("half and a quarter of the error: %v", d)
+	}
+	if up, down := clothes.advantages(cell(1), cell(20)), clothes.advantages(cell(20), cell(1)); up[0] != -down[0] {
+		t.Errorf("a twentieth and twenty times of the error: %v, %v", up, down)
 	}
 	if d := digits.advantages(cell(90), cell(88, 99)); !slices.Equal(d, []float64{2}) {
 		t.Errorf("seeds are not paired: %v", d)
@@ -305,9 +308,39 @@ func TestSides(t *testing.T) {
 		{side{0, 1}, []float64{0.1, 0.3, -0.1}, study.Differs, fewSeeds},
 		{within(100), []float64{0.1}, study.Incomparable, ""},
 	} {
-		r := c.side.judged(study.Row{Sentence: "s"}, c.values, "points", "", "known")
+		r := c.side.judged(study.Row{Sentence: "s"}, c.values, "", "points", "", "known")
 		if r.Verdict != c.want || r.Why != c.why || c.want == study.Incomparable && r.Sentence != "" {
 			t.Errorf("%s, %v: %s, %q", c.side, c.values, r.Verdict, r.Why)
+		}
+	}
+}
+
+// TestErrorsAreComparedByRatios: rows tell how many per cent of the error are less, and hold
+// the bound in per cent.
+func TestErrorsAreComparedByRatios(t *testing.T) {
+	for _, c := range []struct {
+		errors []float64 // of Online; FixedThreshold has 1
+		told   float64
+		want   study.Verdict
+	}{
+		{[]float64{0.5, 0.5, 0.5}, 50, study.Agrees},
+		{[]float64{0.95, 0.95, 0.95}, 5, study.Differs},
+		{[]float64{2, 2, 2}, -100, study.Differs},
+		{[]float64{0.5, 2, 1}, 0, study.Differs}, // half, twice
+		{[]float64{0.5}, 50, study.Incomparable},
+	} {
+		cells := map[key]record{}
+		for i, e := range c.errors {
+			for m, figure := range map[method]float64{online: e, threshold: 1} {
+				for _, s := range clothes.likely[m] {
+					cells[key{Study: clothes.kind, Method: m, Epsilon: 1, Runs: runsOf(m, 5), Setting: s, Seed: uint64(i + 1), Steps: clothes.steps()}] = record{Value: outcome{Figure: event.Number(figure)}}
+				}
+			}
+		}
+		b := book{task: clothes, cells: cells, whole: true}
+		r := b.judge(b.lead("s", 1, online, threshold, 10, "known"))
+		if r.Measured == nil || math.Abs(float64(*r.Measured)-c.told) > 1e-9 || r.Verdict != c.want {
+			t.Errorf("%v: %+v, want %v and %s", c.errors, r, c.told, c.want)
 		}
 	}
 }
