@@ -24,15 +24,15 @@ type size struct {
 	shadows, neighbours          int
 	sigmas                       []float64 // in units of the words' root mean square
 	// Of training with noise:
-	batch, steps, alike int // alike: references trained like it
+	noisySamples, batch, steps, alike int // alike: references trained like it
 }
 
-// sizes: quick and full are those of a numerical study that found chapter 4's figures with
-// them (docs/membership.md); smoke is a moment.
+// sizes: full is that of a numerical study that found chapter 4's figures with it
+// (docs/membership.md), quick what five minutes on two cores bear; smoke is a moment.
 var sizes = map[string]size{
-	lab.Smoke: {120, 300, 8, 1, 8, 2, 1, []int{1, 2}, 2, 1, []float64{1, 2}, 20, 2, 1},
-	lab.Quick: {4000, 2048, 64, 2, 128, 4, 4, []int{1, 2, 5}, 10, 10, []float64{0.7, 1.8, 4}, 240, 200, 2},
-	lab.Full:  {13521, 2048, 64, 2, 128, 4, 6, []int{1, 2, 5, 10}, 10, 10, []float64{0.1, 0.35, 0.7, 1.4, 1.8, 2.3, 4, 10}, 512, 400, 2},
+	lab.Smoke: {120, 300, 8, 1, 8, 2, 1, []int{1, 2}, 2, 1, []float64{1, 2}, 120, 20, 2, 1},
+	lab.Quick: {4000, 2048, 64, 2, 128, 4, 4, []int{1, 2, 4}, 10, 6, []float64{0.7, 1.8, 4}, 2000, 200, 80, 1},
+	lab.Full:  {13521, 2048, 64, 2, 128, 4, 6, []int{1, 2, 5, 10}, 10, 10, []float64{0.1, 0.35, 0.7, 1.4, 1.8, 2.3, 4, 10}, 13521, 512, 400, 2},
 }
 
 // runOf is a target's: a transformer on WikiText-2, 60 % of whose rows are members.

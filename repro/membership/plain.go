@@ -15,7 +15,7 @@ var plain = lab.Experiment{
 	Paper:  "paper 001, chapter 4, figures 4.2 to 4.4",
 	Needs:  []string{"wikitext2", "gpt2-bpe"},
 	Device: true,
-	Quick:  "6 min", Full: "1 h",
+	Quick:  "5 min", Full: "1 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 1},
 	Launch: launch,
 }
