@@ -17,8 +17,8 @@ import (
 
 var cosine = lab.Experiment{
 	ID: "clipping-cosine", Title: "Is there a best clip? How near noised gradients are to the true one",
-	Paper: "thesis 001, figure 3.1", Needs: digits.needs, Quick: "2 min", Full: "6 min",
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 2},
+	Paper: "thesis 001, figure 3.1", Needs: digits.needs, Quick: "3 min", Full: "10 min",
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: runCosine,
 }
 
@@ -97,15 +97,19 @@ func runCosine(l *lab.Lab) (study.Study, error) {
 // range of C for an optimum that anyone would see.
 const prominent = 1.25
 
+// cosineRows judge one point of training. The best C is that of the mean curve; by how much it
+// is better than the better end is told seed by seed.
 func cosineRows(at []look, curve study.Series) []study.Row {
 	section := fmt.Sprintf("Figure 3.1, step %d", at[0].Steps)
 	best := slices.MaxFunc(curve.Points, func(a, b study.Point) int { return cmp.Compare(a.Y, b.Y) })
-	ends := max(curve.Points[0].Y, curve.Points[len(curve.Points)-1].Y)
-	inside := best.X != curve.Points[0].X && best.X != curve.Points[len(curve.Points)-1].X
-	rows := []study.Row{lab.Claim(study.Row{
+	place := slices.Index(at[0].Clips, best.X)
+	top := lab.Pick(at, func(c look) float64 { return c.Cosine[place] })
+	ends := lab.Pick(at, func(c look) float64 { return max(c.Cosine[0], c.Cosine[len(c.Cosine)-1]) })
+	rows := []study.Row{lab.Times(study.Row{
 		Section: section, Label: "best cosine over the better end's (C 0.01, C 100)", Metric: "ratio", Sentence: "section 3.1: at every iteration it is possible to determine a fairly prominent optimal value",
-		Note: fmt.Sprintf("agrees: at least %v, inside the range; best at C %.3g", prominent, best.X),
-	}, lab.Exactly(best.Y/ends), inside && best.Y >= prominent*ends)}
+		Note: fmt.Sprintf("agrees: the whole 95 %% interval over seeds above %v, which is only inside the range; best at C %.3g", prominent, best.X),
+		Why:  "We believe that the curve is nearly flat, since the lengths of gradients span many powers of ten: whatever C is, most of them are clipped, or most are not. Tested by their quantiles, in the rows below.",
+	}, top, ends, prominent)}
 	rows = append(rows, lab.Measured(study.Row{Section: section, Label: "best cosine", Metric: "cosine", Verdict: study.NoNumber, Note: "the text lacks the figure"}, lab.Spread{Middle: best.Y, Low: best.Low, High: best.High}))
 	for i, name := range []string{"10", "50", "90"} {
 		rows = append(rows, lab.Measured(study.Row{Section: section, Label: name + " % of the gradients are shorter than", Metric: "norm", Verdict: study.NoNumber, Note: "the text lacks the figure"},

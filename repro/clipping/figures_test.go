@@ -70,21 +70,36 @@ func TestNoisedCosine(t *testing.T) {
 	}
 }
 
-// TestProminence: a peak inside the range agrees, a flat curve and one that rises to the
-// end differ.
+// TestProminence: a peak inside the range agrees if all seeds show it; a flat curve, one that
+// rises to the end, and a peak that seeds disagree on differ; one seed is not judged.
 func TestProminence(t *testing.T) {
-	at := []look{{Steps: 100, Clips: clips(9)}}
+	peak := func(height float64) func(i int) float64 {
+		return func(i int) float64 { return 0.1 + height*max(0, 1-0.25*math.Abs(float64(i-4))) }
+	}
+	rising := func(i int) float64 { return 0.1 * float64(i+1) }
 	for name, c := range map[string]struct {
-		cosine func(i int) float64
-		want   study.Verdict
+		seeds []func(i int) float64
+		want  study.Verdict
 	}{
-		"peak":   {func(i int) float64 { return 1 - 0.1*math.Abs(float64(i-4)) }, study.Agrees},
-		"flat":   {func(i int) float64 { return 0.08 - 0.001*math.Abs(float64(i-4)) }, study.Differs},
-		"rising": {func(i int) float64 { return 0.1 * float64(i+1) }, study.Differs},
+		"peak":     {[]func(i int) float64{peak(0.1), peak(0.11), peak(0.09)}, study.Agrees},
+		"flat":     {[]func(i int) float64{peak(0.01), peak(0.011), peak(0.009)}, study.Differs},
+		"rising":   {[]func(i int) float64{rising, rising}, study.Differs},
+		"one peak": {[]func(i int) float64{peak(0.2), peak(0.01), peak(0)}, study.Differs}, // 1.4 in the geometric mean
+		"one seed": {[]func(i int) float64{peak(0.1)}, study.Incomparable},
 	} {
-		curve := lab.Curve(name, at[0].Clips, func(i int) lab.Spread { return lab.Exactly(c.cosine(i)) })
+		var at []look
+		for _, cosine := range c.seeds {
+			one := look{Steps: 100, Clips: clips(9)}
+			for i := range one.Clips {
+				one.Cosine = append(one.Cosine, cosine(i))
+			}
+			at = append(at, one)
+		}
+		curve := lab.Curve(name, at[0].Clips, func(j int) lab.Spread {
+			return lab.MeanAndDeviation(lab.Pick(at, func(c look) float64 { return c.Cosine[j] }))
+		})
 		if got := cosineRows(at, curve)[0]; got.Verdict != c.want {
-			t.Errorf("%s: %s (%v)", name, got.Verdict, *got.Measured)
+			t.Errorf("%s: %s (%v, from %v to %v)", name, got.Verdict, *got.Measured, *got.Low, *got.High)
 		}
 	}
 }

@@ -17,8 +17,8 @@ var dpPCA = lab.Experiment{
 	ID: "dp-pca", Title: "Private principal components: bias of a small clip, noise of a large one",
 	Paper: "paper 001, section 1.4, equations 1.4-1.11",
 	Needs: []string{"mnist", "fashion-mnist", "adult", "unipen-by-writer"},
-	Quick: "40 s", Full: "4 min",
-	Seeds:  map[string]int{lab.Smoke: 2, lab.Quick: 1, lab.Full: 5},
+	Quick: "60 s", Full: "4 min",
+	Seeds:  map[string]int{lab.Smoke: 2, lab.Quick: 3, lab.Full: 5},
 	Launch: run,
 }
 
