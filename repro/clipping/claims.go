@@ -49,7 +49,7 @@ const fewSeeds = "We believe that so few seeds cannot tell: a part of the interv
 // the side, differs otherwise, and is not judged by one seed. The note has the side as rows
 // tell it.
 func (s side) judged(r study.Row, values []float64, told, unit, more, why string) study.Row {
-	r.Note = fmt.Sprintf("agrees: the whole 95 %% interval over %d seeds %s %s%s", len(values), told, unit, more)
+	r.Note = fmt.Sprintf("agrees: the whole interval of %d seeds %s %s%s", len(values), told, unit, more)
 	if r = lab.Within(r, values, s.low, s.high); r.Verdict == study.Incomparable {
 		r.Note += more
 		return r
