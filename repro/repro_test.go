@@ -1,11 +1,13 @@
 package repro
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +46,24 @@ func TestSmoke(t *testing.T) {
 			if _, err := os.Stat(s.Report); err != nil {
 				t.Error(err)
 			}
+			if names := coloured(s); len(names) > 8 {
+				t.Errorf("%d series share the 8 colours of the page: %q", len(names), names)
+			}
 			t.Logf("%.1f s", time.Since(began).Seconds())
 		})
 	}
+}
+
+// coloured are the names of a page's series that have a colour each.
+func coloured(s study.Study) (names []string) {
+	for _, c := range s.Charts {
+		for _, series := range c.Series {
+			if name := cmp.Or(series.Of, series.Name); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // TestOneSeed: whoever asks for one seed, which has no interval, gets a page and JSON too.

@@ -118,6 +118,9 @@ func (b book) pathCharts() (out []study.Chart) {
 	} {
 		chart := study.Chart{Title: c.title, XTitle: "steps", YTitle: c.y, LogY: c.log, Note: "mean over seeds; known in simulation only, and covered by no guarantee"}
 		for _, g := range b.learned() {
+			if g.row.runs == 1 {
+				continue // rows have them: with four methods and four epsilons all colours are taken
+			}
 			if s := g.path(c.of); len(s.Points) > 0 {
 				chart.Series = append(chart.Series, s)
 			}
