@@ -120,8 +120,6 @@ func ablationRows(fedavg, ifca, private []cell, one []course) []study.Row {
 	settles.Note = "agrees: the whole 95 % interval over seeds from a tenth to nine tenths of the way"
 	found := row("IFCA: seeds near both optima", "seeds near both optima", "share", "paper 004, section 4.1: with several hypotheses the optimised parameters almost overlap the optimal ones",
 		"No reason is known.")
-	found.Note = "agrees: 9 seeds in 10; the papers show one run"
-	near := lab.Share(ifca, func(c cell) bool { return worst(c) <= 1 })
 	sameOrder := row("group-private over IFCA", "validation RMSE, geometric mean of ratios", "ratio", "thesis 001, section 2.5.1: the loss without sanitisation is still in the same order of magnitude as the sanitised case", "No reason is known.")
 	sameOrder.Note = "agrees: the whole 95 % interval over seeds below 10"
 	ratio := lab.Times(sameOrder, loss(private), loss(ifca), 0)
@@ -134,23 +132,38 @@ func ablationRows(fedavg, ifca, private []cell, one []course) []study.Row {
 	overPrivate.Note, overIFCA.Note = considerably, considerably
 	return []study.Row{
 		lab.Claim(settles, between, between.Low > 0.1 && between.High < 0.9),
-		lab.Claim(found, lab.Exactly(near), near >= 0.9),
+		lab.Share95(found, foundBoth(ifca), len(ifca), mostSeeds),
 		lab.Times(row("group-private over IFCA", "validation RMSE, geometric mean of ratios", "ratio", "thesis 001, section 2.5.1: without sanitisation the validation loss reaches the lowest value of the three cases", "No reason is known."), loss(private), loss(ifca), 1),
 		ratio, lab.Times(overPrivate, loss(fedavg), loss(private), 2), lab.Times(overIFCA, loss(fedavg), loss(ifca), 2),
 	}
+}
+
+// mostSeeds is the share of seeds that must come near both optima for what the papers show of
+// one run.
+const mostSeeds = 0.9
+
+// foundBoth is how many seeds come near both optima.
+func foundBoth(cells []cell) (n int) {
+	for _, c := range cells {
+		if worst(c) <= 1 {
+			n++
+		}
+	}
+	return n
 }
 
 func synthRows(v variant, cells []cell) []study.Row {
 	row := func(metric, unit string) study.Row {
 		return study.Row{Section: v.section, Label: v.label, Metric: metric, Settings: v.settings, Unit: unit, Verdict: study.NoNumber, Note: v.note}
 	}
-	near := lab.Share(cells, func(c cell) bool { return worst(c) <= 1 })
+	near := foundBoth(cells)
 	loss := lab.Measured(row("validation RMSE", "y"), lab.Quantiles(lab.Pick(cells, validation)))
-	found := lab.Measured(row("seeds near both optima", "share"), lab.Exactly(near))
+	found := lab.Measured(row("seeds near both optima", "share"), lab.Exactly(float64(near)/float64(len(cells))))
 	if v.sentence != "" {
 		loss.Note, found.Sentence = "the text lacks the figure", v.sentence
 		found.Why = "We believe that the papers show a run that went well: a patience of 6 rounds, on losses of few noised rounds, stops most runs before both groups are found. Tested by the rows on patience and on sampling: with a patience of 30, or with balanced sampling for 85 rounds at the same leakage, nearly all seeds come near both optima."
-		found = lab.Judged(found, 0.9, 1)
+		found.Note = ""
+		found = lab.Share95(found, near, len(cells), mostSeeds)
 	}
 	out := []study.Row{loss, found}
 	if v.kind != "group-private" {

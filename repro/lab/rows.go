@@ -117,6 +117,9 @@ func Within(r study.Row, values []float64, low, high float64) study.Row {
 // Share95 is a share of so many cases as an effect: its whole interval (Clopper and Pearson,
 // 95 %, which has a width even where all cases are alike) must lie above the least.
 func Share95(r study.Row, hits, cases int, least float64) study.Row {
+	if cases < 2 {
+		return Effect(r, []float64{float64(hits)}, least)
+	}
 	s := Spread{float64(hits) / float64(cases), metrics.AtLeast(hits, cases, 0.025), metrics.AtMost(hits, cases, 0.025)}
 	if r.Note == "" {
 		r.Note = fmt.Sprintf("%d of %d; agrees: the whole 95 %% interval (Clopper and Pearson) above %v", hits, cases, least)

@@ -86,7 +86,7 @@ func TestSharesAndRoundedFigures(t *testing.T) {
 	for _, c := range []struct {
 		hits, cases int
 		want        study.Verdict
-	}{{5, 5, study.Differs}, {6, 6, study.Agrees}, {8, 10, study.Differs}, {10, 10, study.Agrees}, {0, 10, study.Differs}} {
+	}{{5, 5, study.Differs}, {6, 6, study.Agrees}, {8, 10, study.Differs}, {10, 10, study.Agrees}, {0, 10, study.Differs}, {1, 1, study.Incomparable}} {
 		if r := Share95(study.Row{Sentence: "s"}, c.hits, c.cases, 0.5); r.Verdict != c.want || *r.Low > *r.Measured || *r.High < *r.Measured {
 			t.Errorf("%d of %d: %s, from %v to %v", c.hits, c.cases, r.Verdict, *r.Low, *r.High)
 		}
