@@ -258,6 +258,26 @@ func (c *chainCell[F]) pass(theta, acc []F, norms []float64, i, first, g int) pa
 	return p
 }
 
+// canAddAtOnce says whether every layer that has parameters can be told to add at once.
+func (c *chain[F]) canAddAtOnce() bool {
+	for i, l := range c.layers {
+		if _, can := l.(*dense[F]); !can && c.starts[i] < c.starts[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// addAtOnce has layers add a chunk's gradient, value by value, as one number, or in
+// whatever way is fastest.
+func (c *chainCell[F]) addAtOnce(once bool) {
+	for _, one := range c.cells {
+		if d, can := one.(*denseCell[F]); can {
+			d.once = once
+		}
+	}
+}
+
 // settle adds what layers have laid aside since the last add.
 func (c *chainCell[F]) settle() {
 	for _, one := range c.cells {

@@ -58,8 +58,10 @@ type denseCell[F Float] struct {
 	*dense[F]
 	kept    []F // gradients at the output, until their weights are known
 	waiting waitingRows[F]
+	once    bool  // add is to add every value as one number
 	some    []int // examples of one of two sums that share them
-	sum     []F   // of their gradients at the output; or they themselves, behind their inputs
+	sum     []F   // of gradients at the output; or they themselves, behind their inputs
+	biases  []F   // their sum, where that is to be added as one number
 	work    kernel.Workspace[F]
 }
 
@@ -94,7 +96,7 @@ func (d *denseCell[F]) backward(p pass[F]) {
 	}
 	switch {
 	case p.acc != nil:
-		d.accumulate(p.acc, p.in, p.dOut, p.g)
+		d.accumulate(p.acc, p.in, p.dOut, p.g, false)
 	case p.norms != nil:
 		copy(d.kept, p.dOut)
 		for i := range p.g {
@@ -121,7 +123,7 @@ func (d *denseCell[F]) add(acc, in, weights []F, g int) {
 		}
 	}
 	if taken == g {
-		d.accumulate(acc, in, d.kept, g)
+		d.accumulate(acc, in, d.kept, g, d.once)
 		return
 	}
 	// What has no weight belongs to another sum. Where the others are many, they are one
@@ -158,7 +160,7 @@ func (d *denseCell[F]) accumulateSome(acc, in, dOut []F, rows []int) {
 			copy(d.sum[i*d.in:], in[row*d.in:(row+1)*d.in])
 			copy(d.sum[n*d.in+i*d.out:], dOut[row*d.out:(row+1)*d.out])
 		}
-		d.accumulate(acc, d.sum[:n*d.in], d.sum[n*d.in:], n)
+		d.accumulate(acc, d.sum[:n*d.in], d.sum[n*d.in:], n, d.once)
 		return
 	}
 	inputs, outputs := kernel.Dense(in, len(in)/d.in, d.in).T(), kernel.Dense(dOut, len(in)/d.in, d.out)
@@ -174,12 +176,19 @@ func (d *denseCell[F]) accumulateSome(acc, in, dOut []F, rows []int) {
 	kernel.Axpy(1, d.sum, acc[d.in*d.out:])
 }
 
-// accumulate adds in' * dOut, and the column sums for the bias.
-func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int) {
+// accumulate adds in' * dOut, and the column sums for the bias, if asked for as one number
+// each.
+func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int, once bool) {
 	dOut = dOut[:g*d.out]
 	weights := kernel.Dense(acc[:d.in*d.out], d.in, d.out)
 	kernel.Gemm(1, kernel.Dense(in, g, d.in).T(), kernel.Dense(dOut, g, d.out), 1, weights, &d.work)
-	if d.bias {
+	switch {
+	case d.bias && once:
+		d.biases = grown(d.biases, d.out)
+		clear(d.biases)
+		kernel.SumRows(d.biases, dOut)
+		kernel.Axpy(1, d.biases, acc[d.in*d.out:])
+	case d.bias:
 		kernel.SumRows(acc[d.in*d.out:], dOut)
 	}
 }

@@ -335,6 +335,7 @@ func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], 
 	} else {
 		sum.InTurn(0)
 	}
+	sum.AtOnce(e.addsAtOnce(len(order)))
 	err := e.each(theta, ex, order, func(w *workspace[F], lane int, rows []int) error {
 		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
 			// Such a row's activations would spoil the sums over its chunk, whatever
@@ -349,6 +350,16 @@ func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], 
 		return sum.AddWeighted(lane, w.norms[:len(rows)], w.factors, func(dst, factors []F) { w.cell.add(dst, factors, len(rows)) })
 	}, sum.Complete)
 	return mean(e.losses), err
+}
+
+// addsAtOnce says whether the only worker adds a single chunk to each lane, by layers that
+// add every value as one number. They are told.
+func (e *Engine[F]) addsAtOnce(rows int) bool {
+	once := len(e.work) == 1 && rows <= lanes*e.chunk && e.network.chain.canAddAtOnce()
+	for _, w := range e.work {
+		w.cell.addAtOnce(once)
+	}
+	return once
 }
 
 // rowNorms runs a chunk back and sets w.norms to the norms of its rows' gradients.

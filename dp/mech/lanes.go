@@ -27,6 +27,7 @@ type LaneSum[F float32 | float64] struct {
 	pointed []F // the sum of beyond, in its own memory, with noise once it is released
 	counts  []laneCount
 	watched bool
+	atOnce  bool // see AtOnce
 }
 
 // addTo adds a vector to a total.
@@ -79,6 +80,19 @@ func (s *LaneSum[F]) InTurn(workers int) {
 	}
 }
 
+// AtOnce says that one goroutine fills the lanes, in their order, and adds to each of them
+// but the first no more than once, every value of that as one number: added to the lanes
+// before, it is rounded as a lane of its own would be, and needs none.
+func (s *LaneSum[F]) AtOnce(are bool) { s.atOnce = are }
+
+// into is where a lane of one of the sums is added up.
+func (s *LaneSum[F]) into(sum *pool.OrderedSum[F], lane int) []F {
+	if s.atOnce && lane > 0 {
+		return sum.Total()
+	}
+	return sum.Part(lane)
+}
+
 // Lanes is how many there are.
 func (s *LaneSum[F]) Lanes() int { return len(s.counts) }
 
@@ -100,7 +114,7 @@ func (s *LaneSum[F]) AddWeighted(lane int, norms []float64, factors []F, addTo f
 		return nil
 	}
 	clipFactors(factors, norms, s.bound)
-	addTo(s.sum.Part(lane), factors[:len(norms)])
+	addTo(s.into(s.sum, lane), factors[:len(norms)])
 	return nil
 }
 
@@ -117,10 +131,10 @@ func (s *LaneSum[F]) Complete(lane int) {
 // it to the other.
 func (s *LaneSum[F]) addParted(lane int, norms []float64, factors []F, addTo func(dst, factors []F)) {
 	if withinFactors(factors, norms, s.bound) > 0 {
-		addTo(s.sum.Part(lane), factors)
+		addTo(s.into(s.sum, lane), factors)
 	}
 	if beyondFactors(factors, norms, s.bound) > 0 {
-		addTo(s.beyond.Part(lane), factors)
+		addTo(s.into(s.beyond, lane), factors)
 	}
 }
 

@@ -14,21 +14,47 @@ const rowChunk = 512
 
 // AddToRows adds bias to every row of x; rows are as long as bias.
 func AddToRows[F Float](x, bias []F) {
-	cols := len(bias)
-	checkRows("AddToRows", len(x), cols)
-	for lo := 0; lo < len(x); lo += rowChunk * cols {
-		addToRows(x[lo:min(lo+rowChunk*cols, len(x))], bias)
+	checkRows("AddToRows", len(x), len(bias))
+	var room [widestRow]F
+	bias, whole := several(&room, bias, len(x))
+	for step, lo := rowChunk*len(bias), 0; lo < whole; lo += step {
+		addToRows(x[lo:min(lo+step, whole)], bias)
+	}
+	if rest := x[whole:]; len(rest) > 0 {
+		axpy(1, bias[:len(rest)], rest)
 	}
 }
 
 // AddToRowsRelu adds bias to every row of x, then takes max(x, 0); NaN stays
 // NaN.
 func AddToRowsRelu[F Float](x, bias []F) {
-	cols := len(bias)
-	checkRows("AddToRowsRelu", len(x), cols)
-	for lo := 0; lo < len(x); lo += rowChunk * cols {
-		addToRowsRelu(x[lo:min(lo+rowChunk*cols, len(x))], bias)
+	checkRows("AddToRowsRelu", len(x), len(bias))
+	var room [widestRow]F
+	bias, whole := several(&room, bias, len(x))
+	for step, lo := rowChunk*len(bias), 0; lo < whole; lo += step {
+		addToRowsRelu(x[lo:min(lo+step, whole)], bias)
 	}
+	if rest := x[whole:]; len(rest) > 0 {
+		axpy(1, bias[:len(rest)], rest)
+		relu(rest, rest)
+	}
+}
+
+// widestRow is how many values lie in four vectors.
+const widestRow = 32
+
+// several is a short row, in room, as often as fills four vectors, and where the last whole
+// ones of such of so many values end: rows of part of a vector are written under a mask,
+// which some processors take ten times as long for.
+func several[F Float](room *[widestRow]F, row []F, length int) (rows []F, end int) {
+	n, wide := len(row), 4*lanes[F]()
+	if n == 0 || n >= wide || wide%n != 0 || length < wide {
+		return row, length
+	}
+	for at := 0; at < wide; at += n {
+		copy(room[at:], row)
+	}
+	return room[:wide], length - length%wide
 }
 
 // SumRows adds the sum of all rows of x to dst; rows are as long as dst. It is
