@@ -70,7 +70,7 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 				return nil, nil, fmt.Errorf("%w: --%s is about a queue: name it with --nats, or begin one with --listen", errUsage, flag)
 			}
 		}
-		return nil, func() {}, nil
+		return nil, attend(out, nil), nil
 	}
 	if q.URL != "" && q.listen != "" {
 		return nil, nil, fmt.Errorf("%w: --nats names an existing queue, --listen begins one: give one of them", errUsage)
@@ -86,7 +86,8 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 		}
 		where := queue.WithoutSecrets(q.URL)
 		a.remark("cells go to the queue at %s; machines take part with: coterie worker --nats %s", where, where)
-		return opened, opened.Close, nil
+		stop := attend(out, opened.Crew)
+		return opened, func() { stop(); opened.Close() }, nil
 	}
 	files, err := cacheFolder(filepath.Join(out, "queue", "files"))
 	if err != nil {
@@ -98,6 +99,7 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 	}
 	a.remark("others take part with: coterie worker --nats nats://%s --nats-token-file %s", embedded.Address, embedded.TokenFile)
 	ctx, end := context.WithCancel(ctx)
+	stop := attend(out, embedded.Crew)
 	var own sync.WaitGroup
 	if !q.listenOnly {
 		own.Go(func() {
@@ -109,9 +111,42 @@ func (a *app) runner(ctx context.Context, q queueFlags, out, data string, worker
 	}
 	return embedded, func() {
 		end()
+		stop()
 		own.Wait()
 		embedded.Close()
 	}, nil
+}
+
+// attendEvery is how often a command whose cells are being made gives a sign of life; tests
+// do so more often.
+var attendEvery = 4 * time.Second
+
+// attend writes who makes a command's cells into its folder, once it is there, until stop:
+// whoever looks (coterie dash) knows then that cells which take long are being made. What
+// cannot be written is missed by nobody else.
+func attend(out string, crew func() []cells.Hand) (stop func()) {
+	ctx, end := context.WithCancel(context.Background())
+	var over sync.WaitGroup
+	over.Go(func() {
+		for tick := time.NewTicker(attendEvery); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			c := cells.Crew{Workers: []cells.Hand{}}
+			if crew != nil {
+				c.Workers = crew()
+			}
+			_ = c.Write(out)
+		}
+	})
+	return func() {
+		end()
+		over.Wait()
+		_ = os.Remove(filepath.Join(out, cells.CrewFile))
+	}
 }
 
 // warn tells people what went wrong and is tried again.

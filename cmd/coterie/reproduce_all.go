@@ -14,6 +14,7 @@ import (
 	"github.com/coterie-fl/coterie/repro"
 	"github.com/coterie-fl/coterie/repro/lab"
 	"github.com/coterie-fl/coterie/sim"
+	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
 // everything is the ID that stands for all experiments.
@@ -104,6 +105,11 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 				faults[i] = ctx.Err()
 				return
 			}
+			var crew func() []cells.Hand
+			if queue, ok := o.Runner.(interface{ Crew() []cells.Hand }); ok {
+				crew = queue.Crew
+			}
+			defer attend(one.Out, crew)()
 			if _, faults[i] = e.Run(ctx, one); faults[i] == nil {
 				records[i], faults[i] = study.ReadRecord(filepath.Join(one.Out, study.RecordFile))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/repro"
 	"github.com/coterie-fl/coterie/repro/lab"
 	"github.com/coterie-fl/coterie/sweep"
@@ -55,7 +56,7 @@ func (a *app) newWorkerCommand() *cobra.Command {
 			q.Log = a.warn
 			w := a.worker(dataFolder(folder), cache, slots)
 			w.CheckpointEvery, w.Idle = every, idle
-			a.remark("worker of %s at %s, %d cells at the same time", q.Code, queue.WithoutSecrets(q.URL), w.Slots)
+			a.remark("worker of %s at %s, %s at a time", q.Code, queue.WithoutSecrets(q.URL), prose.Counted(w.Slots, "cell", "cells"))
 			return queue.Work(cmd.Context(), q.Options, w)
 		},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/coterie-fl/coterie/internal/tier"
 	"github.com/coterie-fl/coterie/sweep"
+	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
 // grid is a sweep whose runs take a while, on data that are drawn.
@@ -170,6 +172,37 @@ func TestWorkersOfOneCommand(t *testing.T) {
 		if _, errs, code := coterie(t, "predict", dir, "--data", example("clinics.csv"), "--client-column", "clinic", "--out", filepath.Join(t.TempDir(), "p.csv")); code != 0 {
 			t.Errorf("seed %v: the models that came back do not predict: %s", mine["seed"], errs)
 		}
+	}
+}
+
+// TestAttended: a command says who makes its cells once its folder is there, and takes the
+// word back when it ends.
+func TestAttended(t *testing.T) {
+	old := attendEvery
+	attendEvery = 5 * time.Millisecond
+	t.Cleanup(func() { attendEvery = old })
+	out := filepath.Join(t.TempDir(), "out")
+	file := filepath.Join(out, cells.CrewFile)
+	stop := attend(out, func() []cells.Hand { return []cells.Hand{{Name: "north", Slots: 2, Doing: []string{"x"}}} })
+	time.Sleep(50 * time.Millisecond)
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it made the folder: %v", err)
+	}
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for deadline := time.Now().Add(10 * time.Second); len(text) == 0; time.Sleep(time.Millisecond) {
+		if text, _ = os.ReadFile(file); time.Now().After(deadline) {
+			t.Fatal("nothing is said")
+		}
+	}
+	if want := `{"workers":[{"name":"north","slots":2,"made":0,"doing":["x"]}]}` + "\n"; string(text) != want {
+		t.Errorf("it says %s, want %s", text, want)
+	}
+	stop()
+	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
 	}
 }
 

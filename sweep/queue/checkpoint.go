@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -47,6 +48,16 @@ type keeper struct {
 	id      string
 	turn    turn
 	touched bool // there is a checkpoint, or may be
+	slot    int
+	words   string // what the slot does; under mu
+}
+
+// does says what the slot does.
+func (k *keeper) does(words string) {
+	k.mu.Lock()
+	k.words = words
+	k.mu.Unlock()
+	k.says(k.slot, words)
 }
 
 // Every is the least time between two checkpoints.
@@ -54,7 +65,7 @@ func (k *keeper) Every() time.Duration {
 	if k.CheckpointEvery > 0 {
 		return k.CheckpointEvery
 	}
-	return k.Lease / 3
+	return k.lease / 3
 }
 
 // patient is a context for what has to be done also when the worker is being stopped.
@@ -107,6 +118,10 @@ func (k *keeper) Load(run string) []byte {
 
 // Save keeps a checkpoint, unless a later one is kept.
 func (k *keeper) Save(run string, rounds int, write func(io.Writer) error) {
+	k.mu.Lock()
+	words := k.words
+	k.mu.Unlock()
+	k.says(k.slot, fmt.Sprintf("%s, after round %d", words, rounds))
 	if err := k.save(run, rounds, write); err != nil {
 		k.Log("cell %.12s: its checkpoint cannot be kept, a worker that takes it up begins at an older one: %v", k.id, err)
 	}

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
 // listen takes up results as they are written.
@@ -145,19 +148,31 @@ func codeKey(c Code) string { return "code." + c.name() }
 
 const workerPrefix = "worker."
 
-// count finds out how many workers there are.
+// count finds out which workers there are, and what they say.
 func (q *Queue) count(ctx context.Context) {
 	keys, err := q.alive.Keys(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
 		return
 	}
-	n := 0
+	crew, mine := []cells.Hand{}, workerPrefix+q.Code.name()+"."
 	for _, key := range keys {
-		if strings.HasPrefix(key, workerPrefix+q.Code.name()+".") {
-			n++
+		name, ok := strings.CutPrefix(key, mine)
+		if !ok {
+			continue
 		}
+		entry, err := q.alive.Get(ctx, key)
+		if err != nil {
+			continue // it has just left
+		}
+		var h cells.Hand
+		if err := json.Unmarshal(entry.Value(), &h); err != nil {
+			continue
+		}
+		h.Name = name
+		crew = append(crew, h)
 	}
+	slices.SortFunc(crew, func(a, b cells.Hand) int { return strings.Compare(a.Name, b.Name) })
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.present = n
+	q.crew = crew
 }

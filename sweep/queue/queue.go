@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting map[string]*wait // by cell
 	broken  error            // what nothing can be trusted after
-	present int              // workers
+	crew    []cells.Hand     // workers, when they were last looked for
 }
 
 // wait is a cell that somebody waits for.
@@ -109,11 +110,11 @@ func (q *Queue) Width() int { return 1024 }
 // Objects is the store of files.
 func (q *Queue) Objects() cells.Objects { return q.objects }
 
-// Workers is how many there are.
-func (q *Queue) Workers() int {
+// Crew is the workers of this program that are there, and what they do.
+func (q *Queue) Crew() []cells.Hand {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.present
+	return slices.Clone(q.crew)
 }
 
 // Make has a worker make a cell, unless one has before.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lookAfterEvery = 300 * time.Millisecond
+	lookAfterEvery, beatEvery = 300*time.Millisecond, 100*time.Millisecond
 	m.Run()
 }
 
@@ -271,6 +272,48 @@ func TestALostWorkersCell(t *testing.T) {
 			t.Fatal("the checkpoint of a finished cell is still there")
 		}
 	}
+}
+
+// TestWhoIsThere: whoever asks for cells sees its workers, what each slot makes and after
+// which round its last checkpoint was, and no longer those that have left.
+func TestWhoIsThere(t *testing.T) {
+	q := embed(t, t.TempDir())
+	defer q.Close()
+	is := func(what string, want func(crew []cells.Hand) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); !want(q.Crew()); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: never; there are %+v", what, q.Crew())
+			}
+		}
+	}
+	is("nobody at first", func(crew []cells.Hand) bool { return len(crew) == 0 })
+	further, end := make(chan struct{}), make(chan struct{})
+	dismiss := employ(t, q, Worker{Slots: 2, Makers: making(func(_ context.Context, b cells.Bench, n int) (any, error) {
+		b.Tell("the number 4")
+		<-further
+		b.Keep.Save("run", 7, func(w io.Writer) error { _, err := io.WriteString(w, "seven"); return err })
+		<-end
+		return n, nil
+	})})
+	does := func(made int64, words ...string) func([]cells.Hand) bool {
+		return func(crew []cells.Hand) bool {
+			return len(crew) == 1 && crew[0].Name != "" && crew[0].Slots == 2 && crew[0].Made == made && slices.Equal(crew[0].Doing, words)
+		}
+	}
+	is("a worker without a cell", does(0))
+	answer := make(chan error, 1)
+	go func() { _, err := q.Make(t.Context(), number(4)); answer <- err }()
+	is("a worker with one", does(0, "the number 4"))
+	close(further)
+	is("further on", does(0, "the number 4, after round 7"))
+	close(end)
+	if err := <-answer; err != nil {
+		t.Fatal(err)
+	}
+	is("done", does(1))
+	dismiss()
+	is("it has left", func(crew []cells.Hand) bool { return len(crew) == 0 })
 }
 
 // TestTheFirstResultCounts: a worker that was given up and ends after all changes nothing.

@@ -19,6 +19,7 @@ type stores struct {
 	state   jetstream.KeyValue // by cell: its checkpoint, its errors
 	alive   jetstream.KeyValue // who is there; forgotten after a while
 	objects objects            // files, by hash; checkpoints
+	lease   time.Duration      // as whoever asks for cells has set it; for workers
 }
 
 const (
@@ -135,6 +136,6 @@ func (l *link) find(ctx context.Context) (*stores, error) {
 	if s.workers, err = s.cells.Consumer(ctx, "workers-"+l.Code.name()); err != nil {
 		return s, fmt.Errorf("%w: %w", errNoQueue, err)
 	}
-	s.Lease = s.workers.CachedInfo().Config.AckWait // who asks for cells says how long a lease is
+	s.lease = s.workers.CachedInfo().Config.AckWait // not the link's own, which several workers may share
 	return s, nil
 }

@@ -41,14 +41,14 @@ func (h *shift) take(ctx context.Context, slot int, makers map[string]cells.Make
 	if !ok {
 		return h.fail(ctx, id, m, fmt.Errorf("this program makes no cells of the kind %q", o.Kind), true)
 	}
-	keep := &keeper{shift: h, ctx: ctx, id: id, turn: turnOf(m)}
+	keep := &keeper{shift: h, ctx: ctx, id: id, turn: turnOf(m), slot: slot}
 	if lost := keep.lost(); lost > deaths {
 		return h.fail(ctx, id, m, fmt.Errorf("%d workers took it and none of them lived to finish it or to keep a checkpoint: it may need more memory than they have", lost), true)
 	}
 	release := h.hold(m)
-	h.says(slot, o.Kind+" "+id[:12])
+	keep.does(o.Kind + " " + id[:12])
 	began := time.Now()
-	value, err := attempt(ctx, maker, cells.Bench{Data: h.Data, Keep: keep, Objects: h.objects, Tell: func(words string) { h.says(slot, words) }, Made: h.other}, o.Spec)
+	value, err := attempt(ctx, maker, cells.Bench{Data: h.Data, Keep: keep, Objects: h.objects, Tell: keep.does, Made: h.other}, o.Spec)
 	defer h.says(slot, "")
 	defer release()
 	switch {
@@ -90,7 +90,7 @@ func attempt(ctx context.Context, maker cells.Maker, b cells.Bench, spec json.Ra
 func (h *shift) hold(m jetstream.Msg) (release func()) {
 	done := make(chan struct{})
 	go func() {
-		t := time.NewTicker(h.Lease / 3)
+		t := time.NewTicker(h.lease / 3)
 		defer t.Stop()
 		for {
 			select {

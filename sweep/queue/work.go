@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,21 +230,17 @@ func (h *shift) says(slot int, words string) {
 	h.doing[slot] = words
 }
 
-// presence is what a worker says of itself.
-type presence struct {
-	Slots int      `json:"slots"`
-	Made  int64    `json:"made"`
-	Doing []string `json:"doing"`
-}
+// beatEvery is how often a worker says that it is there; tests do so more often.
+var beatEvery = aliveFor / 4
 
 // beat says every few seconds that the worker is there, and how far it is.
 func (h *shift) beat(ctx context.Context) {
 	key := workerPrefix + h.Code.name() + "." + word(h.name)
 	for {
 		h.mu.Lock()
-		p := presence{Slots: max(1, h.Slots), Made: h.made.Load(), Doing: []string{}}
-		for _, words := range h.doing {
-			p.Doing = append(p.Doing, words)
+		p := cells.Hand{Name: h.name, Slots: max(1, h.Slots), Made: h.made.Load(), Doing: []string{}}
+		for _, slot := range slices.Sorted(maps.Keys(h.doing)) {
+			p.Doing = append(p.Doing, h.doing[slot])
 		}
 		h.mu.Unlock()
 		text, err := json.Marshal(p)
@@ -252,7 +250,7 @@ func (h *shift) beat(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			h.Log("say that this worker is there: %v", err)
 		}
-		if pause(ctx, aliveFor/4) != nil {
+		if pause(ctx, beatEvery) != nil {
 			break
 		}
 	}

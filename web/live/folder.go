@@ -89,7 +89,9 @@ func (f *Folder) one(t thing, up []Link) (v View, err error) {
 	default:
 		v, err = f.studyView(t)
 	}
-	v.Up = up
+	if v.Up = up; v.Lead == "." {
+		v.Lead = f.path
+	}
 	return v, err
 }
 

@@ -188,6 +188,7 @@ func (s *scanner) classify(name string, f folder) (thing, bool) {
 		}
 	case f.has(sim.ResultFile):
 		t.kind, t.finished = aFederation, true
+	// A crew's file is replaced every few seconds, which changes the folder of its thing.
 	case f.has(sweep.ResultFile) || f.has(sweep.PlanFile):
 		t.kind, t.finished = aSweep, f.has(sweep.ResultFile) && !s.written(name, sweep.PlanFile).After(s.written(name, sweep.ResultFile))
 		s.sign(&t, cellsFolder)

@@ -64,6 +64,7 @@ func (f *Folder) describeSeeds(t thing, r *row) error {
 		mean, half := metrics.Spread(figuresBySeed(done))
 		r.Lines = append(r.Lines, "mean "+figureName(done[0].Metrics)+" "+withInterval(mean, half))
 	}
+	f.addCrew(t, r)
 	return nil
 }
 
@@ -97,7 +98,7 @@ func (f *Folder) seedsView(t thing) (View, error) {
 	r := f.row(t)
 	names, done := f.seeds(t)
 	one := stand{State: r.State, Words: r.Lines[0], Meter: newMeter(float64(len(done)), float64(len(names)), r.Lines[0])}
-	if len(r.Lines) > 1 {
+	if len(done) > 0 {
 		one.Words += ", " + r.Lines[1]
 	}
 	var p parts
@@ -109,6 +110,7 @@ func (f *Folder) seedsView(t thing) (View, error) {
 	if len(panels) > 0 {
 		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Curves", Only: true, Panels: panels, Note: "Means over the seeds that have ended and have made the round, with 95 % intervals."})
 	}
+	f.crewTable(t, &p)
 	g := group{ID: "seeds", Name: "Every seed", Total: len(names)}
 	for _, name := range names[:min(len(names), mostPeople)] {
 		g.Rows = append(g.Rows, f.seedRow(path.Join(t.id, name)))

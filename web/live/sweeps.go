@@ -79,6 +79,7 @@ func (f *Folder) describeSweep(t thing, r *row) error {
 	if !t.finished {
 		r.Meter = newMeter(float64(g.done), float64(g.total), fmt.Sprintf("%d of %d runs", g.done, g.total))
 	}
+	f.addCrew(t, r)
 	return nil
 }
 
@@ -117,6 +118,7 @@ func (f *Folder) sweepView(t thing) (View, error) {
 	if len(panels) > 0 {
 		p.add("curves", curvesTemplate, curves{ID: "curves-h", Name: "Figures", Only: true, Panels: panels, Note: "Means over the seeds that are done, with 95 % intervals; lower is better."})
 	}
+	f.crewTable(t, &p)
 	if table := g.table(); len(table.Rows) > 0 {
 		p.add("points", tableTemplate, tabled{Name: "Settings", Only: true, Table: table, Note: "The best so far first."})
 	}
@@ -267,6 +269,7 @@ func (f *Folder) describeStudy(t thing, r *row) error {
 		if !t.finished {
 			r.Meter = newMeter(float64(at.Done), float64(at.Total), r.Lines[0])
 		}
+		f.addCrew(t, r)
 		return nil
 	}
 	n, err := f.cells(t)
@@ -295,7 +298,7 @@ func (f *Folder) cells(t thing) (int, error) {
 // studyView is a study of coterie reproduce.
 func (f *Folder) studyView(t thing) (View, error) {
 	r := f.row(t)
-	one := stand{State: r.State, Words: strings.Join(r.Lines, " ")}
+	one := stand{State: r.State, Words: r.Lines[0]}
 	if f.hasReport(t) {
 		one.Links = append(one.Links, Link{"Open its report", to(reportPath, t)})
 	}
@@ -308,5 +311,6 @@ func (f *Folder) studyView(t thing) (View, error) {
 	}
 	var p parts
 	p.add("stand", standTemplate, one)
+	f.crewTable(t, &p)
 	return View{Title: r.Name, Lead: t.id, Status: r.Name + ": " + r.State.Word + ".", Parts: p.list}, p.err
 }
