@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,26 +149,34 @@ const workerPrefix = "worker."
 
 // count finds out which workers there are, and what they say.
 func (q *Queue) count(ctx context.Context) {
-	keys, err := q.alive.Keys(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
+	mine := workerPrefix + q.Code.name() + "."
+	watch, err := q.alive.Watch(ctx, mine+"*", jetstream.IgnoreDeletes())
+	if err != nil {
 		return
 	}
-	crew, mine := []cells.Hand{}, workerPrefix+q.Code.name()+"."
-	for _, key := range keys {
-		name, ok := strings.CutPrefix(key, mine)
-		if !ok {
-			continue
+	defer func() { _ = watch.Stop() }()
+	crew, most := []cells.Hand{}, time.After(lookAfterEvery)
+	for {
+		var entry jetstream.KeyValueEntry
+		var ok bool
+		select {
+		case entry, ok = <-watch.Updates():
+			if !ok {
+				return
+			}
+		case <-ctx.Done():
+			return
+		case <-most: // servers that are busy, or gone: what was known stays
+			return
 		}
-		entry, err := q.alive.Get(ctx, key)
-		if err != nil {
-			continue // it has just left
+		if entry == nil { // these were all
+			break
 		}
 		var h cells.Hand
-		if err := json.Unmarshal(entry.Value(), &h); err != nil {
-			continue
+		if json.Unmarshal(entry.Value(), &h) == nil {
+			h.Name = strings.TrimPrefix(entry.Key(), mine)
+			crew = append(crew, h)
 		}
-		h.Name = name
-		crew = append(crew, h)
 	}
 	slices.SortFunc(crew, func(a, b cells.Hand) int { return strings.Compare(a.Name, b.Name) })
 	q.mu.Lock()
