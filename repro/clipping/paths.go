@@ -154,8 +154,12 @@ func (g group) path(of func(moment) *event.Number) study.Series {
 // figureCharts are the thesis's figures by epsilon, ours and theirs.
 func (b book) figureCharts(k int) []study.Chart {
 	t := b.task.table(k)
+	what := b.task.unit
+	if what == "%" {
+		what = "test accuracy in %"
+	}
 	chart := study.Chart{
-		Title: fmt.Sprintf("Table %s: figures by epsilon, k = %d", t.Table, k), XTitle: "epsilon of the whole grid", YTitle: b.task.unit, LogY: b.task.lower,
+		Title: fmt.Sprintf("Table %s: figures by epsilon, k = %d", t.Table, k), XTitle: "epsilon of the whole grid", YTitle: what, LogY: b.task.lower,
 		Note: "mean and one standard deviation over seeds, the best cells that are finished",
 	}
 	for _, m := range private {

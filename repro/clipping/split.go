@@ -40,7 +40,7 @@ func runSplit(*lab.Lab) (study.Study, error) {
 		Title: "Figure 3.2: noise of gradients by noise of q", XTitle: "nu_q", YTitle: "nu_g", LogX: true, LogY: true,
 		Note: "5 runs share the budget; marks: the 1 % rule",
 	}
-	marks := study.Series{Name: "the 1 % rule"}
+	marks := study.Series{Name: "the 1 % rule", Loose: true}
 	for _, epsilon := range digits.epsilons {
 		nu, err := noiseFor(epsilon, runsOf(online, 5), digits.steps(), mnistSize)
 		if err != nil {
