@@ -112,7 +112,7 @@ func begin(t *testing.T, want string, args ...string) (cmd *exec.Cmd, errs *byte
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) { // a cluster may be choosing who leads
 		text, _ := os.ReadFile(file)
 		if match = regexp.MustCompile(want).FindStringSubmatch(string(text)); match != nil {
 			return cmd, errs, match

@@ -76,18 +76,21 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 }
 
 func open(ctx context.Context, l *link) (*Queue, error) {
-	s, err := l.create(ctx)
-	if err != nil {
+	var s *stores
+	if err := l.patiently(ctx, func() (err error) { s, err = l.create(ctx); return err }); err != nil {
 		return nil, err
 	}
 	q := &Queue{stores: s, waiting: map[string]*wait{}}
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	q.end = end
-	if err := q.announce(lasting); err != nil {
-		end()
-		return nil, fmt.Errorf("queue: %w", err)
+	var watch jetstream.KeyWatcher
+	err := l.patiently(ctx, func() error { return q.announce(lasting) })
+	if err == nil {
+		err = l.patiently(ctx, func() (err error) {
+			watch, err = q.results.WatchAll(lasting, jetstream.UpdatesOnly())
+			return err
+		})
 	}
-	watch, err := q.results.WatchAll(lasting, jetstream.UpdatesOnly())
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("queue: %w", err)
@@ -95,6 +98,32 @@ func open(ctx context.Context, l *link) (*Queue, error) {
 	q.over.Go(func() { q.listen(lasting, watch) })
 	q.over.Go(func() { q.lookAfter(lasting) })
 	return q, nil
+}
+
+// startFor is how long servers may take to choose who leads, after a node was lost, before
+// whoever begins gives up; tests wait less.
+var startFor = time.Minute
+
+// late says that servers have not answered in time.
+func late(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// patiently tries again what servers have not answered in time.
+func (l *link) patiently(ctx context.Context, try func() error) error {
+	for began := time.Now(); ; {
+		err := try()
+		if !late(err) || ctx.Err() != nil {
+			return err
+		}
+		if time.Since(began) > startFor {
+			return fmt.Errorf("the servers at %s do not answer in time (%w): a cluster needs most of its nodes", WithoutSecrets(l.URL), err)
+		}
+		l.Log("the queue's servers have not answered in time (%v): trying again", err)
+		if pause(ctx, 500*time.Millisecond) != nil {
+			return err
+		}
+	}
 }
 
 // Close leaves the queue as it is: what waits in it goes on waiting.

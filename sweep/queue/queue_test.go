@@ -316,6 +316,34 @@ func TestWhoIsThere(t *testing.T) {
 	is("it has left", func(crew []cells.Hand) bool { return len(crew) == 0 })
 }
 
+// TestSlowServers: whoever begins while servers choose who leads tries again, up to an end,
+// and what another try cannot change ends it at once.
+func TestSlowServers(t *testing.T) {
+	old := startFor
+	startFor = time.Second
+	t.Cleanup(func() { startFor = old })
+	l := &link{Options: Options{URL: "nats://me:secret@one:4222", Log: t.Logf}}
+	slow := fmt.Errorf("create: %w", context.DeadlineExceeded)
+	tries := 0
+	if err := l.patiently(t.Context(), func() error {
+		if tries++; tries < 2 {
+			return slow
+		}
+		return nil
+	}); err != nil || tries != 2 {
+		t.Errorf("servers that are slow once: %v after %d tries", err, tries)
+	}
+	tries = 0
+	other := errors.New("no room")
+	if err := l.patiently(t.Context(), func() error { tries++; return other }); !errors.Is(err, other) || tries != 1 {
+		t.Errorf("another fault: %v after %d tries", err, tries)
+	}
+	err := l.patiently(t.Context(), func() error { return slow })
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "needs most of its nodes") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("servers that are always slow: %v", err)
+	}
+}
+
 // TestTheFirstResultCounts: a worker that was given up and ends after all changes nothing.
 // The same bytes are the rule; others end everything, and say so to both sides.
 func TestTheFirstResultCounts(t *testing.T) {

@@ -45,7 +45,7 @@ func (l *link) create(ctx context.Context) (*stores, error) {
 	if without := l.withoutJetStream(err); without != nil {
 		return nil, without
 	}
-	if err != nil && l.Replicas == 0 && replicas > 1 {
+	if err != nil && l.Replicas == 0 && replicas > 1 && !late(err) {
 		return nil, fmt.Errorf("queue: nothing can be stored three times at %s (%w); name another number with --nats-replicas", WithoutSecrets(l.URL), err)
 	}
 	if err != nil {
