@@ -174,3 +174,15 @@ func TestRunFilesHold(t *testing.T) {
 		}
 	}
 }
+
+// TestChartsHaveAColourAnArm: with the four of figure 5.4 the arms that are drawn have a colour
+// each, whichever arms were trained.
+func TestChartsHaveAColourAnArm(t *testing.T) {
+	c := contest{how: partitions[0], epsilon: 3, clips: []float64{1}, cells: map[string][][]reached{}}
+	for _, a := range arms {
+		c.cells[a.name] = [][]reached{{{Accuracy: 0.5}}}
+	}
+	if chart := c.chart(); len(chart.Series) != 4 || chart.Series[0].Name != ball {
+		t.Errorf("%d series are drawn of %d arms", len(chart.Series), len(arms))
+	}
+}
