@@ -110,7 +110,7 @@ func (b book) noise(s HandwritingSet, loss string) (out []float64) {
 func (b book) table(s *study.Study, where string, set HandwritingSet, loss string, noise []float64) {
 	about := fmt.Sprintf("%s%s, trained with %s", where, set.Name, loss)
 	paper := b.paper.accuracies(loss)
-	ours, theirs := study.Series{Name: set.Name}, study.Series{Name: "FEMNIST", Paper: true}
+	ours, theirs := study.Series{Name: "ours"}, study.Series{Name: "FEMNIST", Paper: true} // titles name the set: the page has eight colours
 	curves := study.Chart{
 		Title: about + ": loss by round", XTitle: "round", YTitle: "validation cross entropy",
 		Note: "held-out writers, whatever they train with; mean and 95 % interval over seeds",
