@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -342,6 +343,22 @@ func TestErrorsAreComparedByRatios(t *testing.T) {
 		if r.Measured == nil || math.Abs(float64(*r.Measured)-c.told) > 1e-9 || r.Verdict != c.want {
 			t.Errorf("%v: %+v, want %v and %s", c.errors, r, c.told, c.want)
 		}
+	}
+}
+
+// TestADivergedSeedIsDrawn: errors of 1 and 20 have a mean less than their deviation, and a
+// page all the same.
+func TestADivergedSeedIsDrawn(t *testing.T) {
+	cells := map[key]record{}
+	for seed, e := range []float64{1, 20} {
+		for _, s := range clothes.likely[online] {
+			cells[key{Study: clothes.kind, Method: online, Epsilon: 1, Runs: 5, Setting: s, Seed: uint64(seed + 1), Steps: clothes.steps()}] = record{Value: outcome{Figure: event.Number(e)}}
+		}
+	}
+	b := book{task: clothes, cells: cells, whole: true}
+	charts := b.figureCharts(5)
+	if err := study.WritePage(filepath.Join(t.TempDir(), "page.html"), study.Study{Charts: charts}); err != nil || len(charts) != 1 {
+		t.Errorf("%d charts, %v", len(charts), err)
 	}
 }
 

@@ -151,22 +151,36 @@ func (g group) path(of func(moment) *event.Number) study.Series {
 	return s
 }
 
+// drawn is a group as charts have it: errors are on a log axis, which has no place for a mean
+// less a deviation that is larger, as one diverged seed brings about.
+func (t task) drawn(g group) lab.Spread {
+	if !t.lower {
+		return g.spread()
+	}
+	s := lab.MeanAndDeviation(lab.Pick(g.figures(), math.Log))
+	return lab.Spread{Middle: math.Exp(s.Middle), Low: math.Exp(s.Low), High: math.Exp(s.High)}
+}
+
 // figureCharts are the thesis's figures by epsilon, ours and theirs.
 func (b book) figureCharts(k int) []study.Chart {
 	t := b.task.table(k)
 	what := b.task.unit
+	note := "mean and one standard deviation over seeds, the best cells that are finished"
 	if what == "%" {
 		what = "test accuracy in %"
 	}
+	if b.task.lower {
+		note = "geometric mean and deviation over seeds, the best cells that are finished; the thesis's are plain ones"
+	}
 	chart := study.Chart{
 		Title: fmt.Sprintf("Table %s: figures by epsilon, k = %d", t.Table, k), XTitle: "epsilon of the whole grid", YTitle: what, LogY: b.task.lower,
-		Note: "mean and one standard deviation over seeds, the best cells that are finished",
+		Note: note,
 	}
 	for _, m := range private {
 		ours, theirs := study.Series{Name: string(m)}, study.Series{Name: string(m), Paper: true}
 		for _, epsilon := range b.task.epsilons {
 			if g, ok := b.best(b.place(m, epsilon, k)); ok {
-				ours.Points = append(ours.Points, g.spread().At(epsilon))
+				ours.Points = append(ours.Points, b.task.drawn(g).At(epsilon))
 			}
 			if f, ok := t.at(m, epsilon); ok {
 				theirs.Points = append(theirs.Points, lab.Spread{Middle: f.Figure, Low: f.Figure - f.Deviation, High: f.Figure + f.Deviation}.At(epsilon))

@@ -108,8 +108,7 @@ var clothes = task{
 		adamWOSM:  {{adamStep, 0.1, 0}, {adamStep, 0.01, 0}},
 		noDP:      {{Step: 0.3162}, {Step: 3.162}},
 	},
-	best: map[cellGroup]setting{ // in between; at the ends all are finished
-		{online, 2, 5}: {31.62, startClip, 0}, {online, 3, 5}: {31.62, startClip, 0},
+	best: map[cellGroup]setting{ // in between; at the ends all are finished, and Online's larger step diverges in some seeds
 		{threshold, 2, 25}: {31.62, 0.01, 0}, {threshold, 3, 25}: {31.62, 0.01, 0},
 		{quantile, 2, 25}: {3.162, startClip, 0.3}, {quantile, 3, 25}: {3.162, startClip, 0.1},
 		{adamWOSM, 2, 5}: {adamStep, 0.1, 0}, {adamWOSM, 3, 5}: {adamStep, 0.01, 0},
