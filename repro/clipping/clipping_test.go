@@ -270,7 +270,8 @@ func TestBands(t *testing.T) {
 		{[]float64{90.2, 90.5, 90.8}, study.Agrees}, {[]float64{90.4, 90.7, 91}, study.Differs}, {[]float64{89, 89.3, 89.6}, study.Differs},
 		{[]float64{90.7, 90.7, 90.7}, study.Differs}, // by the thesis's own deviation: 0.37
 		{[]float64{90.3, 90.3, 90.3}, study.Agrees},
-		{[]float64{85, 95, 96}, study.Agrees}, // two points apart, by seeds that tell nothing
+		{[]float64{85, 95, 96}, study.Agrees},       // two points apart, by seeds that tell little
+		{[]float64{10, 95, 96}, study.Incomparable}, // and by seeds that tell nothing
 	} {
 		g := seeded(c.figures...)
 		r := b.beside(b.shown(g, ""), g, f, true, "a reason")

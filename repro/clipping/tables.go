@@ -40,7 +40,7 @@ func privacyCaveats() []string {
 		fmt.Sprintf("Unit: example, relation: add-remove, claim: proved for Poisson batches, delta %v. The thesis states no delta, draws batches of a fixed size and accounts for them as Poisson samples. Epsilon is of all runs of a grid together, by the Rényi accountant, unless a row says that it is of one run.", delta),
 		"Not covered: which cell is best is read off the test set, as in the thesis, and so is the best judgement; seeds are not charged.",
 		"Figures are of the last model; the thesis's are of the best of about 24 judgements on the test set. Notes have the best of ours, out of 10.",
-		fmt.Sprintf("A figure of the thesis agrees where a mean of %d seeds with its deviation would lie around our mean in 95 of 100 studies (Welch's interval of two means: the notes have half of it); one seed is not judged.", seedsOfThesis),
+		fmt.Sprintf("A figure of the thesis agrees where a mean of %d seeds with its deviation would lie around our mean in 95 of 100 studies (Welch's interval of two means: the notes have half of it); one seed is not judged, nor an interval that is as wide as the figure.", seedsOfThesis),
 		"The optimiser is plain gradient descent unless a row says momentum: the thesis does not name its own, and its figures come out with momentum 0.9.",
 	}
 }
@@ -187,7 +187,8 @@ func (b book) shown(g group, section string) study.Row {
 const seedsOfThesis = 5
 
 // beside puts the thesis's figure to ours. They agree where a mean like the thesis's, with
-// its own deviation, would lie around ours in 95 of 100 studies; one seed has no interval.
+// its own deviation, would lie around ours in 95 of 100 studies; one seed has no interval,
+// and an interval as wide as the figure tells nothing.
 // Where the data are others than the thesis's, there is no verdict.
 func (b book) beside(r study.Row, g group, f figure, known bool, why string) study.Row {
 	if !known {
@@ -205,7 +206,12 @@ func (b book) beside(r study.Row, g group, f figure, known bool, why string) stu
 		return r
 	}
 	again := lab.Printed{Mean: f.Figure, Deviation: f.Deviation, Seeds: seedsOfThesis}.Again(values)
-	r.Note = fmt.Sprintf("agrees within %.2g; %s", again.High-again.Middle, r.Note)
+	half := again.High - again.Middle
+	if half > f.Figure/2 { // anything would agree
+		r.Verdict, r.Note = study.Incomparable, fmt.Sprintf("seeds do not tell: half of the interval, %.2g, is above half of the thesis's figure; %s", half, r.Note)
+		return r
+	}
+	r.Note = fmt.Sprintf("agrees within %.2g; %s", half, r.Note)
 	if r = lab.Judged(r, again.Low, again.High, f.Figure); r.Verdict == study.Differs {
 		r.Why = why
 	}
