@@ -127,7 +127,7 @@ func (b book) table(s *study.Study, where string, set HandwritingSet, loss strin
 		if p, ok := paper[nu]; ok {
 			theirs.Points = append(theirs.Points, lab.Exactly(p).At(nu))
 		}
-		if c := curveOf(fmt.Sprintf("nu %v", nu), cells); len(c.Points) > 0 && (nu == 0 || nu >= 1) { // less noise shows nothing more
+		if c := curveOf(fmt.Sprintf("nu %v", nu), cells); len(c.Points) > 0 && (nu == 0 || nu >= 1) && nu != 5 { // less noise shows nothing more, nor does 5: the page has eight colours
 			curves.Series = append(curves.Series, c)
 		}
 	}
