@@ -257,9 +257,12 @@ privacy: {noise_multiplier: 2, radius: 0.3, noise: exact}
 	}
 	// How far apart the hypotheses are only a round tells: the first costs 44.1.
 	c.write("poor.yaml", "ceilings:\n  - {unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 46}\n")
-	poor, b, d := c.join("a"), c.join("b"), c.join("c")
+	// It has declined before: the others must not begin until it is known to be back.
+	poor, log := c.logged("join", c.path("a", "join.yaml"))
+	log.until(t, `"joined"`)
+	b, d := c.join("b"), c.join("c")
 	if c.wait(poor); poor.cmd.ProcessState.ExitCode() != 3 {
-		t.Errorf("the poor one: exit %d\n%s", poor.cmd.ProcessState.ExitCode(), poor.errs.String())
+		t.Errorf("the poor one: exit %d\n%s", poor.cmd.ProcessState.ExitCode(), log)
 	}
 	var r struct {
 		Released int `json:"released"`
