@@ -176,6 +176,7 @@ var scenarios = []scenario{
 			{line: "coterie reproduce pandemic-features --scale quick", over: "--scale quick", as: "--scale smoke"},
 			{line: "coterie reproduce pandemic-neighbours --scale quick", over: "--scale quick", as: "--scale smoke"},
 			{line: "coterie reproduce pandemic-privacy", by: "go test ./repro -run TestSmoke/pandemic-privacy"},
+			{line: "coterie reproduce pandemic-silos", as: "--scale smoke"},
 		},
 		says:  []string{"persons in", "region-9", "infected by day", "time with the infected", "for the authority that holds the data"},
 		after: left("people.html", "risks.csv"),
