@@ -205,9 +205,44 @@ func TestHandwritingOnADevice(t *testing.T) {
 	if n := bytes.Count(lines, []byte(`"curve":[{"round":`)); n != 3 {
 		t.Errorf("%d cells have curves", n)
 	}
-	// The three are told apart from those that came with the program, which another device made.
-	own := slices.DeleteFunc(slices.Clone(s.Devices), func(line string) bool { return strings.Contains(line, "NVIDIA H200") && !cudatest.OnDevice() })
+	// The three are told apart from those that came with the program, which another device or
+	// a processor made.
+	own := slices.DeleteFunc(slices.Clone(s.Devices), func(line string) bool {
+		return strings.Contains(line, "NVIDIA H200") && !cudatest.OnDevice() || strings.Contains(line, "the processor")
+	})
 	if len(own) != 1 || !strings.HasPrefix(own[0], "3 cells: ") {
 		t.Errorf("%q", s.Devices)
+	}
+}
+
+// TestWhyAccuracyIsLost: what differs from the paper has a reason that goes by the interval,
+// and what agrees has none.
+func TestWhyAccuracyIsLost(t *testing.T) {
+	paper := map[float64]float64{0: 0.8, 3: 0.8, 10: 0.6}
+	cells := func(accuracies ...float64) map[uint64]written {
+		out := map[uint64]written{}
+		for i, a := range accuracies {
+			out[uint64(i+1)] = written{Accuracy: event.Number(a)}
+		}
+		return out
+	}
+	base := cells(0.9, 0.9, 0.9)
+	for name, v := range map[string]struct {
+		set  HandwritingSet
+		nu   float64
+		with map[uint64]written
+		why  string
+	}{
+		"agrees":                    {HandwritingSets[0], 3, cells(0.899, 0.898, 0.9), ""},
+		"falls as the paper's":      {HandwritingSets[0], 10, cells(0.78, 0.79, 0.8), ""},
+		"too few seeds":             {HandwritingSets[0], 3, cells(0.9, 0.9, 0.85), "one loses 0.0 points, another 5.0"},
+		"ten classes":               {HandwritingSets[1], 10, cells(0.899, 0.898, 0.9), "ten classes"},
+		"62 classes, and no fall":   {HandwritingSets[0], 10, cells(0.899, 0.898, 0.9), "No reason is known"},
+		"ten classes, little noise": {HandwritingSets[1], 3, cells(0.7, 0.71, 0.7), "No reason is known"},
+	} {
+		rows := writtenRows("table", v.set.Name, "rmse", v.nu, lab.MeanAndDeviation(accuracies(v.with)), base, v.with, paper)
+		if why := rows[1].Why; (why == "") != (v.why == "") || !strings.Contains(why, v.why) {
+			t.Errorf("%s: %q, want %q (%v)", name, why, v.why, rows[1].Verdict)
+		}
 	}
 }
