@@ -45,7 +45,7 @@ const widestRow = 32
 
 // several is a short row, in room, as often as fills four vectors, and where the last whole
 // ones of such of so many values end: rows of part of a vector are written under a mask,
-// which some processors take ten times as long for.
+// which takes longer on some processors.
 func several[F Float](room *[widestRow]F, row []F, length int) (rows []F, end int) {
 	n, wide := len(row), 4*lanes[F]()
 	if n == 0 || n >= wide || wide%n != 0 || length < wide {
