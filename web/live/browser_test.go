@@ -130,7 +130,7 @@ func TestLivePageInChromium(t *testing.T) {
 		if ring := browser.Evaluate[string](t, p, `getComputedStyle(document.activeElement.closest(".thing")).outlineStyle`); ring == "none" {
 			t.Error("nothing shows where the keyboard is")
 		}
-		p.Do(t, chromedp.KeyEvent(kb.Enter))
+		p.Follow(t, chromedp.KeyEvent(kb.Enter))
 		until(t, p, "curves", `document.querySelectorAll("svg.chart").length === 4`)
 		if live := browser.Evaluate[string](t, p, `document.getElementById("status").getAttribute("aria-live")`); live != "polite" {
 			t.Errorf("the status is announced as %q", live)
@@ -192,7 +192,7 @@ func TestLivePageInChromium(t *testing.T) {
 		text := browser.Evaluate[string](t, p, `fetch("report?at=done").then((r) => r.text())`)
 		reports.was(t, "done")
 		wants(t, text, "<title>done-run</title>", `<svg class="chart"`)
-		p.Do(t, chromedp.Click(`a[href="report?at=done"]`))
+		p.Follow(t, chromedp.Click(`a[href="report?at=done"]`))
 		reports.was(t, "done")
 		// What a report asks for is asked of nobody: Faults would have it.
 		p.Do(t, chromedp.Navigate("http://"+at+door.folder+"/report?"+url.Values{"at": {hostile}}.Encode()))
@@ -201,7 +201,7 @@ func TestLivePageInChromium(t *testing.T) {
 
 	t.Run("the calculator", func(t *testing.T) {
 		p.Do(t, chromedp.Navigate("http://"+at+door.folder+"/"), chromedp.WaitReady(".thing"))
-		p.Do(t, chromedp.Click(`a[href="calculator"]`), chromedp.WaitReady("#json")) // the page before may still answer, and go
+		p.Follow(t, chromedp.Click(`a[href="calculator"]`))
 		until(t, p, "an answer", `document.getElementById("json") && JSON.parse(document.getElementById("json").textContent).epsilon > 0`)
 	})
 	refused := false

@@ -106,6 +106,15 @@ func (p *Page) Do(t testing.TB, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// Follow runs steps that lead to another page, and waits until it is there: what asks for a
+// third one while the second is on its way may end in "aborted".
+func (p *Page) Follow(t testing.TB, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if _, err := chromedp.RunResponse(p.ctx, steps...); err != nil {
+		t.Fatalf("%v; in the page: %v", err, p.Faults())
+	}
+}
+
 // Call runs a command of the DevTools protocol.
 func Call[P, R any](t testing.TB, p *Page, command cdp.Command[P, R], params P) R {
 	t.Helper()
