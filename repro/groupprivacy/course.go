@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
 	"github.com/coterie-fl/coterie/sim"
@@ -21,10 +23,16 @@ type course struct {
 	Start   [][]float64      `json:"start"`
 	End     [][]float64      `json:"end"`
 	Truth   [][]float64      `json:"truth"`
+	Parted  float64          `json:"parted"` // training clients that choose their group's model
 }
 
 func courseOf(l *lab.Lab, run config.Run) (course, error) {
-	res, err := l.Result(run)
+	s, err := l.Finish(run)
+	if err != nil {
+		return course{}, err
+	}
+	defer s.Close()
+	res, err := s.Result()
 	if err != nil {
 		return course{}, err
 	}
@@ -33,7 +41,30 @@ func courseOf(l *lab.Lab, run config.Run) (course, error) {
 	for _, r := range h.Rounds {
 		c.Loss, c.Leakage = append(c.Loss, r.Loss), append(c.Leakage, r.MaxLeakage)
 	}
-	return c, nil
+	c.Parted, err = parted(s.Federation(), s.Returned())
+	return c, err
+}
+
+// parted is the share of training clients of two groups that choose their own group's model,
+// whichever of the two that is: a half where the models tell the groups apart no better than
+// chance, or where there is one.
+func parted(f *data.Federation, hypotheses []float64) (float64, error) {
+	m := model.Linear{Features: f.Features}
+	learner, err := m.Learner()
+	if err != nil {
+		return 0, err
+	}
+	same := 0
+	for i := range f.Train {
+		_, best, err := model.Best(learner, m.Parameters(), hypotheses, &f.Train[i])
+		if err != nil {
+			return 0, err
+		}
+		if best == f.Train[i].Group {
+			same++
+		}
+	}
+	return float64(max(same, len(f.Train)-same)) / float64(len(f.Train)), nil
 }
 
 // coursesOf are how the runs of figure 1 went, by method and seed.
@@ -55,31 +86,28 @@ func (c course) between() float64 {
 	return along / whole
 }
 
-// courseCharts are figures 1 and 2: of each method the vectors that clients release, in the
-// plane with both optima, the losses, and the largest leakage by cluster.
+// courseCharts are figures 1 and 2, laid out as in the papers: of each method the vectors
+// that clients release, at first and at last, in the plane with both optima, and the loss;
+// then the largest leakage by cluster.
 func courseCharts(of []variant, all [][]course) []study.Chart {
-	var planes []study.Chart
-	losses := study.Chart{
-		Title: "Figure 1 c, f, i: loss on validation clients", XTitle: "round", YTitle: "validation RMSE, in units of y",
-		Note: "median and the middle 80 % of the seeds, as far as half of them go",
-	}
+	var charts []study.Chart
 	for i, v := range of {
 		one := middling(all[i])
-		letters := [2]string{string(rune('a' + 3*i)), string(rune('b' + 3*i))}
-		planes = append(planes,
-			one.plane(fmt.Sprintf("Figure 1 %s: %s, the first rounds", letters[0], v.label), one.Early, one.Start, "models at the start"),
-			one.plane(fmt.Sprintf("Figure 1 %s: %s, the last rounds", letters[1], v.label), one.Late, one.End, "models at the end"))
-		losses.Series = append(losses.Series, overRounds(v.label, all[i], func(c course) []event.Number { return c.Loss }))
-	}
-	var reach []study.Point // of all planes: the same axes
-	for _, plane := range planes {
-		for _, s := range plane.Series {
-			reach = append(reach, s.Points...)
+		title := func(column int, what string) string {
+			return fmt.Sprintf("Figure 1 %c: %s, %s", 'a'+3*i+column, v.label, what)
 		}
+		charts = append(charts,
+			one.plane(title(0, "the first rounds"), one.Early, one.Start, "models at the start"),
+			one.plane(title(1, "the last rounds"), one.Late, one.End, "models at the end"),
+			study.Chart{
+				Title: title(2, "loss on validation clients"), XTitle: "round", YTitle: "validation RMSE, in units of y",
+				Note:   "median and the middle 80 % of the seeds, as far as half of them go",
+				Series: []study.Series{overRounds(v.label, all[i], func(c course) []event.Number { return c.Loss })},
+			})
 	}
-	for i := range planes {
-		planes[i].Reach = hull(reach)
-	}
+	// Planes have the same axes, and so have losses: they are there to be compared.
+	sameAxes(charts, func(i int) bool { return i%3 < 2 })
+	sameAxes(charts, func(i int) bool { return i%3 == 2 })
 	private := middling(all[len(of)-1])
 	leakage := study.Chart{
 		Title: "Figure 2: largest leakage of a client, by cluster", XTitle: "round", YTitle: "epsilon at the radius, heuristic",
@@ -92,7 +120,26 @@ func courseCharts(of []variant, all [][]course) []study.Chart {
 		}
 		leakage.Series = append(leakage.Series, s)
 	}
-	return append(planes, losses, leakage)
+	return append(charts, leakage)
+}
+
+// sameAxes lets the charts reach what any of them does.
+func sameAxes(charts []study.Chart, these func(i int) bool) {
+	var reach []study.Point
+	for i, c := range charts {
+		for _, s := range c.Series {
+			for _, p := range s.Points {
+				if these(i) {
+					reach = append(reach, p, lab.Exactly(p.Low).At(p.X), lab.Exactly(p.High).At(p.X))
+				}
+			}
+		}
+	}
+	for i := range charts {
+		if these(i) {
+			charts[i].Reach = hull(reach)
+		}
+	}
 }
 
 // hull are two corners of what holds all places.
