@@ -28,7 +28,8 @@ type Record struct {
 	// CommittedSeconds are those of cells that came with the program, as their lines have
 	// them: each by the clock, of one core or of a device.
 	CommittedSeconds float64  `json:"committed_seconds,omitempty"`
-	Version          string   `json:"version"` // its commit, where it was built from a checkout
+	Version          string   `json:"version"`            // its commit, where it was built from a checkout
+	CellsOf          string   `json:"cells_of,omitempty"` // that of an earlier program which made some cells
 	Kernel           string   `json:"kernel"`
 	Devices          []string `json:"devices,omitempty"` // what computed its cells, where not this kernel alone
 	Claims           []Claim  `json:"claims"`
@@ -50,7 +51,7 @@ type Claim struct {
 func RecordOf(s Study, date string, cpuSeconds float64) Record {
 	r := Record{
 		ID: s.ID, Title: s.Title, Paper: s.Paper, Scale: s.Scale, Seeds: s.Seeds, Date: date, CPUSeconds: cpuSeconds, CommittedSeconds: s.CommittedSeconds,
-		Version: Program(s.Version), Kernel: s.Kernel, Devices: s.Devices,
+		Version: Program(s.Version), CellsOf: Program(s.CellsOf), Kernel: s.Kernel, Devices: s.Devices,
 	}
 	for _, row := range s.Rows {
 		if row.Verdict != NoNumber {

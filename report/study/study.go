@@ -24,6 +24,8 @@ type Study struct {
 	Kernel  string   `json:"kernel"`
 	// Devices say what the figures were computed by, where that is not Kernel alone.
 	Devices []string `json:"devices,omitempty"`
+	// CellsOf is the version of the earlier program that made some of its cells; empty: none did.
+	CellsOf string `json:"cells_of,omitempty"`
 	// CommittedSeconds are those of cells that came with the program.
 	CommittedSeconds float64 `json:"-"`
 	Report           string  `json:"report"`

@@ -32,6 +32,14 @@ func (r Record) took() string {
 	return duration(r.CPUSeconds + r.CommittedSeconds)
 }
 
+// programs are those that made the cells and the rows, where these are two.
+func (r Record) programs() string {
+	if r.CellsOf == "" {
+		return r.Version
+	}
+	return "cells " + r.CellsOf + ", rows " + r.Version
+}
+
 // Summary prints studies beside one another: how many claims agree, differ, and cannot be
 // compared, and how many do of all.
 func Summary(w io.Writer, records []Record) error {
@@ -67,7 +75,7 @@ func Markdown(records []Record) string {
 		fmt.Fprintf(&b, "| **%s** | | | | | | **%d** | **%d** | **%d** |\n", texts[i].name, n[0], n[1], n[2])
 		for _, r := range of {
 			n := totals([]Record{r})
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d | %d | %d |\n", r.ID, r.Scale, prose.Count(r.Seeds), r.took(), cmp.Or(r.Date, "–"), r.Version, n[0], n[1], n[2])
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d | %d | %d |\n", r.ID, r.Scale, prose.Count(r.Seeds), r.took(), cmp.Or(r.Date, "–"), r.programs(), n[0], n[1], n[2])
 		}
 	}
 	n := totals(records)

@@ -53,6 +53,7 @@ type Options struct {
 	For     time.Duration // no cell of a long table is begun after it; 0: all are made
 	Anew    bool          // committed cells of long tables are made again
 	Version string
+	CellsOf string // version of an earlier program whose cells in Out are taken as one's own; empty: none
 	Tick    func(done, total int)
 	Runner  cells.Runner // who makes cells; nil: this process
 	Alone   bool         // cells are made in this process, whoever else could
@@ -143,12 +144,20 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	if l.onDevice() {
 		s.Command += " --device " + l.Device
 	}
+	s.Devices = l.computedBy()
+	if l.before > 0 {
+		s.Command += " --cells-of " + l.CellsOf
+		s.CellsOf, s.Devices = l.CellsOf, append(s.Devices, fmt.Sprintf("%d cells: an earlier program, %s, whose cells were taken", l.before, l.CellsOf))
+	}
+	if l.CellsOf != "" && l.before == 0 {
+		s.Caveats = append(s.Caveats, fmt.Sprintf("No cell of %s (--cells-of) was in %s: all were made by this program.", l.CellsOf, l.cells))
+	}
 	if len(o.Set) > 0 {
 		s.Caveats = append([]string{
 			"Changed by --set: " + strings.Join(o.Set, ", ") + ". Where the text names another value, this one holds; the papers' figures are for theirs.",
 		}, s.Caveats...)
 	}
-	s.Version, s.Kernel, s.Devices, s.CommittedSeconds = o.Version, model.Kernel(), l.computedBy(), math.Round(10*l.committed)/10
+	s.Version, s.Kernel, s.CommittedSeconds = o.Version, model.Kernel(), math.Round(10*l.committed)/10
 	s.Report, err = filepath.Abs(filepath.Join(o.Out, "report.html"))
 	if err != nil {
 		return study.Study{}, fmt.Errorf("reproduce %s: %w", e.ID, err)
@@ -160,11 +169,17 @@ func (e Experiment) Run(ctx context.Context, o Options) (study.Study, error) {
 	return s, e.record(s, o.Out, began, CPUSeconds()-before)
 }
 
+// cellsOf says that a record is of the cells that a study was made of.
+func cellsOf(old study.Record, s study.Study) bool {
+	program, before := study.Program(s.Version), study.Program(s.CellsOf)
+	return old.Version == program || before != "" && (old.Version == before || old.CellsOf == before)
+}
+
 // record leaves what came of the claims in the study's folder. Cells that were there already
 // took the processor time of the runs before, as far as these left a record: a run that is
 // stopped leaves none.
 func (e Experiment) record(s study.Study, folder string, began time.Time, seconds float64) error {
-	if old, err := study.ReadRecord(filepath.Join(folder, study.RecordFile)); err == nil && old.ID == s.ID && old.Scale == s.Scale && old.Seeds == s.Seeds && old.Version == study.Program(s.Version) {
+	if old, err := study.ReadRecord(filepath.Join(folder, study.RecordFile)); err == nil && old.ID == s.ID && old.Scale == s.Scale && old.Seeds == s.Seeds && cellsOf(old, s) {
 		seconds += old.CPUSeconds
 	}
 	return study.RecordOf(s, began.UTC().Format(time.DateOnly), math.Round(10*seconds)/10).Write(folder)

@@ -37,6 +37,7 @@ type Lab struct {
 	done, total int
 	origins     map[string]int // cells by what computed them
 	committed   float64        // seconds of cells that came with the program
+	before      int            // cells that CellsOf made
 	sources     *sources       // of the cell that is being made; nil: this is not its lab
 	told        time.Time      // when the standing was written last
 
@@ -144,6 +145,9 @@ func (l *Lab) Remember(key any, into any, compute func(l *Lab) (any, error)) err
 	}
 	var found cell
 	err := l.made(key, inTime, func(c cells.Cell, runner cells.Runner) error {
+		if taken, err := l.taken(key, &found); taken || err != nil {
+			return err
+		}
 		return cells.Book{Folder: l.cells, Version: l.Version, Runner: runner}.Remember(l.Context, c, &found)
 	}, &found)
 	if err != nil {
@@ -151,6 +155,24 @@ func (l *Lab) Remember(key any, into any, compute func(l *Lab) (any, error)) err
 	}
 	l.noteOrigin(found.Origin)
 	return json.Unmarshal(found.Value, into)
+}
+
+// taken fills into from the file of a cell that an earlier program made, if the caller takes
+// its cells.
+func (l *Lab) taken(key any, into *cell) (bool, error) {
+	if l.CellsOf == "" {
+		return false, nil
+	}
+	if own, err := (cells.Book{Folder: l.cells, Version: l.Version}).Recall(key, into); own || err != nil {
+		return own, err
+	}
+	found, err := cells.Book{Folder: l.cells, Version: l.CellsOf}.Recall(key, into)
+	if found {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.before++
+	}
+	return found, err
 }
 
 // made has a cell taken up by whoever remembers it, or made. On a worker it is one that was

@@ -92,20 +92,30 @@ func (b Book) Path(key any) (string, error) {
 	return filepath.Join(b.Folder, hex.EncodeToString(sum[:12])+".json"), err
 }
 
+// Recall fills into from the cell's file, and says whether there is one that can be read.
+func (b Book) Recall(key, into any) (bool, error) {
+	path, err := b.Path(key)
+	if err != nil {
+		return false, err
+	}
+	stored, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && json.Unmarshal(stored, into) == nil, err
+}
+
 // Remember fills into from the cell's file, or has the cell made and writes it.
 func (b Book) Remember(ctx context.Context, c Cell, into any) error {
+	if found, err := b.Recall(c.Key, into); found || err != nil {
+		return err
+	}
 	path, err := b.Path(c.Key)
 	if err != nil {
 		return err
 	}
-	stored, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(stored, into) == nil {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if stored, err = b.Runner.Make(ctx, c); err != nil {
+	stored, err := b.Runner.Make(ctx, c)
+	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(stored, into); err != nil {
