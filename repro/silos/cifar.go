@@ -87,7 +87,11 @@ func cifarRows(l *lab.Lab) (rows []study.Row, charts []study.Chart, err error) {
 				Section: section, Metric: "test accuracy", Unit: "share",
 				Settings: map[string]any{"epsilon": p.epsilons[i], "setting": "", "silos": p.silos, "rounds": p.rounds},
 			}, row, func(outcome) string { return p.note() })...)
-			for _, r := range tradeoffClaims(section, p.epsilons[i], highPrivacy["cifar10-silos"], false, row, "fine-tuning", "Ditto") {
+			claims := tradeoffClaims(section, p.epsilons[i], highPrivacy["cifar10-silos"], false, row, "fine-tuning", "Ditto")
+			if p.epsilons[i] > 0 {
+				claims = append(claims, effect(gain(section, "fine-tuning over local", "G.1: local fine-tuning was observed to outperform local training in figure 1.3 (d)", fewSeeds), gains(false, named(row, "fine-tuning"), named(row, "local")), 0))
+			}
+			for _, r := range claims {
 				rows = append(rows, untold(r, p.note()))
 			}
 		}

@@ -78,17 +78,20 @@ func effect(r study.Row, values []float64, least float64) study.Row {
 func (sp spectrum) bestPowers() []float64 { return sp.powersOf(sp.mtl) }
 
 // powersOf are those of a method.
-func (sp spectrum) powersOf(o outcome) []float64 {
+func (sp spectrum) powersOf(o outcome) []float64 { return powersOf(sp.lambdas, o, sp.lower) }
+
+// powersOf are the lambdas with which a method did best, seed by seed, as powers of ten.
+func powersOf(lambdas []float64, o outcome, lower bool) []float64 {
 	out := make([]float64, len(o.cells))
 	for seed := range out {
 		best := 0
-		for i := range sp.lambdas {
+		for i := range lambdas {
 			a, b := figure(o.all[i][seed]), figure(o.all[best][seed])
-			if sp.lower && a < b || !sp.lower && a > b {
+			if lower && a < b || !lower && a > b {
 				best = i
 			}
 		}
-		out[seed] = math.Log10(sp.lambdas[best])
+		out[seed] = math.Log10(lambdas[best])
 	}
 	return out
 }
@@ -96,17 +99,22 @@ func (sp spectrum) powersOf(o outcome) []float64 {
 // interpolates are section 1.5's first observation: with the smallest lambda MR-MTL ends nearer
 // to training alone, with the largest nearer to FedAvg.
 func (sp spectrum) interpolates(section string) []study.Row {
+	return sp.interpolation(section, sp.mtl, "MR-MTL", "section 1.5: in both private and non-private settings, lambda roughly interpolates between local training and FedAvg")
+}
+
+// interpolation is a method's between the two ends.
+func (sp spectrum) interpolation(section string, of outcome, name, sentence string) []study.Row {
 	nearer := func(i int, to, from outcome) []float64 {
-		out := make([]float64, len(sp.mtl.all[i]))
-		for seed, c := range sp.mtl.all[i] {
+		out := make([]float64, len(of.all[i]))
+		for seed, c := range of.all[i] {
 			away := func(o outcome) float64 { return math.Abs(figure(c) - figure(o.cells[seed])) }
 			out[seed] = away(from) - away(to)
 		}
 		return out
 	}
 	row := func(lambda float64, to, from outcome, why string) study.Row {
-		return study.Row{Section: section, Label: fmt.Sprintf("MR-MTL with lambda %v: distance from %s less that from %s", lambda, from.name, to.name), Metric: "difference",
-			Sentence: "section 1.5: in both private and non-private settings, lambda roughly interpolates between local training and FedAvg", Why: why}
+		return study.Row{Section: section, Label: fmt.Sprintf("%s with lambda %v: distance from %s less that from %s", name, lambda, from.name, to.name), Metric: "difference",
+			Sentence: sentence, Why: why}
 	}
 	last := len(sp.lambdas) - 1
 	if last == 0 {
@@ -166,6 +174,9 @@ func spectraRows(section string, all []spectrum) (rows []study.Row) {
 				less(gains(free.lower, near.mtl, near.better()), gains(free.lower, free.mtl, free.better())), 0),
 			effect(study.Row{Section: section, Label: "best lambda: " + epsilonLabel(near.epsilon) + " less no privacy", Metric: "powers of ten", Unit: "powers of ten",
 				Sentence: "section 1.5: the best lambda increases under privacy", Why: fewSeeds}, less(near.bestPowers(), free.bestPowers()), 0))
+		for _, sp := range private {
+			rows = append(rows, shrinking(section, free, sp)...)
+		}
 	}
 	for _, sp := range private {
 		if len(sp.lambdas) < 4 {
@@ -229,5 +240,18 @@ func tradeoffClaims(section string, epsilon, high float64, lower bool, row []out
 	if over.Why == opposite && epsilon > 0 && epsilon < high {
 		over.Why = "We believe that at high privacy only models that are shared average the noise away, and that lambda cannot grow at will: the text says so of local training and FedAvg, and excepts high privacy there. Tested by the study silo-lambda, in which models that are drawn to the mean after the round end at FedAvg as lambda grows."
 	}
-	return append(rows, over)
+	if rows = append(rows, over); epsilon > 0 && epsilon < high {
+		rows = append(rows, behindFedAvg(section, lower, mtl, named(row, "FedAvg")))
+	}
+	return rows
+}
+
+// behindFedAvg is what the texts say of high privacy.
+func behindFedAvg(section string, lower bool, mtl, fedavg outcome) study.Row {
+	return effect(gain(section, "FedAvg over MR-MTL, at high privacy", "sections 1.5 and G.2: at high privacy MR-MTL may underperform FedAvg, as lambda cannot grow at will", fewSeeds), gains(lower, fedavg, mtl), 0)
+}
+
+// missing is a sentence of the text that no cell here can be held against, and why.
+func missing(section, label, sentence, why string) study.Row {
+	return study.Row{Section: section, Label: label, Verdict: study.Incomparable, Note: sentence + "; " + why}
 }

@@ -103,7 +103,10 @@ func (f finetuning) rows(section, metric string, lower bool, free finetuning) []
 		}
 		return rows
 	}
-	rows = append(rows, effect(gain(section, "FedAvg over local", cancels, fewSeeds), gains(lower, f.fedavg, f.local), 0))
+	rows = append(rows,
+		effect(gain(section, "FedAvg over local", cancels, fewSeeds), gains(lower, f.fedavg, f.local), 0),
+		effect(study.Row{Section: section, Label: "what privacy costs: local less FedAvg", Metric: "difference",
+			Sentence: "section 1.5, figure 1.2: the utility cost from privacy can be significantly smaller for FedAvg than for local training, at an identical budget", Why: fewSeeds}, f.costlier(free, sign), 0))
 	for i, o := range f.tuned {
 		wider := f.widening(i, free)
 		for j := range wider {
@@ -115,9 +118,21 @@ func (f finetuning) rows(section, metric string, lower bool, free finetuning) []
 			effect(study.Row{Section: section, Label: o.name + ": distance from FedAvg less that from local", Metric: "difference",
 				Sentence: "G.1, of Vehicle: the utility of fine-tuning under privacy can roughly reduce to that of local training",
 				Why:      "We believe that fine-tuning that begins late has not had the rounds to become training alone. Tested by the share from which it begins: at epsilon 1 the one that begins first ends nearer to local training, the last one nearer to FedAvg.",
-				Note:     "agrees: the whole 95 % interval over seeds above 0, so that it ends nearer to local training than to FedAvg"}, f.nearer(o), 0))
+				Note:     "agrees: the whole 95 % interval over seeds above 0, so that it ends nearer to local training than to FedAvg"}, f.nearer(o), 0),
+			effect(gain(section, o.name+": gain over FedAvg, without privacy less with it", "figure 1.2, section 1.4: local fine-tuning may not improve utility as expected", fewSeeds),
+				less(gains(lower, free.tuned[i], free.fedavg), gains(lower, o, f.fedavg)), 0))
 	}
 	return rows
+}
+
+// costlier is how much more privacy costs training alone than FedAvg, seed by seed; sign is 1
+// where lower is better, -1 otherwise.
+func (f finetuning) costlier(free finetuning, sign float64) []float64 {
+	costs := less(lab.Differences(f.local.cells, free.local.cells, figure), lab.Differences(f.fedavg.cells, free.fedavg.cells, figure))
+	for i := range costs {
+		costs[i] *= sign
+	}
+	return costs
 }
 
 // nearer is how much nearer a fine-tuned run ends to training alone than to FedAvg, seed by

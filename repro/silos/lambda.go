@@ -108,6 +108,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	for _, r := range append(claims, spectraRows("Figure G.2, Vehicle, the stored part", parts)...) {
 		s.Rows = append(s.Rows, untold(r, parts[0].local.short()))
 	}
+	s.Rows = append(s.Rows, adni()...)
 	rows, charts, err := cifarSpectra(l)
 	s.Rows, s.Charts = append(s.Rows, rows...), append(s.Charts, charts...)
 	for _, sp := range all {
@@ -144,8 +145,13 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	rows = append(rows, row("MR-MTL, drawn after the round, lambda infinite", endless.spread()))
 	end := sp.better()
 	claim := effect(gain(section, "best MR-MTL over "+end.name+", the better end", "figure 1.5 and G.2: at its best lambda MR-MTL outperforms both ends under the same privacy", fewSeeds), gains(sp.lower, sp.mtl, end), 0)
+	claims := []study.Row{claim}
 	if sp.epsilon > 0 && sp.epsilon < sp.high {
-		claim = apart(claim, "high privacy, which the text excepts: MR-MTL may never reach FedAvg")
+		claims = []study.Row{
+			apart(claim, "high privacy, which the text excepts: MR-MTL may never reach FedAvg"),
+			behindFedAvg(section, sp.lower, sp.mtl, sp.fedavg),
+			effect(gain(section, "MR-MTL over local, at high privacy", "G.2: at its best lambda it has an advantage over local training, also where it never reaches FedAvg", fewSeeds), gains(sp.lower, sp.mtl, sp.local), 0),
+		}
 	}
 	pays := effect(gain(section, "MR-MTL over Ditto, both at their best lambda", "figure 1.5: Ditto has strictly worse tradeoffs due to its privacy overhead", fewSeeds), gains(sp.lower, sp.mtl, sp.ditto), 0)
 	if sp.epsilon == 0 {
@@ -153,7 +159,11 @@ func spectrumRows(what string, sp spectrum) []study.Row {
 	}
 	beyond := row("lambda infinite minus FedAvg, drawn after the round", paired(endless, sp.fedavg))
 	beyond.Metric, beyond.Note = "difference", "ours, not the paper's: 0 means that this knob ends at FedAvg"
-	return append(append(rows, claim, pays, beyond), sp.interpolates(section)...)
+	alike := "figure 1.5: Ditto gives a similar interpolation"
+	if sp.epsilon == 0 {
+		alike = "B.3: without privacy Ditto perfectly interpolates between local training and FedAvg"
+	}
+	return slices.Concat(rows, claims, []study.Row{pays, beyond}, sp.interpolates(section), sp.interpolation(section, sp.ditto, "Ditto", alike))
 }
 
 // bestLambdas lists them by epsilon.

@@ -51,6 +51,7 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		}
 		row := func(name string) outcome { return named(outcomes[i], name) }
 		s.Rows = append(s.Rows, overheadRows(section, "squared", 1, row)...)
+		s.Rows = append(s.Rows, noiseClaims(section, row)...)
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are", epsilons, outcomes)...)
 	vehicle, charts, err := vehicleOverhead(l)
@@ -77,6 +78,7 @@ func overheadRows(section, unit string, sign float64, row func(name string) outc
 		claim("IFCA in every round against "+plain.name, always, plain, "section 1.4, of Vehicle: the cost of choosing in every round can be prohibitive",
 			small),
 		claim("IFCA in every round against 10 % of rounds", always, some, "section 1.4, of Vehicle: choosing in every round costs privacy", small),
+		claim("IFCA in 10 % of rounds against "+plain.name, some, plain, "B.3: despite few rounds of it the cost of private selection can still lead to a steep utility hit", small),
 		claim("Ditto against MR-MTL", row("Ditto"), row("MR-MTL"), "section 1.4, of Vehicle: Ditto's privacy overhead makes it less competitive", small),
 	}
 }
@@ -102,7 +104,8 @@ func vehicleOverhead(l *lab.Lab) (rows []study.Row, charts []study.Chart, err er
 	for i, epsilon := range epsilons {
 		section := fmt.Sprintf("Figure 1.4, Vehicle, the stored part, epsilon %v", epsilon)
 		rows = append(rows, figureRows(study.Row{Section: section, Metric: "test accuracy", Unit: "share", Settings: map[string]any{"epsilon": epsilon}}, outcomes[i], outcome.short)...)
-		for _, r := range overheadRows(section, "share", -1, func(name string) outcome { return named(outcomes[i], name) }) {
+		row := func(name string) outcome { return named(outcomes[i], name) }
+		for _, r := range append(overheadRows(section, "share", -1, row), noiseClaims(section, row)...) {
 			rows = append(rows, apart(r, outcomes[i][0].short()+"; in every round a choice has 2 % of epsilon, for at 3 % the choices alone cost more than the whole budget, and the run is refused"))
 		}
 	}

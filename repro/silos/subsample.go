@@ -59,12 +59,12 @@ func runSubsample(l *lab.Lab) (study.Study, error) {
 		s.Charts = append(s.Charts, tradeoffChart(section, "test MSE, lower is better", epsilons, outcomes[i]))
 	}
 	s.Rows = append(s.Rows, budgetRows("What the budgets are, at the first share", epsilons, outcomes[0])...)
-	s.Rows = append(s.Rows, crossingRows(tests, epsilons, outcomes)...)
+	s.Rows = append(s.Rows, crossingRows(tests, epsilons, lambdas, outcomes)...)
 	return s, nil
 }
 
 // crossingRows state what G.4 observes, from the largest share for training to the smallest.
-func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row {
+func crossingRows(tests, epsilons, lambdas []float64, outcomes [][][]outcome) []study.Row {
 	const section = "Figure G.7: what the text claims"
 	over := func(of [][]outcome, a, b string) []float64 { // gains, mean over epsilons
 		var lists [][]float64
@@ -93,7 +93,19 @@ func crossingRows(tests, epsilons []float64, outcomes [][][]outcome) []study.Row
 		effect(shift, less(after, before), 0),
 		effect(gain(section, fmt.Sprintf("%.0f %% for training, all epsilons together: FedAvg over MR-MTL", 100*(1-tests[last])), "G.4, figure G.7: with little data FedAvg outperforms personalization, and MR-MTL may no longer provide an optimal point", fewSeeds),
 			over(outcomes[last], "FedAvg", "MR-MTL"), 0))
-	return rows
+	for _, own := range []string{"local", "fine-tuning"} {
+		rows = append(rows, effect(gain(section, fmt.Sprintf("%.0f %% for training, all epsilons together: FedAvg over %s", 100*(1-tests[last]), own), "figure G.7: with as little as 20 % for training FedAvg outperforms personalization", fewSeeds),
+			over(outcomes[last], "FedAvg", own), 0))
+	}
+	powers := func(of [][]outcome) []float64 {
+		var lists [][]float64
+		for _, row := range of {
+			lists = append(lists, powersOf(lambdas, named(row, "MR-MTL"), true))
+		}
+		return meanOver(lists...)
+	}
+	return append(rows, effect(study.Row{Section: section, Label: label + "best lambda, mean over epsilons", Metric: "powers of ten", Unit: "powers of ten",
+		Sentence: "G.4: small local datasets necessitate a larger lambda", Why: fewSeeds}, less(powers(outcomes[last]), powers(outcomes[0])), 0))
 }
 
 // crossings are the epsilons from which training alone is better than FedAvg, seed by seed,
