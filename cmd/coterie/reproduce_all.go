@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/report/study"
@@ -40,7 +41,7 @@ const abreast = 3
 
 // reproduceAll makes every experiment that has the scale and whose data are there, a folder
 // each, and tells at the end what came of the texts' claims. One that fails stops no other:
-// the command fails at its end.
+// the command fails at its end. Options.For is the time of all of them.
 func (a *app) reproduceAll(ctx context.Context, o lab.Options) error {
 	out, failed, err := a.makeAll(ctx, o)
 	if err != nil {
@@ -79,6 +80,7 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 	bar, over := a.progress(everything, len(list)), 0
 	var mu sync.Mutex // of the bar
 	var wait sync.WaitGroup
+	began, unfinished := time.Now(), 0
 	for i, e := range list {
 		if _, ok := e.Seeds[o.Scale]; !ok {
 			why[i] = "it has no scale " + o.Scale
@@ -93,6 +95,9 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 			defer func() { <-turns }()
 			one := o
 			one.Out = filepath.Join(o.Out, e.ID)
+			if o.For > 0 { // what is finished has its table, although nothing is left
+				one.For = max(o.For-time.Since(began), 1)
+			}
 			if !e.Device && o.Device != "" {
 				one.Device = "auto" // its page says that no device is of use to it
 			}
@@ -122,8 +127,11 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 	bar.Done()
 	for i, e := range list {
 		switch {
-		case faults[i] != nil && (ctx.Err() != nil || errors.Is(faults[i], sim.ErrInterrupted)):
+		case faults[i] != nil && ctx.Err() != nil:
 			return out, nil, faults[i]
+		case errors.Is(faults[i], sim.ErrInterrupted):
+			unfinished++
+			out.Skipped = append(out.Skipped, skipped{e.ID, faults[i].Error()})
 		case faults[i] != nil:
 			failed = errors.Join(failed, faults[i])
 			out.Skipped = append(out.Skipped, skipped{e.ID, faults[i].Error()})
@@ -132,6 +140,9 @@ func (a *app) makeAll(ctx context.Context, o lab.Options) (out summary, failed, 
 		default:
 			out.Records = append(out.Records, records[i])
 		}
+	}
+	if unfinished > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%w: %d of %d studies are not finished; the same command goes on from there", sim.ErrInterrupted, unfinished, len(list)))
 	}
 	return out, failed, nil
 }
