@@ -11,7 +11,7 @@ import (
 
 var handwriting = lab.Experiment{
 	ID: "handwriting", Title: "Handwriting by writer, half of it rotated: accuracy under noise",
-	Paper: "paper 000, table 2, appendix B.3",
+	Paper: "paper 000, table 2, appendix B.3; thesis 001, sections 2.4.4 and 2.5.1",
 	Needs: []string{"unipen-by-writer", "mnist", "mnist-by-writer"}, Quick: "4 min", Full: "5 h",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
@@ -29,6 +29,10 @@ var HandwritingSets = []HandwritingSet{
 	{"unipen", "UNIPEN", false},
 	{"mnist", "MNIST by writer", false},
 }
+
+// smallParameters is how many SmallHandwriting's network has: at that noise multiplier a
+// release loses epsilon 1.
+const smallParameters = 11738
 
 // SmallHandwriting makes 300 rounds in seconds: what noise does in the long run.
 var SmallHandwriting = HandwritingSet{"mnist", "MNIST by writer, small network", true}

@@ -24,6 +24,7 @@ type task string
 const (
 	federated task = "federated"
 	ceiling   task = "ceiling" // HandwritingSet.ceiling
+	strict    task = "epsilon 1 a release"
 )
 
 // writing is everything that a cell, one run, depends on.
@@ -68,6 +69,7 @@ type handwritingStudy struct {
 	sets       []HandwritingSet
 	losses     []string
 	large, all []float64 // noise of the papers' network, and of the small one
+	strict     bool      // the small network is trained at epsilon 1 a release, too
 }
 
 func newHandwritingStudy(l *lab.Lab) (h handwritingStudy, err error) {
@@ -78,6 +80,7 @@ func newHandwritingStudy(l *lab.Lab) (h handwritingStudy, err error) {
 	if h.large, h.all, err = handwritingNoise(l, h.paper); err != nil {
 		return h, err
 	}
+	h.strict = len(h.all) == len(h.paper.Rows) // the caller has set no noise
 	switch l.Scale {
 	case lab.Full:
 		h.losses = append(h.losses, "rmse")
@@ -134,7 +137,7 @@ func (h handwritingStudy) cells() (keys []writing, runs map[writing]config.Run, 
 		}
 		for seed := range h.l.Seeds {
 			k := writing{Set: s.Name, Task: of, Loss: loss, Nu: nu, Seed: uint64(seed + 1), Rounds: run.Algorithm.Rounds, Changed: h.changed(s)}
-			if of == federated {
+			if of != ceiling {
 				k.Clients = run.Algorithm.ClientsPerRound
 			}
 			run.Seed = k.Seed
@@ -153,6 +156,11 @@ func (h handwritingStudy) cells() (keys []writing, runs map[writing]config.Run, 
 				if err := add(s, federated, loss, nu); err != nil {
 					return nil, nil, err
 				}
+			}
+		}
+		if s.Small && h.strict {
+			if err := add(s, strict, "cross-entropy", smallParameters); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
@@ -181,7 +189,11 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 	if err != nil {
 		return study.Study{}, err
 	}
-	return h.study(finished, keys), nil
+	network, err := papersParameters()
+	if err != nil {
+		return study.Study{}, err
+	}
+	return h.study(finished, keys, network), nil
 }
 
 // writeOne trains a cell.
