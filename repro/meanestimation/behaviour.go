@@ -52,17 +52,19 @@ func behaviourRows(federations []theory.Equal, curves []drawn) (rows []study.Row
 
 // bestPowers are the lambdas with the least error, seed by seed, as powers of ten; the ends
 // take the next ones' place.
-func bestPowers(d drawn) []float64 {
-	finite := d.finite()
-	out := make([]float64, len(d.seeds[0]))
+func bestPowers(d drawn) []float64 { return leastPowers(d.lambdas, d.each) }
+
+// leastPowers are those of any curve: each has a place's figures, seed by seed.
+func leastPowers(lambdas []float64, each func(i int) []float64) []float64 {
+	out := make([]float64, len(each(0)))
 	for seed := range out {
-		best := -1
-		for i, lambda := range finite {
-			if lambda > 0 && (best < 0 || d.seeds[i][seed].Error < d.seeds[best][seed].Error) {
-				best = i
+		best, least := -1, 0.0
+		for i, lambda := range lambdas {
+			if v := each(i)[seed]; lambda > 0 && !math.IsInf(lambda, 1) && (best < 0 || v < least) {
+				best, least = i, v
 			}
 		}
-		out[seed] = math.Log10(finite[best])
+		out[seed] = math.Log10(lambdas[best])
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package meanestimation
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/report/study"
@@ -34,6 +35,7 @@ type tunedCurve struct {
 	noise     float64
 	published *float64 // the authors' noise
 	tuned     *theory.Tuned
+	poisson   bool // the number of trials
 	at        drawn
 }
 
@@ -62,13 +64,14 @@ func runTuningCost(l *lab.Lab) (study.Study, error) {
 		s.Rows = append(s.Rows, tuningRows(m, tau, curves)...)
 		s.Charts = append(s.Charts, tuningChart(tau, curves))
 		if tau == m.Taus[0] {
-			s.Rows = append(noiseRows(m, curves), s.Rows...)
+			s.Rows = append(append(noiseRows(m, curves), etaRows(curves)...), s.Rows...)
 		}
 		bill, err := pivotRows(m, tau)
 		if err != nil {
 			return study.Study{}, err
 		}
 		s.Rows = append(s.Rows, bill...)
+		s.Rows = append(s.Rows, naiveRow(m.federation(tau, curves[1].noise), m.Trials))
 	}
 	return s, nil
 }
@@ -91,7 +94,7 @@ func tuningCurves(l *lab.Lab, m tuningSettings, tau float64) ([]tunedCurve, erro
 	if err != nil {
 		return nil, err
 	}
-	curves = append(curves, tunedCurve{name: "tuned, Poisson", noise: tuned.Noise, tuned: &tuned})
+	curves = append(curves, tunedCurve{name: "tuned, Poisson", noise: tuned.Noise, tuned: &tuned, poisson: true})
 
 	grid := append(theory.TuningGrid(), math.Inf(1))
 	var simulations []theory.Simulation
@@ -123,6 +126,47 @@ func noiseRows(m tuningSettings, curves []tunedCurve) []study.Row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// etaRows are what appendix E.2 says of eta, at one mean of trials: curves come in ascending
+// order of it.
+func etaRows(curves []tunedCurve) []study.Row {
+	const section = "Appendix E.2: what eta does"
+	var noise, once []float64 // its growth from one eta to the next, and that of the chance of one trial
+	var before *tunedCurve
+	for i := range curves {
+		c := &curves[i]
+		if c.tuned == nil || c.poisson {
+			continue
+		}
+		if before != nil {
+			noise = append(noise, c.noise/before.noise)
+			once = append(once, c.tuned.Trials.Probability(1)/before.tuned.Trials.Probability(1))
+		}
+		before = c
+	}
+	claim := func(label, metric, sentence string, steps []float64, holds bool) study.Row {
+		return lab.Claim(study.Row{Section: section, Label: label, Metric: metric, Sentence: sentence, Note: fmt.Sprintf("nothing is random: agrees if so in all of the %d steps of eta", len(steps))},
+			lab.Spread{Middle: lab.MeanAndDeviation(steps).Middle, Low: slices.Min(steps), High: slices.Max(steps)}, holds)
+	}
+	return []study.Row{
+		claim("noise from one eta to the next", "ratio", "E.2: a smaller eta gives a tighter privacy guarantee, that is a smaller cost of tuning", noise, slices.Min(noise) > 1),
+		claim("chance of a single trial from one eta to the next", "ratio", "E.2: the number of trials is more concentrated around 1 with a smaller eta", once, slices.Max(once) < 1),
+	}
+}
+
+// naiveRow is section 1.7's sentence on trying a fixed number of lambdas: all trials are
+// charged, so that each has the noise of all together, times the root of their number.
+func naiveRow(f theory.Equal, trials float64) study.Row {
+	untuned := min(f.LocalError(), f.AverageError())
+	f.Noise *= math.Sqrt(trials)
+	ratio := f.BestError() / untuned
+	return lab.Claim(study.Row{
+		Section: "Naive tuning: every trial is charged", Label: fmt.Sprintf("tau %v, %v trials: best lambda over no tuning", f.Spread, trials), Metric: "ratio",
+		Sentence: "section 1.7: naive tuning obliterates the utility advantage over local training and FedAvg",
+		Note:     "closed form, nothing is random: agrees if above 1",
+		Why:      "We believe that at this spread the advantage is larger than the trials' noise. Tested by the closed form.",
+	}, lab.Exactly(ratio), ratio > 1)
 }
 
 // tuningRows states the prose of section 1.7 and appendix E.2 as rows that can be
