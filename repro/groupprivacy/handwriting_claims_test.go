@@ -41,7 +41,7 @@ func TestClaimsOfTable2CanFail(t *testing.T) {
 	for label, v := range claimedOf(t, func(k writing) float64 {
 		a := 0.8 + few*float64(k.Seed)
 		switch {
-		case k.Task == strict:
+		case k.Task == strict && k.Nu > 0:
 			a -= 0.7
 		case k.Nu == 3:
 			a += 0.02 + few*float64(k.Seed%2)
