@@ -131,3 +131,13 @@ func caveats(of size) []string {
 		"Without noise. Inputs are scaled by the whole population, as the thesis has it, and everybody is judged, also those who were ill and cannot fall ill again: ranked last, they would raise every figure.",
 	}
 }
+
+// missing is a figure or sentence of the thesis that no cell here can be held against, and why;
+// 0: a sentence without a figure.
+func missing(section, label string, paper float64, sentence, why string) study.Row {
+	r := study.Row{Section: section, Label: label, Verdict: study.Incomparable, Note: sentence + "; " + why}
+	if paper != 0 {
+		r.Paper = lab.Number(paper)
+	}
+	return r
+}

@@ -32,8 +32,67 @@ func TestPrintedEpsilonsAreHeldExactly(t *testing.T) {
 			t.Errorf("%s: %v beside %v is said to be %q", r.Label, *r.Measured, *r.Paper, r.Verdict)
 		}
 	}
-	if printed != 6 {
+	if printed != 8 {
 		t.Errorf("%d printed epsilons", printed)
+	}
+}
+
+// TestDegreeRows: a straight line that doubles agrees, a root or hardly any growth does not.
+func TestDegreeRows(t *testing.T) {
+	rows := degreeRows([]int64{5, 10, 20, 50}, []float64{1, 2, 4}, [][]float64{{5, 5, 5}, {10, 7.1, 5.1}, {20, 10, 5.3}, {50, 15.8, 5.9}})
+	for i, want := range []study.Verdict{study.Agrees, study.Agrees, study.Agrees, study.Differs, study.Differs, study.Agrees} {
+		if rows[i].Verdict != want {
+			t.Errorf("%s: %s, want %s", rows[i].Label, rows[i].Verdict, want)
+		}
+	}
+}
+
+// TestNoiseRows: average precision falls with every step of noise, or with none.
+func TestNoiseRows(t *testing.T) {
+	made := func(precisions ...float64) map[arm][]outcome {
+		cells := map[arm][]outcome{}
+		for i, epsilon := range []float64{0, 5, 1, 0.3, 0.1} {
+			for _, off := range []float64{0, 0.001} {
+				cells[arm{"nominated", epsilon}] = append(cells[arm{"nominated", epsilon}], outcome{Precision: precisions[i] + off, Told: true})
+			}
+		}
+		return cells
+	}
+	for want, cells := range map[study.Verdict]map[arm][]outcome{study.Agrees: made(0.5, 0.4, 0.3, 0.2, 0.1), study.Differs: made(0.1, 0.2, 0.3, 0.4, 0.5)} {
+		rows := noiseRows(cells)
+		if len(rows) != 5 {
+			t.Fatalf("%d rows", len(rows))
+		}
+		for _, r := range rows {
+			if r.Verdict != want {
+				t.Errorf("%s: %s, want %s", r.Label, r.Verdict, want)
+			}
+		}
+	}
+	if rows := noiseRows(map[arm][]outcome{}); rows != nil {
+		t.Errorf("nothing was trained: %+v", rows)
+	}
+}
+
+// TestOrdersCanFail: claims about recall, spread and few neighbours follow the figures.
+func TestOrdersCanFail(t *testing.T) {
+	of := func(precisions ...float64) (cells []cell) {
+		for _, v := range precisions {
+			cells = append(cells, cell{AP: v, Recall: v})
+		}
+		return cells
+	}
+	for name, c := range map[string][2]study.Row{
+		"naive":    {naive("s", of(0.001, 0.002, 0)), naive("s", of(0.1, 0.11, 0.12))},
+		"cheap":    {cheap("s", of(0.97, 0.98, 0.96), of(1, 1.01, 0.99)), cheap("s", of(0.8, 0.81, 0.79), of(1, 1.01, 0.99))},
+		"steadier": {steadier("s", of(1, 1.01, 0.99), of(1, 3, 0.2)), steadier("s", of(1, 3, 0.2), of(1, 3, 0.2))},
+	} {
+		if c[0].Verdict != study.Agrees || c[1].Verdict != study.Differs {
+			t.Errorf("%s: %s where it is so, %s where not", name, c[0].Verdict, c[1].Verdict)
+		}
+	}
+	if r := missing("s", "l", 2, "sentence", "why"); r.Verdict != study.Incomparable || *r.Paper != 2 || r.Measured != nil {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -48,11 +107,24 @@ func TestNormsOverPopulations(t *testing.T) {
 	} {
 		of := make([]norms, len(c.times))
 		for i, v := range c.times {
-			of[i].Times = v
+			of[i] = norms{Ill: make([]float64, normBins), Well: make([]float64, normBins), People: [2]int{1, 999}, Times: v}
 		}
-		if rows := normRows(of); len(rows) != 1 || rows[0].Verdict != c.want {
+		if rows := normRows(of); len(rows) != 4 || rows[0].Verdict != c.want {
 			t.Errorf("%v: %+v, want %s", c.times, rows, c.want)
 		}
+	}
+	apart := func(well, ill float64, people [2]int) norms {
+		return norms{Ill: binned([]float64{ill, ill}), Well: binned([]float64{well, well}), People: people, Times: 3}
+	}
+	for want, n := range map[study.Verdict]norms{study.Agrees: apart(0.1, 3, [2]int{3, 997}), study.Differs: apart(1.1, 0.9, [2]int{10, 990})} {
+		for _, r := range normRows([]norms{n, n})[1:] {
+			if r.Verdict != want {
+				t.Errorf("%s: %s, want %s", r.Label, r.Verdict, want)
+			}
+		}
+	}
+	if under, over := edges(1); edge(under) > 1 || edge(under+1) <= 1 || edge(over) < 1 || over-under > 1 {
+		t.Errorf("1 is between bins %d and %d", under, over)
 	}
 	if rows := normRows([]norms{{Times: 3}, {}}); rows != nil {
 		t.Errorf("nobody falls ill: %+v", rows)
