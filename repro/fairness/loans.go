@@ -89,13 +89,19 @@ func runLoans(l *lab.Lab) (study.Study, error) {
 		},
 	}
 	for _, set := range loanSettings {
-		for _, m := range differences {
-			chart := study.Chart{Title: fmt.Sprintf("Setting %s: %s", set.name, m.name), XTitle: "noise multiplier nu", YTitle: "difference between the groups", Note: set.note + "; mean and one standard deviation", LogX: true}
+		for i, m := range differences {
+			chart := study.Chart{Title: fmt.Sprintf("Figure 7 %c, setting %s: %s", 'a'+i, set.name, m.name), XTitle: "noise multiplier nu", YTitle: "difference between the groups", Note: set.note + "; mean and one standard deviation", LogX: true}
 			row := study.Row{Section: fmt.Sprintf("Setting %s: %s", set.name, set.note), Metric: m.name, Unit: m.unit, Settings: map[string]any{"setting": set.name}}
 			at := func(k int, nu float64) lab.Spread { return m.spread(cells[loanKey{set, k, nu}]) }
 			compare(&s, chart, row, noise, at)
 			s.Rows = append(s.Rows, m.claimRows(set.name, loansWhy, noise, func(k int, nu float64) []cell { return cells[loanKey{set, k, nu}] })...)
 		}
+		s.Rows = append(s.Rows, minorityRows(set.name, "privileged", "unprivileged", noise, func(k int, nu float64) (out [][]float64) {
+			for _, c := range cells[loanKey{set, k, nu}] {
+				out = append(out, c.Missed)
+			}
+			return out
+		})...)
 	}
 	s.Charts = append(s.Charts, loanData()...)
 	panel, err := whoGains(l)
@@ -121,6 +127,7 @@ func loan(l *lab.Lab, run config.Run) (out cell, err error) {
 	if err != nil {
 		return out, err
 	}
+	var wrong, groups []int
 	for u := range s.Federation().Validation {
 		c := &s.Federation().Validation[u]
 		_, best, err := model.Best(learner, n, hypotheses, c)
@@ -137,24 +144,25 @@ func loan(l *lab.Lab, run config.Run) (out cell, err error) {
 				return out, err
 			}
 			rows.Truth, rows.Predicted = append(rows.Truth, truth), append(rows.Predicted, guess)
+			wrong, groups = append(wrong, (truth+guess)%2), append(groups, c.Group)
 			rows.Group, rows.Cluster = append(rows.Group, loanGroup(c.Group)), append(rows.Cluster, u)
 		}
 	}
+	out.Missed = missed(wrong, groups)
 	err = out.measure(rows)
 	return out, err
 }
 
-// loanData is figure 6: users' values and what the rule of their group makes of them.
+// loanData is figure 6: users' values and what the rule of their group makes of them, of
+// each group and of both.
 func loanData() (charts []study.Chart) {
 	for _, set := range loanSettings {
 		f := data.Synthetic(loanKey{set, 1, 0}.run().Data, 1)
-		c := study.Chart{
-			Title: fmt.Sprintf("Figure 6: the data, setting %s", set.name), XTitle: "first feature", YTitle: "y",
-			Note: set.note + "; one row of each of 250 users, seed 1",
-		}
+		var series []study.Series
 		for _, label := range []string{"privileged, approved", "privileged, denied", "unprivileged, approved", "unprivileged, denied"} {
-			c.Series = append(c.Series, study.Series{Name: label, Loose: true})
+			series = append(series, study.Series{Name: label, Loose: true})
 		}
+		var reach []study.Point
 		for i := 0; i < len(f.Train); i += 4 {
 			u := &f.Train[i]
 			at := 0
@@ -164,9 +172,15 @@ func loanData() (charts []study.Chart) {
 			if approved, err := fair.LoanLabel(u.Group, u.Y[0]); err != nil || approved == 0 {
 				at++
 			}
-			c.Series[at].Points = append(c.Series[at].Points, lab.Exactly(u.Y[0]).At(u.X[0]))
+			p := lab.Exactly(u.Y[0]).At(u.X[0])
+			series[at].Points, reach = append(series[at].Points, p), append(reach, p)
 		}
-		charts = append(charts, c)
+		for i, of := range [][]study.Series{series[:2], series[2:], series} {
+			charts = append(charts, study.Chart{
+				Title: fmt.Sprintf("Figure 6, setting %s: %s", set.name, []string{"the privileged", "the unprivileged", "both groups"}[i]), XTitle: "first feature", YTitle: "y",
+				Note: set.note + "; one row of each of 250 users, seed 1", Series: of, Reach: reach,
+			})
+		}
 	}
 	return charts
 }

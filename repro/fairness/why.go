@@ -8,3 +8,9 @@ const (
 	loansWhy    = "We believe that the largest noise takes from two models what they gain by this metric in this reading of the data. Tested by the figures at smaller noise, where two models lead, and by the rows on noise, which say how much their difference rises."
 	picturesWhy = "We believe that the difference is below what so few seeds tell, and that the metric rests on few of the minority's writers. Tested by nothing but the seeds of this scale; --seeds gives more."
 )
+
+// tradeWhy is what we believe where noise takes more than half of what two models gain.
+const tradeWhy = "We believe that two models gain little by this metric here, or that the largest noise takes it in this reading of the data. Tested by the figures at smaller noise."
+
+// minorityWhy is what we believe where noise does not take influence from the minority.
+const minorityWhy = "We believe that the minority has a model of its own that noise does not move: clients of the other group do not choose it, and the average over its clients is as good as without. Tested by the rows on who misses what."
