@@ -122,6 +122,9 @@ func launch(l *lab.Lab) (study.Study, error) {
 		return study.Study{}, err
 	}
 	out := study.Study{Intro: intro, Caveats: caveats(s)}
+	if out.Rows, err = relationRows(); err != nil {
+		return study.Study{}, err
+	}
 	for _, f := range figures {
 		out.Rows, out.Charts = append(out.Rows, f.rows()...), append(out.Charts, f.charts()...)
 	}

@@ -186,3 +186,42 @@ func TestChartsHaveAColourAnArm(t *testing.T) {
 		t.Errorf("%d series are drawn of %d arms", len(chart.Series), len(arms))
 	}
 }
+
+// TestOtherRelation: a sector that beats the ball of add-remove agrees with the abstract, and
+// one that is level with it does not.
+func TestOtherRelation(t *testing.T) {
+	for gain, want := range map[float64]study.Verdict{0: study.Differs, 0.02: study.Agrees} {
+		c := contest{how: byChance, epsilon: 3, clips: []float64{1}, cells: map[string][][]reached{}}
+		for _, a := range arms {
+			c.cells[a.name] = [][]reached{{{Accuracy: 0.8}, {Accuracy: 0.81}, {Accuracy: 0.82}}}
+		}
+		c.cells[sectors[0].name] = [][]reached{{{Accuracy: 0.8 + gain}, {Accuracy: 0.81 + gain}, {Accuracy: 0.82 + gain}}}
+		got := study.Verdict("")
+		for _, r := range c.rows() {
+			if strings.HasSuffix(r.Label, " minus "+addRemove) {
+				got = r.Verdict
+			}
+		}
+		if got != want {
+			t.Errorf("%v more: %q, want %s", gain, got, want)
+		}
+	}
+}
+
+// TestRelations: the deviation is twice as large under replace-one, and the text's variance is
+// not; half of epsilon is kept.
+func TestRelations(t *testing.T) {
+	rows, err := relationRows()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if v := float64(*rows[0].Measured); math.Abs(v-4) > 1e-3 || rows[0].Verdict != study.Differs {
+		t.Errorf("the variance is %v times as large: %s", v, rows[0].Verdict)
+	}
+	if v := float64(*rows[1].Measured); v > closedEpsilon/2 || v < closedEpsilon/4 || rows[1].Verdict != study.Agrees {
+		t.Errorf("under add-remove epsilon is %v: %s", v, rows[1].Verdict)
+	}
+	if v := float64(*rows[2].Measured); v < 2 || v > 2.5 || rows[2].Verdict != study.Agrees {
+		t.Errorf("epsilons are %v apart: %s", v, rows[2].Verdict)
+	}
+}

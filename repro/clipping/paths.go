@@ -173,13 +173,13 @@ func (b book) figureCharts(k int) []study.Chart {
 		note = "geometric mean and deviation over seeds, the best cells that are finished; the thesis's are plain ones"
 	}
 	chart := study.Chart{
-		Title: fmt.Sprintf("Table %s: figures by epsilon, k = %d", t.Table, k), XTitle: "epsilon of the whole grid", YTitle: what, LogY: b.task.lower,
+		Title: fmt.Sprintf("Figure %s (table %s): k = %d, by epsilon", t.figure(), t.Table, k), XTitle: "epsilon of the whole grid", YTitle: what, LogY: b.task.lower,
 		Note: note,
 	}
 	for _, m := range private {
 		ours, theirs := study.Series{Name: string(m)}, study.Series{Name: string(m), Paper: true}
 		for _, epsilon := range b.task.epsilons {
-			if g, ok := b.best(b.place(m, epsilon, k)); ok {
+			if g, ok := b.best(b.place(m, epsilon, k)); ok && (k == 5 || b.complete(g.row)) {
 				ours.Points = append(ours.Points, b.task.drawn(g).At(epsilon))
 			}
 			if f, ok := t.at(m, epsilon); ok {

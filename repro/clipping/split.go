@@ -69,6 +69,9 @@ func runSplit(*lab.Lab) (study.Study, error) {
 // mnistSize is MNIST's public number of pictures.
 const mnistSize = 60000
 
+// marginal is the share of epsilon that may be called a minimal burden.
+const marginal = 0.05
+
 // splitRows hold proposition 1 against the accountant at one nu.
 func splitRows(epsilon, nu float64) ([]study.Row, error) {
 	section := fmt.Sprintf("Figure 3.2: epsilon %v over 5 runs, nu %.4f", epsilon, nu)
@@ -89,6 +92,10 @@ func splitRows(epsilon, nu float64) ([]study.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	alone, err := costOf(nuG, runsOf(online, 5))
+	if err != nil {
+		return nil, err
+	}
 	none := func(label, note string, v float64) study.Row {
 		return lab.Measured(study.Row{Section: section, Label: label, Metric: label, Verdict: study.NoNumber, Note: note}, lab.Exactly(v))
 	}
@@ -97,8 +104,17 @@ func splitRows(epsilon, nu float64) ([]study.Row, error) {
 		lab.Claim(study.Row{
 			Section: section, Label: "both together, over nu", Metric: "ratio", Sentence: "proposition 1: equivalent to a single Gaussian mechanism with noise multiplier nu", Note: "agrees: 1 to nine digits",
 		}, lab.Exactly(joint/nu), math.Abs(joint/nu-1) < 1e-9),
+		costOfQ(section, epsilon, alone),
 		none("epsilon of line 13 as printed", fmt.Sprintf("q with nu_g instead of nu_q: both together are one sum with %.4f; claimed: epsilon %v; example, add-remove", printed, epsilon), cost),
 	}, nil
+}
+
+// costOfQ is what q takes of epsilon, where the gradients alone would cost so much.
+func costOfQ(section string, epsilon, alone float64) study.Row {
+	return lab.Claim(study.Row{
+		Section: section, Label: "epsilon that q costs", Metric: "share of epsilon", Sentence: "section 3.8: the additional privacy burden is minimal",
+		Note: fmt.Sprintf("the gradients alone, with nu_g, would cost %.4f; nothing is random: agrees below %v", alone, marginal),
+	}, lab.Exactly(1-alone/epsilon), alone > (1-marginal)*epsilon)
 }
 
 // costOf is the epsilon of a grid's runs with a noise.
@@ -138,5 +154,47 @@ func budgetRows() (out []study.Row, err error) {
 			}
 		}
 	}
+	shares, err := shareRows()
+	return append(out, shares...), err
+}
+
+// shareRows are what a larger grid leaves to one run, and how many runs it is, with the k = 7
+// that the text discusses: Online's over the others'.
+func shareRows() (out []study.Row, err error) {
+	const k = 7
+	section := fmt.Sprintf("One run of a grid, k = %d: Online's share over another's", k)
+	of := func(m method, epsilon float64) (float64, error) {
+		noise, err := noiseFor(epsilon, runsOf(m, k), digits.steps(), mnistSize)
+		if err != nil {
+			return 0, err
+		}
+		return costOf(noise, 1)
+	}
+	for _, m := range []method{threshold, quantile} {
+		for _, epsilon := range []float64{digits.epsilons[0], digits.epsilons[len(digits.epsilons)-1]} {
+			ours, err := of(online, epsilon)
+			if err != nil {
+				return nil, err
+			}
+			theirs, err := of(m, epsilon)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, moreThanOne(study.Row{
+				Section: section, Label: label(m, epsilon, "epsilon of one run"), Metric: "ratio of epsilons", Sentence: "section 3.7: a larger grid search limits the per-run privacy budget",
+				Note: fmt.Sprintf("one run of Online keeps %.3f, one of %s %.3f", ours, m, theirs),
+			}, ours/theirs))
+		}
+		out = append(out, moreThanOne(study.Row{
+			Section: section, Label: string(m) + ": runs over Online's", Metric: "ratio of runs", Sentence: "abstract: reducing privacy exposure and computational requirements",
+			Note: "counted, not timed",
+		}, float64(runsOf(m, k))/float64(runsOf(online, k))))
+	}
 	return out, nil
+}
+
+// moreThanOne is a row about a ratio without randomness.
+func moreThanOne(r study.Row, ratio float64) study.Row {
+	r.Note += "; nothing is random: agrees above 1"
+	return lab.Claim(r, lab.Exactly(ratio), ratio > 1)
 }

@@ -30,7 +30,7 @@ func (t task) study(l *lab.Lab, own, whole book, keys []key) study.Study {
 		s.Caveats = append(s.Caveats, fmt.Sprintf("%d of %d claims of the text wait for cells of full scale that are not finished.", waits, waits+len(claims)))
 	}
 	s.Rows = slices.Concat(s.Rows, whole.tableRows(5), whole.momentumRows(), whole.tableRows(9), whole.aloneRows(), claims, whole.armRows(), whole.signRows())
-	s.Charts = slices.Concat(whole.figureCharts(5), whole.pathCharts())
+	s.Charts = slices.Concat(whole.figureCharts(5), whole.figureCharts(9), whole.pathCharts())
 	return s
 }
 
@@ -146,7 +146,7 @@ func (b book) momentumRows() (out []study.Row) {
 				continue
 			}
 			r := b.shown(g, fmt.Sprintf("Table %s: the thesis's settings with momentum %v", t.Table, momentum))
-			out = append(out, b.beside(r, g, f, true, ""))
+			out = append(out, b.beside(r, g, f, true, b.task.apartMoved))
 		}
 	}
 	return out

@@ -32,6 +32,11 @@ type table struct {
 	Rows  []figure
 }
 
+// figure is the number of the thesis's figure with the same numbers.
+func (t table) figure() string {
+	return map[string]string{"3.8": "3.7", "3.9": "3.8", "3.10": "3.9", "3.11": "3.10", "3.12": "3.11", "3.13": "3.12"}[t.Table]
+}
+
 // at is the thesis's figure; ok is false where it has none.
 func (t table) at(m method, epsilon float64) (f figure, ok bool) {
 	for _, f := range t.Rows {

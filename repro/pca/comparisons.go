@@ -27,6 +27,7 @@ func printedRows() []study.Row {
 				Section: "As printed: noise for a sensitivity of p", Label: fmt.Sprintf("claimed epsilon %v, p %v", claimed, p), Metric: "epsilon that is kept", Unit: "example, add-remove, delta 1e-5",
 				Paper: lab.Number(claimed), Settings: map[string]any{"p": p},
 				Note: "erratum to equation 1.9: the sensitivity is p^2; agrees: at most what is claimed",
+				Why:  "We believe that equation 1.9 lacks a square: x'x has the norm of x, squared. Tested by the exact epsilon of the Gaussian mechanism, which is what is claimed, or less, where p is 1 or less.",
 			}, lab.Exactly(kept))
 			rows = append(rows, lab.Judged(row, 0, claimed))
 		}

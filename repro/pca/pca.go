@@ -46,7 +46,7 @@ func run(l *lab.Lab) (study.Study, error) {
 	}
 	s := study.Study{
 		Intro: []string{
-			"Every row is shortened to a norm of at most p, the matrices x'x of all rows are summed, and noise is added to the sum once. Its leading eigenvectors span a subspace; judged is which share of the squared length of held-out rows lies in it. The thesis says that a small p biases the sum and a large p adds noise; it shows no experiment.",
+			"Every row is shortened to a norm of at most p, the matrices x'x of all rows are summed, and noise is added to the sum once. Its leading eigenvectors span a subspace; judged is which share of the squared length of held-out rows lies in it. The thesis says that a small p biases the sum and a large p adds noise; it shows no experiment, and says nothing of what components capture: rows on that carry its sentences over, and say so.",
 			"p goes from a sixteenth to sixteen times the median norm of the training rows. Measured is the median over seeds with the middle 80 %.",
 		},
 		Caveats: []string{
@@ -162,7 +162,7 @@ func (r *result) rows() []study.Row {
 				clip            int
 				label, sentence string
 			}{
-				{0, "lost at the smallest p", "a smaller p biases"}, {last, "lost at the largest p", "a larger p adds noise"},
+				{0, "lost at the smallest p", "section 1.4, carried over from the sum to its components: a smaller p biases"}, {last, "lost at the largest p", "section 1.4, carried over from the sum to its components: a larger p adds noise"},
 			} {
 				lost := lab.Differences(r.cells[at{b, epsilon}], r.cells[at{end.clip, epsilon}], func(c cell) float64 { return c.Captured[k] })
 				rows = append(rows, lab.Effect(study.Row{
@@ -172,7 +172,7 @@ func (r *result) rows() []study.Row {
 			}
 		}
 	}
-	return rows
+	return append(append(rows, r.biasRows()...), r.tradeRow())
 }
 
 func plural(components int) string {

@@ -93,3 +93,45 @@ func TestSumsAreThoseOfClippedRows(t *testing.T) {
 		t.Errorf("noise has a deviation of %v, want %v", got, want)
 	}
 }
+
+// made is a result whose clips take so much of the sum, and capture so much at the smallest and
+// the largest epsilon.
+func made(biases [2]float64, strong, weak []float64) *result {
+	r := &result{set: &set{name: "made"}, components: []int{1}, cells: map[at][]cell{}}
+	for clip := range steps {
+		bias := biases[0]
+		if clip == len(steps)-1 {
+			bias = biases[1]
+		}
+		r.cells[at{clip, math.Inf(1)}] = []cell{{Error: bias, Captured: []float64{1}}}
+		for i, epsilon := range epsilons[:len(epsilons)-1] {
+			captured := weak
+			if i == 0 {
+				captured = strong
+			}
+			for _, v := range captured {
+				r.cells[at{clip, epsilon}] = append(r.cells[at{clip, epsilon}], cell{Captured: []float64{v}})
+			}
+		}
+	}
+	return r
+}
+
+// TestSentences: a clip that takes little at the smallest p, or much at the largest, differs
+// from the text; and so does an epsilon that costs nothing.
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		biases       [2]float64
+		small, large study.Verdict
+	}{{[2]float64{0.9, 0}, study.Agrees, study.Agrees}, {[2]float64{0.2, 0.1}, study.Differs, study.Differs}} {
+		rows := made(c.biases, []float64{1, 1}, []float64{1, 1}).biasRows()
+		if len(rows) != 2 || rows[0].Verdict != c.small || rows[1].Verdict != c.large {
+			t.Errorf("%v: %+v", c.biases, rows)
+		}
+	}
+	for want, weak := range map[study.Verdict][]float64{study.Agrees: {0.9, 0.91, 0.89}, study.Differs: {0.8, 0.3, 0.9}} {
+		if r := made([2]float64{}, []float64{0.5, 0.5, 0.5}, weak).tradeRow(); r.Verdict != want {
+			t.Errorf("%v: %+v", weak, r)
+		}
+	}
+}
