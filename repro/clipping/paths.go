@@ -172,6 +172,9 @@ func (b book) figureCharts(k int) []study.Chart {
 	if b.task.lower {
 		note = "geometric mean and deviation over seeds, the best cells that are finished; the thesis's are plain ones"
 	}
+	if b.task.otherData {
+		note += "; the thesis's are of nine times as many texts"
+	}
 	chart := study.Chart{
 		Title: fmt.Sprintf("Figure %s (table %s): k = %d, by epsilon", t.figure(), t.Table, k), XTitle: "epsilon of the whole grid", YTitle: what, LogY: b.task.lower,
 		Note: note,
