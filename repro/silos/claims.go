@@ -116,13 +116,21 @@ func (sp spectrum) interpolation(section string, of outcome, name, sentence stri
 		return study.Row{Section: section, Label: fmt.Sprintf("%s with lambda %v: distance from %s less that from %s", name, lambda, from.name, to.name), Metric: "difference",
 			Sentence: sentence, Why: why}
 	}
+	// Better than both ends, a figure does not tell which of them the model is nearer to.
+	why := func(i int, otherwise string) string {
+		end := sp.better()
+		if at := (outcome{cells: of.all[i]}); lab.Interval(gains(sp.lower, at, end)).Low > 0 {
+			return fmt.Sprintf("We believe that this figure does not tell which end the models are near to: it is better than both, so that the row compares the ends with one another. Tested by the figure itself: %.3g beside %.3g of %s, the better end, and better by the whole 95 %% interval over seeds.", at.spread().Middle, end.spread().Middle, end.name)
+		}
+		return otherwise
+	}
 	last := len(sp.lambdas) - 1
 	if last == 0 {
 		return nil
 	}
 	return []study.Row{
-		effect(row(sp.lambdas[0], sp.local, sp.fedavg, "We believe that the smallest lambda of this scale is not small enough to be training alone. Tested by the chart, in which smaller ones come nearer to it."), nearer(0, sp.local, sp.fedavg), 0),
-		effect(row(sp.lambdas[last], sp.fedavg, sp.local, "We believe that what the text says of large lambda holds: the regulariser dominates the steps, and MR-MTL need not end at FedAvg. Tested by drawing models to the mean after the round, which ends there at lambda infinite."), nearer(last, sp.fedavg, sp.local), 0),
+		effect(row(sp.lambdas[0], sp.local, sp.fedavg, why(0, "We believe that the smallest lambda of this scale is not small enough to be training alone. Tested by the chart, in which smaller ones come nearer to it.")), nearer(0, sp.local, sp.fedavg), 0),
+		effect(row(sp.lambdas[last], sp.fedavg, sp.local, why(last, "We believe that what the text says of large lambda holds: the regulariser dominates the steps, and "+name+" need not end at FedAvg. Tested by drawing models to the mean after the round, which ends there at lambda infinite.")), nearer(last, sp.fedavg, sp.local), 0),
 	}
 }
 
