@@ -147,13 +147,16 @@ func rowsOf(n network, attack string, nu float64, scores []attackScore) ([]study
 
 func stripOf(n network, attack string, noise []float64, cells [][]cell, sample int) study.Strip {
 	strip := study.Strip{Title: fmt.Sprintf("%s, %s, picture %d", attack, n.name, sample+1)}
+	if attack == attackDLG {
+		strip.Title = "Figure 5: " + strip.Title
+	}
 	picture := func(caption string, pixels []byte) {
 		strip.Pictures = append(strip.Pictures, study.Picture{Caption: caption, Height: 28, Width: 28, Pixels: pixels})
 	}
 	picture("original", cells[0][sample].Original)
 	for j, nu := range noise {
 		score := cells[j][sample].score(attack)
-		picture(fmt.Sprintf("nu %v: %.1f dB", nu, score.PSNR), score.Picture)
+		picture(fmt.Sprintf("nu %v: %.0f dB", nu, score.PSNR), score.Picture) // one line below a picture
 	}
 	return strip
 }
