@@ -109,7 +109,7 @@ func TestNormsOverPopulations(t *testing.T) {
 		for i, v := range c.times {
 			of[i] = norms{Ill: make([]float64, normBins), Well: make([]float64, normBins), People: [2]int{1, 999}, Times: v}
 		}
-		if rows := normRows(of); len(rows) != 4 || rows[0].Verdict != c.want {
+		if rows := normRows(of, 0.002); len(rows) != 4 || rows[0].Verdict != c.want {
 			t.Errorf("%v: %+v, want %s", c.times, rows, c.want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestNormsOverPopulations(t *testing.T) {
 		return norms{Ill: binned([]float64{ill, ill}), Well: binned([]float64{well, well}), People: people, Times: 3}
 	}
 	for want, n := range map[study.Verdict]norms{study.Agrees: apart(0.1, 3, [2]int{3, 997}), study.Differs: apart(1.1, 0.9, [2]int{10, 990})} {
-		for _, r := range normRows([]norms{n, n})[1:] {
+		for _, r := range normRows([]norms{n, n}, 0.002)[1:] {
 			if r.Verdict != want {
 				t.Errorf("%s: %s, want %s", r.Label, r.Verdict, want)
 			}
@@ -126,7 +126,7 @@ func TestNormsOverPopulations(t *testing.T) {
 	if under, over := edges(1); edge(under) > 1 || edge(under+1) <= 1 || edge(over) < 1 || over-under > 1 {
 		t.Errorf("1 is between bins %d and %d", under, over)
 	}
-	if rows := normRows([]norms{{Times: 3}, {}}); rows != nil {
+	if rows := normRows([]norms{{Times: 3}, {}}, 0.002); rows != nil {
 		t.Errorf("nobody falls ill: %+v", rows)
 	}
 	if bins := binned([]float64{1e-9, 1e-4, 1e9, 1e9}); bins[0] != 0.5 || bins[normBins-1] != 0.5 {

@@ -120,7 +120,7 @@ func launchPrivacy(l *lab.Lab) (study.Study, error) {
 	if c, ok := noiseChart(cells); ok {
 		out.Charts = append(out.Charts, c)
 	}
-	norms, rows, err := gradientNorms(l, plain, p)
+	norms, rows, err := gradientNorms(l, plain, p, cells[arms[0]][0].Prevalence)
 	if err != nil {
 		return study.Study{}, err
 	}

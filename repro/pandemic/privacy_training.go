@@ -181,7 +181,7 @@ func binned(of []float64) []float64 {
 // gradientNorms are those of everybody's gradients at the start, of people who fall ill in a
 // window and of the others: figure 2.9, in which few positives stand out of a batch. Nothing
 // is trained, so that seeds are of populations; folder keeps none of them.
-func gradientNorms(l *lab.Lab, folder *data.Folder, p population) (study.Chart, []study.Row, error) {
+func gradientNorms(l *lab.Lab, folder *data.Folder, p population, prevalence float64) (study.Chart, []study.Row, error) {
 	of := make([]norms, l.Seeds)
 	for i := range of {
 		own := p
@@ -211,11 +211,12 @@ func gradientNorms(l *lab.Lab, folder *data.Folder, p population) (study.Chart, 
 		lab.Curve("who fall ill", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Ill[i]) }),
 		lab.Curve("the others", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Well[i]) }),
 	}
-	return chart, normRows(of), nil
+	return chart, normRows(of, prevalence), nil
 }
 
 // normRows are what the text says of figure 2.9, over populations; none where nobody falls ill.
-func normRows(of []norms) []study.Row {
+// Prevalence is the share of those who fall ill in the week that is judged.
+func normRows(of []norms, prevalence float64) []study.Row {
 	if slices.ContainsFunc(of, func(n norms) bool { return n.Times == 0 }) {
 		return nil
 	}
@@ -224,6 +225,8 @@ func normRows(of []norms) []study.Row {
 		return lab.Effect(study.Row{Section: section, Label: label, Metric: metric, Unit: "share", Sentence: sentence, Note: fmt.Sprintf("agrees: the whole 95 %% interval over populations above %v", least),
 			Why: "We believe that norms of our eighteen inputs, all windows of a person added, are not on the scale of the thesis's 1,671. Tested by the ratio of both kinds, in the first row, which has no scale."}, lab.Pick(of, part), least)
 	}
+	whole := share("who are not positive", "share of the people", "section 2.5.3: the protection of negatives covers more than 99.5 % of the population", 0.995, func(n norms) float64 { return float64(n.People[1]) / float64(n.People[0]+n.People[1]) })
+	whole.Why = fmt.Sprintf("We believe that the text counts who falls ill in one week, as its prevalence does; these gradients add all windows of a person, and whoever falls ill in one of them is positive. Tested by the week that is judged, in which %.2g %% fall ill.", 100*prevalence)
 	small, large := edges(1)
 	return []study.Row{
 		lab.Effect(study.Row{
@@ -233,7 +236,7 @@ func normRows(of []norms) []study.Row {
 		}, lab.Pick(of, func(n norms) float64 { return n.Times }), least),
 		share("the others' norms are small", fmt.Sprintf("share of the others below %.2g, the bin's edge under 1", edge(small)), "section 2.5.3: most negative examples have a very small norm (below 1)", 0.5, func(n norms) float64 { return total(n.Well[:small]) }),
 		share("positives' norms are large", fmt.Sprintf("share of who fall ill from %.2g, the bin's edge over 1", edge(large)), "section 2.5.3: positive examples have a large norm", 0.5, func(n norms) float64 { return total(n.Ill[large:]) }),
-		share("who are not positive", "share of the people", "section 2.5.3: the protection of negatives covers more than 99.5 % of the population", 0.995, func(n norms) float64 { return float64(n.People[1]) / float64(n.People[0]+n.People[1]) }),
+		whole,
 	}
 }
 

@@ -112,7 +112,7 @@ func cifarSpectra(l *lab.Lab) (rows []study.Row, charts []study.Chart, err error
 		var told []study.Row
 		for _, sp := range parts {
 			told = append(told, spectrumRows(p.section("Figure G.4"), sp)...)
-			charts = append(charts, spectrumChart(fmt.Sprintf("Figure G.4: the stored part of CIFAR-10, %s, %s", p.name, epsilonLabel(sp.epsilon)), "test accuracy", sp))
+			charts = append(charts, spectrumChart(fmt.Sprintf("Figure G.4: the stored part of CIFAR-10, %s, %s", p.name, epsilonLabel(sp.epsilon)), "test accuracy", sp, withoutPrivacy(parts)))
 		}
 		for _, sp := range parts {
 			if sp.epsilon > 0 {

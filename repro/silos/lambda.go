@@ -93,7 +93,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	}
 	for _, sp := range all {
 		s.Rows = append(s.Rows, spectrumRows("School", sp)...)
-		s.Charts = append(s.Charts, spectrumChart("Figure G.3: School, "+epsilonLabel(sp.epsilon), "test MSE, lower is better", sp))
+		s.Charts = append(s.Charts, spectrumChart("Figure G.3: School, "+epsilonLabel(sp.epsilon), "test MSE, lower is better", sp, withoutPrivacy(all)))
 	}
 	s.Rows = append(s.Rows, spectraRows("Figure G.3: what the text claims across budgets", all)...)
 	parts, err := few(l, func() ([]spectrum, error) { return spectra(l, "vehicle", vehicle, lambdas, false, forRounds(401)) })
@@ -103,7 +103,7 @@ func runLambda(l *lab.Lab) (study.Study, error) {
 	var claims []study.Row
 	for _, sp := range parts {
 		claims = append(claims, spectrumRows("Figures 1.5 and G.2, Vehicle, the stored part", sp)...)
-		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp))
+		s.Charts = append(s.Charts, spectrumChart("Figures 1.5 and G.2: the stored part of Vehicle, "+epsilonLabel(sp.epsilon), "test accuracy", sp, withoutPrivacy(parts)))
 	}
 	for _, r := range append(claims, spectraRows("Figure G.2, Vehicle, the stored part", parts)...) {
 		s.Rows = append(s.Rows, untold(r, parts[0].local.short()))
@@ -174,10 +174,28 @@ func bestLambdas(all []spectrum) (text string) {
 	return strings.TrimSuffix(text, ";")
 }
 
-func spectrumChart(title, y string, sp spectrum) study.Chart {
+// withoutPrivacy is the spectrum without privacy, if there is one.
+func withoutPrivacy(all []spectrum) *spectrum {
+	for i := range all {
+		if all[i].epsilon == 0 {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// spectrumChart is a panel over lambda. As in the paper's, a private one has MR-MTL without
+// privacy too: the same points in all of them.
+func spectrumChart(title, y string, sp spectrum, free *spectrum) study.Chart {
 	c := study.Chart{
 		Title: title, XTitle: "lambda", YTitle: y, LogX: true, LogY: sp.lower, Note: "mean and one standard deviation over seeds; the ends are drawn across",
 		Series: []study.Series{sp.series(sp.mtl), sp.series(sp.ditto), sp.series(sp.server)},
+	}
+	if free != nil && sp.epsilon > 0 {
+		bare := free.series(free.mtl)
+		bare.Name, bare.Of, bare.Loose = "MR-MTL, no privacy", sp.mtl.name, true
+		c.Series = append(c.Series, bare)
+		c.Note += "; points that are not joined are without privacy"
 	}
 	for _, o := range []outcome{sp.local, sp.fedavg} {
 		m := o.spread()
