@@ -78,7 +78,11 @@ func runHospital(l *lab.Lab) (study.Study, error) {
 	if err != nil {
 		return study.Study{}, err
 	}
-	f, err := l.Folder.Load(keys[0].run().Data, 1)
+	run, err := l.Resolve(keys[0].run())
+	if err != nil {
+		return study.Study{}, err
+	}
+	f, err := l.Folder.Load(run.Data, 1)
 	if err != nil {
 		return study.Study{}, err
 	}
