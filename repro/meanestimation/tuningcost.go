@@ -71,6 +71,11 @@ func runTuningCost(l *lab.Lab) (study.Study, error) {
 			return study.Study{}, err
 		}
 		s.Rows = append(s.Rows, bill...)
+		lower, err := lowEtaRows(m, tau, curves)
+		if err != nil {
+			return study.Study{}, err
+		}
+		s.Rows = append(s.Rows, lower...)
 		s.Rows = append(s.Rows, naiveRow(m.federation(tau, curves[1].noise), m.Trials))
 	}
 	return s, nil
@@ -153,6 +158,31 @@ func etaRows(curves []tunedCurve) []study.Row {
 		claim("noise from one eta to the next", "ratio", "E.2: a smaller eta gives a tighter privacy guarantee, that is a smaller cost of tuning", noise, slices.Min(noise) > 1),
 		claim("chance of a single trial from one eta to the next", "ratio", "E.2: the number of trials is more concentrated around 1 with a smaller eta", once, slices.Max(once) < 1),
 	}
+}
+
+// lowEta is below the figure's smallest, which appendix E.2 leaves out for its utility.
+const lowEta = -0.9
+
+// veryPoorly is by how much the expected error must grow that the text calls so: a tenth.
+const veryPoorly = 1.1
+
+// lowEtaRows are that sentence, in closed form: less noise, and a worse lambda in the end, when
+// trials take lambdas at random.
+func lowEtaRows(m tuningSettings, tau float64, curves []tunedCurve) ([]study.Row, error) {
+	low, err := theory.Tune(m.federation(tau, curves[1].noise), m.target(), event.TruncatedNegativeBinomial, lowEta, m.Trials, false)
+	if err != nil {
+		return nil, err
+	}
+	least := curves[2].tuned // of the figure's smallest eta
+	claim := func(label, rule, sentence, why string, ratio float64, holds bool) study.Row {
+		return lab.Claim(study.Row{Section: "Appendix E.2: what eta does", Label: fmt.Sprintf("tau %v: eta %v over %v, %s", tau, lowEta, m.Tuned[0].Eta, label), Metric: "ratio", Sentence: sentence, Note: "closed form, nothing is random: agrees if " + rule, Why: why}, lab.Exactly(ratio), holds)
+	}
+	noise, utility := low.Noise/least.Noise, low.Expected/least.Expected
+	return []study.Row{
+		claim("noise", "below 1", "E.2: an eta below -0.5 would give an even smaller privacy overhead", "", noise, noise < 1),
+		claim("expected error, trials take lambdas at random", "above 1.1", "E.2: an eta below -0.5 will perform very poorly utility-wise",
+			fmt.Sprintf("We believe that the text looks at the number of trials alone: %.0f of 100 draws have a single one at this eta, but with %.2f of the noise. Tested by the closed form of both, and at eta -0.99, where 99 of 100 have a single one: the expected errors are 0.0048, 0.0065 and 0.0164 at tau 0.03, 0.08 and 0.2, beside 0.0056, 0.0079 and 0.0163 at eta -0.5.", 100*low.Trials.Probability(1), noise), utility, utility > veryPoorly),
+	}, nil
 }
 
 // naiveRow is section 1.7's sentence on trying a fixed number of lambdas: all trials are

@@ -17,6 +17,9 @@ func TestPrintedEpsilonsAreHeldExactly(t *testing.T) {
 	}
 	printed := 0
 	for _, r := range rows {
+		if strings.HasPrefix(r.Section, "Section 2.5.3: scenarios") { // of two sizes
+			continue
+		}
 		if !strings.Contains(r.Note, "nothing is random") || *r.Low != *r.Measured || *r.High != *r.Measured {
 			t.Errorf("%s: from %v to %v, %q", r.Label, *r.Low, *r.High, r.Note)
 		}
@@ -34,6 +37,30 @@ func TestPrintedEpsilonsAreHeldExactly(t *testing.T) {
 	}
 	if printed != 8 {
 		t.Errorf("%d printed epsilons", printed)
+	}
+}
+
+// TestScenarioRows: both sizes must keep a scenario.
+func TestScenarioRows(t *testing.T) {
+	made := func(large float64) []study.Row {
+		rows, err := scenarioRows(func(nodes int64, noise float64, _, _ int64, _ string) (float64, error) {
+			if epsilon := 9 / noise; nodes < 1_000_000 || noise < 0.5 {
+				return 10 * epsilon, nil
+			}
+			return large, nil
+		})
+		if err != nil || len(rows) != 8 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		return rows
+	}
+	for i, r := range made(600) { // 20, 90, 180 and 900 of the small one
+		if want := map[bool]study.Verdict{true: study.Agrees, false: study.Differs}[i >= 6]; r.Verdict != want {
+			t.Errorf("%s: %s, want %s", r.Label, r.Verdict, want)
+		}
+	}
+	if r := made(100)[2]; r.Verdict != study.Agrees || *r.Low != 90 || *r.High != 100 {
+		t.Errorf("%+v", r)
 	}
 }
 
