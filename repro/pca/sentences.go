@@ -44,5 +44,5 @@ func (r *result) tradeRow() study.Row {
 		Section: r.set.name + ", both at their best p", Label: fmt.Sprintf("%s: epsilon %v less epsilon %v", plural(r.components[k]), weak, strong), Metric: "share of the squared length",
 		Sentence: "section 1.4: the trade-off between data utility and privacy protection becomes evident",
 		Why:      "We believe that there are rows enough for either noise. Tested by the charts: at this number of components both lie near what no noise captures.",
-	}, lab.Differences(chosen(weak), chosen(strong), func(c cell) float64 { return c.Captured[k] }), 0)
+	}, lab.Differences(chosen(weak), chosen(strong), func(c cell) float64 { return c.Captured[k] }), leastLoss)
 }
