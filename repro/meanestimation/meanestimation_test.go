@@ -125,15 +125,15 @@ func TestTrialsClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	low := func(noise, expected float64) []study.Row {
-		rows, err := lowEtaRows(m, 0.08, []tunedCurve{{}, {noise: m.Noise}, {tuned: &theory.Tuned{Noise: noise, Expected: expected}}})
+		rows, err := lowEtaRows(m, m.Taus[0], []tunedCurve{{}, {noise: m.Noise}, {tuned: &theory.Tuned{Noise: noise, Expected: expected}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return rows
 	}
-	for i, r := range low(23, 0.006) { // those of eta -0.9 are 19.3 and 0.0072
-		if r.Verdict != study.Agrees || low(19, 0.008)[i].Verdict != study.Differs {
-			t.Errorf("%s: %s, and %s the other way round", r.Label, r.Verdict, low(19, 0.008)[i].Verdict)
+	for i, r := range low(23, 0.0045) { // those of eta -0.9 are 19.3 and 0.0054
+		if r.Verdict != study.Agrees || low(19, 0.006)[i].Verdict != study.Differs {
+			t.Errorf("%s: %s, and %s the other way round", r.Label, r.Verdict, low(19, 0.006)[i].Verdict)
 		}
 	}
 	f := theory.Equal{Silos: 20, Examples: 200, Deviation: 0.4, Spread: 0.08, Noise: 15}

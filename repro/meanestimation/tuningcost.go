@@ -178,11 +178,13 @@ func lowEtaRows(m tuningSettings, tau float64, curves []tunedCurve) ([]study.Row
 		return lab.Claim(study.Row{Section: "Appendix E.2: what eta does", Label: fmt.Sprintf("tau %v: eta %v over %v, %s", tau, lowEta, m.Tuned[0].Eta, label), Metric: "ratio", Sentence: sentence, Note: "closed form, nothing is random: agrees if " + rule, Why: why}, lab.Exactly(ratio), holds)
 	}
 	noise, utility := low.Noise/least.Noise, low.Expected/least.Expected
-	return []study.Row{
-		claim("noise", "below 1", "E.2: an eta below -0.5 would give an even smaller privacy overhead", "", noise, noise < 1),
+	var rows []study.Row
+	if tau == m.Taus[0] { // noise knows no tau
+		rows = append(rows, claim("noise", "below 1", "E.2: an eta below -0.5 would give an even smaller privacy overhead", "", noise, noise < 1))
+	}
+	return append(rows,
 		claim("expected error, trials take lambdas at random", "above 1.1", "E.2: an eta below -0.5 will perform very poorly utility-wise",
-			fmt.Sprintf("We believe that the text looks at the number of trials alone: %.0f of 100 draws have a single one at this eta, but with %.2f of the noise. Tested by the closed form of both, and at eta -0.99, where 99 of 100 have a single one: the expected errors are 0.0048, 0.0065 and 0.0164 at tau 0.03, 0.08 and 0.2, beside 0.0056, 0.0079 and 0.0163 at eta -0.5.", 100*low.Trials.Probability(1), noise), utility, utility > veryPoorly),
-	}, nil
+			fmt.Sprintf("We believe that the text looks at the number of trials alone: %.0f of 100 draws have a single one at this eta, but with %.2f of the noise. Tested by the closed form of both, and at eta -0.99, where 99 of 100 have a single one: the expected errors are 0.0048, 0.0065 and 0.0164 at tau 0.03, 0.08 and 0.2, beside 0.0056, 0.0079 and 0.0163 at eta -0.5.", 100*low.Trials.Probability(1), noise), utility, utility > veryPoorly)), nil
 }
 
 // naiveRow is section 1.7's sentence on trying a fixed number of lambdas: all trials are

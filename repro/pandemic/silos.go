@@ -174,8 +174,9 @@ func siloRows(epsilon float64, cells map[contender][]siloCell) []study.Row {
 		}
 		return apart
 	}
+	claims := section + ": what the text claims"
 	row := func(label, sentence, note, why string) study.Row {
-		return study.Row{Section: section, Label: label, Metric: "average precision, as a share of the other's, paired by seed", Unit: unit, Sentence: sentence, Note: note, Why: why}
+		return study.Row{Section: claims, Label: label, Metric: "average precision, as a share of the other's, paired by seed", Unit: unit, Sentence: sentence, Note: note, Why: why}
 	}
 	mrmtl, local, fedavg := at("mr-mtl", ""), at("local", ""), at("fedavg", "")
 	rows = append(rows,
@@ -190,7 +191,7 @@ func siloRows(epsilon float64, cells map[contender][]siloCell) []study.Row {
 	}
 	kept := lab.MeanAndDeviation(lab.Pick(mrmtl, func(c siloCell) float64 { return c.Spent }))
 	return append(rows, lab.Claim(study.Row{
-		Section: section, Label: "largest epsilon that a region spends", Metric: "epsilon", Unit: "node, own-record, delta a tenth of one over the region's size",
+		Section: claims, Label: "largest epsilon that a region spends", Metric: "epsilon", Unit: "node, own-record, delta a tenth of one over the region's size",
 		Sentence: "remark 2.4.5: MR-MTL provably satisfies silo-specific node-level DP",
 		Note:     "the theorem's minibatches with random neighbours do not (docs/proofs/node-relations.md); full batches on nominated contacts do; agrees: at most the target, and the claim is proved",
 	}, kept, kept.High <= epsilon*(1+1e-9) && lab.Share(mrmtl, func(c siloCell) bool { return c.Claim == event.ClaimProved }) == 1))

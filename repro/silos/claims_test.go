@@ -278,3 +278,13 @@ func TestLessDataClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimsApart: claims leave the table of figures, and stay where there are none.
+func TestClaimsApart(t *testing.T) {
+	rows := claimsApart([]study.Row{{Section: "a", Verdict: study.NoNumber}, {Section: "a", Verdict: study.Agrees}, {Section: "b", Verdict: study.Differs}})
+	for i, want := range []string{"a", "a: what the text claims", "b"} {
+		if rows[i].Section != want {
+			t.Errorf("row %d in %q, want %q", i, rows[i].Section, want)
+		}
+	}
+}

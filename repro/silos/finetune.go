@@ -14,7 +14,7 @@ var finetune = lab.Experiment{
 	Paper: "paper 002, figures 1.2 and G.1",
 	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "5 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
-	Launch: runFinetune,
+	Launch: apartly(runFinetune),
 }
 
 // finetuning is one data set at one epsilon: both ends, and fine-tuning from

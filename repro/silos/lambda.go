@@ -16,7 +16,7 @@ var spectrumOfLambda = lab.Experiment{
 	Paper: "paper 002, figures 1.5, G.2, G.3 and G.4",
 	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "3 min", Full: "4 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
-	Launch: runLambda,
+	Launch: apartly(runLambda),
 }
 
 // spectrum is everything that one data set shows at one epsilon: methods over lambda,

@@ -13,7 +13,7 @@ var lowPrivacy = lab.Experiment{
 	Paper: "paper 002, figure G.6",
 	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "10 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
-	Launch: runLowPrivacy,
+	Launch: apartly(runLowPrivacy),
 }
 
 func runLowPrivacy(l *lab.Lab) (study.Study, error) {

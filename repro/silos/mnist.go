@@ -15,7 +15,7 @@ var rotatedMNIST = lab.Experiment{
 	Needs: []string{"mnist"}, Quick: "2 min", Full: "7 h",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
-	Launch: runRotatedMNIST,
+	Launch: apartly(runRotatedMNIST),
 }
 
 // figure16 is what is run at a scale. The paper does not give epsilon, lambda or the

@@ -13,7 +13,7 @@ var overhead = lab.Experiment{
 	Paper: "paper 002, figure 1.4",
 	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "5 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
-	Launch: runOverhead,
+	Launch: apartly(runOverhead),
 }
 
 func runOverhead(l *lab.Lab) (study.Study, error) {
@@ -45,7 +45,7 @@ func runOverhead(l *lab.Lab) (study.Study, error) {
 		figures := figureRows(study.Row{Section: section, Metric: "test MSE", Unit: "squared", Settings: map[string]any{"epsilon": epsilon}}, outcomes[i], plainly("the paper's figure is of Vehicle"))
 		for j, o := range outcomes[i] {
 			noise := figures[j]
-			noise.Metric, noise.Unit, noise.Note = "noise S, median silo", "of the clip", ""
+			noise.Metric, noise.Unit = "noise S, median silo", "of the clip"
 			spread := lab.MeanAndDeviation(lab.Pick(o.cells, func(c cell) float64 { return float64(c.Noise) }))
 			s.Rows = append(s.Rows, figures[j], lab.Measured(noise, spread))
 		}

@@ -15,7 +15,7 @@ var tradeoff = lab.Experiment{
 	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "2 min", Full: "3 h",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
-	Launch: runTradeoff,
+	Launch: apartly(runTradeoff),
 }
 
 // figure13 is what is run at a scale.
