@@ -91,6 +91,10 @@ func (c course) between() float64 {
 // then the largest leakage by cluster.
 func courseCharts(of []variant, all [][]course) []study.Chart {
 	var charts []study.Chart
+	longest := 0
+	for _, c := range slices.Concat(all...) {
+		longest = max(longest, len(c.Loss))
+	}
 	for i, v := range of {
 		one := middling(all[i])
 		title := func(column int, what string) string {
@@ -101,8 +105,8 @@ func courseCharts(of []variant, all [][]course) []study.Chart {
 			one.plane(title(1, "the last rounds"), one.Late, one.End, "models at the end"),
 			study.Chart{
 				Title: title(2, "loss on validation clients"), XTitle: "round", YTitle: "validation RMSE, in units of y",
-				Note:   "median and the middle 80 % of the seeds, as far as half of them go",
-				Series: []study.Series{overRounds(v.label, all[i], func(c course) []event.Number { return c.Loss })},
+				Note:   "median and the middle 80 % of the seeds; a run that has ended keeps the loss of the models it returns",
+				Series: []study.Series{lossOverRounds(v.label, all[i], longest)},
 			})
 	}
 	// Planes have the same axes, and so have losses: they are there to be compared.
@@ -183,19 +187,18 @@ func (c course) plane(title string, releases []sim.Release, models [][]float64, 
 	return chart
 }
 
-// overRounds is a figure over seeds, as far as half of the runs go.
-func overRounds(name string, all []course, of func(course) []event.Number) study.Series {
+// lossOverRounds is the loss over seeds, for as many rounds. A run that has ended keeps the
+// loss of the models that it returns: left out, the others would look worse and worse.
+func lossOverRounds(name string, all []course, rounds int) study.Series {
 	s := study.Series{Name: name}
-	for round := 0; ; round++ {
-		var values []float64
-		for _, c := range all {
-			if v := of(c); round < len(v) {
-				values = append(values, float64(v[round]))
+	for round := range rounds {
+		values := lab.Pick(all, func(c course) float64 {
+			if round < len(c.Loss) {
+				return float64(c.Loss[round])
 			}
-		}
-		if len(values) == 0 || 2*len(values) < len(all) {
-			return s
-		}
+			return float64(slices.Min(c.Loss))
+		})
 		s.Points = append(s.Points, lab.Quantiles(values).At(float64(round+1)))
 	}
+	return s
 }

@@ -91,9 +91,13 @@ func TestFigure1IsLaidOutAsInThePapers(t *testing.T) {
 		c.Start, c.End = [][]float64{{0, 0}}, [][]float64{{1, 1}}
 		all = append(all, []course{c})
 	}
+	all[0][0].Loss = all[0][0].Loss[:1] // it ends early, and keeps its loss
 	charts := courseCharts(variants[:3], all)
 	if len(charts) != 10 {
 		t.Fatalf("%d charts", len(charts))
+	}
+	if p := charts[2].Series[0].Points; len(p) != 2 || p[1].Y != 3 {
+		t.Errorf("the loss of a run that has ended: %v", p)
 	}
 	for i, c := range charts[:9] {
 		if !strings.HasPrefix(c.Title, "Figure 1 "+string("abcdefghi"[i])+": "+variants[i/3].label) {
