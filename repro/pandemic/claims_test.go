@@ -150,6 +150,10 @@ func TestNormsOverPopulations(t *testing.T) {
 			}
 		}
 	}
+	batch := batchChart(apart(0.1, 3, [2]int{6, 506}))
+	if well, ill := batch.Series[0].Points, batch.Series[1].Points; len(ill) != 6 || len(well) != 506 || ill[0].Y < 2 || well[0].Y > 0.2 {
+		t.Errorf("%d of a batch fall ill, %d do not: %+v, %+v", len(ill), len(well), ill[0], well[0])
+	}
 	if under, over := edges(1); edge(under) > 1 || edge(under+1) <= 1 || edge(over) < 1 || over-under > 1 {
 		t.Errorf("1 is between bins %d and %d", under, over)
 	}

@@ -125,6 +125,6 @@ func launchPrivacy(l *lab.Lab) (study.Study, error) {
 		return study.Study{}, err
 	}
 	out.Rows = append(out.Rows, rows...)
-	out.Charts = append(out.Charts, norms)
+	out.Charts = append(out.Charts, norms...)
 	return out, nil
 }

@@ -181,14 +181,14 @@ func binned(of []float64) []float64 {
 // gradientNorms are those of everybody's gradients at the start, of people who fall ill in a
 // window and of the others: figure 2.9, in which few positives stand out of a batch. Nothing
 // is trained, so that seeds are of populations; folder keeps none of them.
-func gradientNorms(l *lab.Lab, folder *data.Folder, p population, prevalence float64) (study.Chart, []study.Row, error) {
+func gradientNorms(l *lab.Lab, folder *data.Folder, p population, prevalence float64) ([]study.Chart, []study.Row, error) {
 	of := make([]norms, l.Seeds)
 	for i := range of {
 		own := p
 		own.seed += uint64(i)
 		run, err := l.Resolve(own.runOf(arms[0]))
 		if err != nil {
-			return study.Chart{}, nil, err
+			return nil, nil, err
 		}
 		err = l.Remember([]any{"norms", run.Data, run.Model.Bias}, &of[i], func(l *lab.Lab) (any, error) {
 			fed, err := folder.Load(run.Data, run.Seed)
@@ -198,7 +198,7 @@ func gradientNorms(l *lab.Lab, folder *data.Folder, p population, prevalence flo
 			return normsOf(fed.Train[0].People, run.Model.Bias), nil
 		})
 		if err != nil {
-			return study.Chart{}, nil, err
+			return nil, nil, err
 		}
 	}
 	chart := study.Chart{Title: "Norms of gradients at the start (figure 2.9)", XTitle: "norm of a person's gradient", YTitle: "share of the people", LogX: true,
@@ -211,7 +211,34 @@ func gradientNorms(l *lab.Lab, folder *data.Folder, p population, prevalence flo
 		lab.Curve("who fall ill", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Ill[i]) }),
 		lab.Curve("the others", middles, func(i int) lab.Spread { return lab.Exactly(of[0].Well[i]) }),
 	}
-	return chart, normRows(of, prevalence), nil
+	return []study.Chart{batchChart(of[0]), chart}, normRows(of, prevalence), nil
+}
+
+// batchChart is figure 2.9 in its own form: the norms of one batch, place by place. People come
+// as the population's shares have them, spread evenly; a norm is the middle of its bin.
+func batchChart(n norms) study.Chart {
+	c := study.Chart{Title: "Norms in a batch (figure 2.9)", XTitle: "place in the batch", YTitle: "norm of a person's gradient", LogY: true,
+		Note: "512 people as the first population's bins have them; no noise, no claim: of private records, for whoever holds them"}
+	share := float64(n.People[0]) / float64(max(1, n.People[0]+n.People[1]))
+	at := func(shares []float64, quantile float64) float64 {
+		bin := 0
+		for sum := shares[0]; bin+1 < len(shares) && sum < quantile; sum += shares[bin] {
+			bin++
+		}
+		return math.Sqrt(edge(bin) * edge(bin+1))
+	}
+	ill, well := study.Series{Name: "who fall ill", Loose: true}, study.Series{Name: "the others"}
+	for i := range batchNodes {
+		place := float64(i + 1)
+		_, quantile := math.Modf(place * math.Phi) // even, and without order
+		if math.Floor(place*share+0.5) > math.Floor((place-1)*share+0.5) {
+			ill.Points = append(ill.Points, lab.Exactly(at(n.Ill, quantile)).At(place))
+		} else {
+			well.Points = append(well.Points, lab.Exactly(at(n.Well, quantile)).At(place))
+		}
+	}
+	c.Series = []study.Series{well, ill}
+	return c
 }
 
 // normRows are what the text says of figure 2.9, over populations; none where nobody falls ill.
