@@ -73,6 +73,9 @@ func TestScalesAreRunFiles(t *testing.T) {
 		if _, err := settled(w.file, setting{}, writerMethods(w.lambdas)); err != nil {
 			t.Errorf("%s: %v", scale, err)
 		}
+		if n := len(w.drawn()); n > 8 {
+			t.Errorf("%s: %d curves share the 8 colours of the page", scale, n)
+		}
 	}
 	if _, err := settled(schoolFile, setting{}, schoolMethods); err != nil {
 		t.Error(err)
