@@ -131,7 +131,7 @@ func (c *contest) rows() (rows []study.Row) {
 		}
 		rows = append(rows, lab.Measured(row, lab.MeanAndDeviation(lab.Pick(cells, accuracy))))
 	}
-	return append(rows, c.claims(title+" under replace-one")...)
+	return append(rows, c.claims(title)...)
 }
 
 // clearly is what one arm must be better by, in points of accuracy.
@@ -153,7 +153,9 @@ func (c *contest) bestOf(some []arm) (name string) {
 }
 
 // claims compare arms of one relation, paired by seed.
-func (c *contest) claims(section string) (rows []study.Row) {
+func (c *contest) claims(title string) (rows []study.Row) {
+	const text, ours = " under replace-one: what the text claims", " under replace-one: arms beside one another"
+	section := title + text
 	compared := func(a, b, note string) (study.Row, []float64) {
 		first, _ := c.best(a)
 		second, _ := c.best(b)
@@ -172,6 +174,7 @@ func (c *contest) claims(section string) (rows []study.Row) {
 	r.Sentence = "abstract: sensitivity with respect to record replacement rather than addition/removal could yield increased utility in federated learning settings"
 	r.Why = "We believe that the noise decides: at one number replace-one has twice that of add-remove, and no sector saves half of it. Tested by the ball under both relations."
 	rows = append(rows, lab.Effect(r, gain, clearly))
+	section = title + ours
 	for _, rivals := range [][]arm{momenta, recentred} {
 		rival := c.bestOf(rivals)
 		r, d := compared(rival, ball, "ours: both are free")

@@ -85,7 +85,7 @@ func (f figure) rows() (rows []study.Row) {
 				}, over(cells, of.of, part.from, part.to)))
 			}
 		}
-		rows = append(rows, f.claims(section, how)...)
+		rows = append(rows, f.claims(section+": what the text claims", how)...)
 	}
 	return rows
 }

@@ -154,13 +154,13 @@ func TestBothEndsOfTheClip(t *testing.T) {
 			return lab.MeanAndDeviation(lab.Pick(of, func(c look) float64 { return c.Cosine[j] }))
 		})
 		for _, r := range cosineRows(of, curve) {
-			if strings.HasPrefix(r.Label, "best cosine over that") {
+			if strings.HasPrefix(r.Label, "best cosine less that") {
 				out = append(out, r.Verdict)
 			}
 		}
 		return out
 	}
-	got := verdicts(at([3]float64{0.1, 0.2, 0.21}, [3]float64{0.1, 0.2, 0.15}, [3]float64{0.1, 0.2, 0.19}))
+	got := verdicts(at([3]float64{0.1, 0.2, 0.21}, [3]float64{0.11, 0.2, 0.15}, [3]float64{0.1, 0.2, 0.19}))
 	if len(got) != 2 || got[0] != study.Agrees || got[1] != study.Differs {
 		t.Errorf("half at the small end, and nobody knows at the large one: %v", got)
 	}

@@ -113,7 +113,7 @@ func (b book) tableRows(k int) (out []study.Row) {
 		return nil
 	}
 	if g, ok := b.best(row{method: noDP, steps: b.task.steps()}); ok && k == 5 {
-		r := b.shown(g, section)
+		r := b.shown(g, "Without privacy")
 		r.Label, r.Note = "NoDP", "the thesis names only its rho: 0.003162; "+r.Note
 		out = append(out, r)
 	}
@@ -127,7 +127,10 @@ func (b book) givenClip(section string, epsilon float64) []study.Row {
 	if !ok {
 		return nil
 	}
-	r := b.shown(g, section)
+	r := b.shown(g, beyond)
+	if !b.whole {
+		r.Section = section
+	}
 	r.Label = label("FixedThreshold, C 0.1 given", epsilon, "")
 	r.Note = "not in the thesis: the budget of 5 runs, like Online's; " + r.Note
 	return []study.Row{r}
