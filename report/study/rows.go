@@ -25,6 +25,16 @@ type section struct {
 	BarNote          string
 }
 
+// Columns is how many the table has.
+func (s section) Columns() (n int) {
+	for _, has := range []bool{true, !s.Own, true, s.HasSpread, s.HasUnit, s.HasBars, !s.Own} {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
 type shownRow struct {
 	Label, Detail       string // Detail tells rows of one label apart
 	Paper, Ours, Spread string
@@ -34,11 +44,11 @@ type shownRow struct {
 }
 
 // The shapes of the verdicts differ without colour: a check in a disc, a
-// crossed-out equals sign in a square, a dashed ring, an empty page.
+// crossed-out equals sign in a square, a dashed ring, a dash.
 const (
 	iconAgrees  = `<circle class="fill" cx="12" cy="12" r="10.4"/><path class="check" d="m7 12.3 3.5 3.5 6.6-7.2"/>`
 	iconDiffers = `<path class="stroke" d="M4.5 9h15M4.5 15.5h15M17 3.6 7 20.6"/>`
-	iconNone    = `<path class="stroke" d="M6 3.4h12v17.2H6z"/>`
+	iconNone    = `<path class="stroke" d="M4.5 12h15"/>`
 	iconApart   = `<circle class="stroke" cx="12" cy="12" r="9.2" stroke-dasharray="3.4 4.6"/><path class="stroke" d="M8.6 12h6.8"/>`
 )
 
