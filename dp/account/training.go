@@ -170,11 +170,9 @@ func (p Training) WithNoiseFor(m Method, epsilon, delta float64, orders ...float
 		}
 		from = search{start: near.Noise, factor: 1.2, close: 2e-7}
 	}
-	noise, err := p.remember(m, epsilon, delta, orders, func() (float64, error) {
-		return leastNoise(epsilon, from, func(noise float64) (float64, error) {
-			p.Noise = noise
-			return p.epsilon(m, delta, orders)
-		})
+	noise, err := leastNoise(epsilon, from, func(noise float64) (float64, error) {
+		p.Noise = noise
+		return p.epsilon(m, delta, orders)
 	})
 	if err != nil {
 		return p, Guarantee{}, err
