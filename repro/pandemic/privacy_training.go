@@ -76,7 +76,7 @@ func noiseRows(cells map[arm][]outcome) (rows []study.Row) {
 		return lab.Effect(study.Row{
 			Section: "Table 2.6: average precision by noise", Label: label + name(to), Metric: fmt.Sprintf("share that %s leaves, less that of %s", name(from), name(to)), Unit: "of the model without noise",
 			Sentence: "table 2.6: 3.113, 2.570, 2.253, 1.351, 0.578 (times 0.01) for sigma 0.01, 0.1, 0.5, 1, 4.5",
-			Why:      "We believe that this noise is too small to tell in a model of eighteen weights and full batches, which leaves less to lose than the thesis's 1,672. Tested by the steps to more noise in the rows beside, which tell.",
+			Why:      "We believe that this noise is too small to tell in a model of eighteen weights and full batches, which leaves less to lose than the thesis's 1,672. Tested by more noise, in the rows beside: the step to epsilon 0.1 tells, and that from 5 to 0.1.",
 			Note:     "agrees: the whole 95 % interval over seeds of noise above 0. Ours has steps on everybody, theirs batches of 512",
 		}, lost, 0)
 	}
