@@ -33,7 +33,7 @@ type size struct {
 
 var sizes = map[string]size{
 	lab.Smoke: {10, 20, 100, 2, []float64{0.3}},
-	lab.Quick: {50, 200, 2000, 20, []float64{0.1, 0.3}},
+	lab.Quick: {50, 200, 2000, 20, []float64{0.1, 0.2, 0.3}},
 	lab.Full:  {100, 500, 10000, 40, []float64{0.1, 0.2, 0.3}},
 }
 
