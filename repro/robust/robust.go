@@ -4,11 +4,13 @@
 package robust
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/report/study"
 	"github.com/coterie-fl/coterie/repro/lab"
@@ -94,6 +96,7 @@ func launch(l *lab.Lab) (study.Study, error) {
 		},
 		Caveats: []string{
 			fmt.Sprintf("With noise: unit example, relation add-remove, claim proved but for the simulated draws, epsilon %d, delta 1e-5.", epsilon),
+			"Liars can drive a model out of the finite numbers: its accuracy is 0 then.",
 			"Pictures are dealt at random. Where clients differ, a robust rule takes who is different for a liar: medians then cost accuracy that nobody stole. Liars here do not know the rule; one who does can do more harm within what the rule lets pass.",
 		},
 	}
@@ -127,7 +130,8 @@ func (s size) runOf(k key) config.Run {
 	return run
 }
 
-// accuracy trains a cell and judges it by MNIST's test pictures.
+// accuracy trains a cell and judges it by MNIST's test pictures. A model that liars drove out
+// of the finite numbers answers nothing.
 func (s size) accuracy(l *lab.Lab, run config.Run) (float64, error) {
 	f, err := l.Folder.Load(run.Data, run.Seed)
 	if err != nil {
@@ -140,7 +144,11 @@ func (s size) accuracy(l *lab.Lab, run config.Run) (float64, error) {
 	defer simulation.Close()
 	simulation.Until(l.Context)
 	for more := true; more; {
-		if more, err = simulation.Step(); err != nil {
+		more, err = simulation.Step()
+		if errors.Is(err, fl.ErrNotFinite) {
+			return 0, nil
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
