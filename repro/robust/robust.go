@@ -22,7 +22,7 @@ var Experiments = []lab.Experiment{{
 	ID: "robust", Title: "When clients lie: what robust aggregation leaves of accuracy, with and without noise",
 	Paper: "none of the papers: what a server must know before it trusts strangers",
 	Needs: []string{"mnist"},
-	Quick: "4 min", Full: "40 min",
+	Quick: "3 min", Full: "1 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
 	Launch: launch,
 }}
