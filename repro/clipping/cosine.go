@@ -17,7 +17,7 @@ import (
 
 var cosine = lab.Experiment{
 	ID: "clipping-cosine", Title: "Is there a best clip? How near noised gradients are to the true one",
-	Paper: "thesis 001, figure 3.1", Needs: digits.needs, Quick: "3 min", Full: "10 min",
+	Paper: "thesis 001, figure 3.1", Needs: digits.needs, Quick: "3 min", Full: "5 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Launch: runCosine,
 }

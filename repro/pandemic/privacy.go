@@ -12,7 +12,7 @@ import (
 var privacy = lab.Experiment{
 	ID: "pandemic-privacy", Title: "What protecting persons costs, and what it leaves of the forecast",
 	Paper: "paper 002, chapter 2: figures 2.8 and 2.9, table 2.6",
-	Quick: "60 s", Full: "10 min",
+	Quick: "60 s", Full: "9 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 5, lab.Full: 5},
 	Launch: launchPrivacy,
 }

@@ -13,7 +13,7 @@ import (
 var silos = lab.Experiment{
 	ID: "pandemic-silos", Title: "Pandemic: a health authority a region, each with a target of its own",
 	Paper: "paper 002, sections 2.3.1 and 2.4 (remark 2.4.5); table 2.1's lambda and rounds",
-	Quick: "2 min", Full: "15 min",
+	Quick: "2 min", Full: "3 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 5},
 	Launch: runSilos,
 }

@@ -17,7 +17,7 @@ var dpPCA = lab.Experiment{
 	ID: "dp-pca", Title: "Private principal components: bias of a small clip, noise of a large one",
 	Paper: "paper 001, section 1.4, equations 1.4-1.11",
 	Needs: []string{"mnist", "fashion-mnist", "adult", "unipen-by-writer"},
-	Quick: "60 s", Full: "4 min",
+	Quick: "60 s", Full: "60 s",
 	Seeds:  map[string]int{lab.Smoke: 2, lab.Quick: 3, lab.Full: 5},
 	Launch: run,
 }

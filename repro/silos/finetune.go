@@ -12,7 +12,7 @@ import (
 var finetune = lab.Experiment{
 	ID: "silo-finetune", Title: "Silos: fine-tuning after averaging loses what averaging gained",
 	Paper: "paper 002, figures 1.2 and G.1",
-	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "5 min",
+	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "1 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: apartly(runFinetune),
 }

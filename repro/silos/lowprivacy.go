@@ -11,7 +11,7 @@ import (
 var lowPrivacy = lab.Experiment{
 	ID: "silo-low-privacy", Title: "Silos: large budgets favour models of one's own",
 	Paper: "paper 002, figure G.6",
-	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "10 min",
+	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "3 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: apartly(runLowPrivacy),
 }

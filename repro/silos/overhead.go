@@ -11,7 +11,7 @@ import (
 var overhead = lab.Experiment{
 	ID: "silo-overhead", Title: "Silos: what choosing clusters and extra passes cost",
 	Paper: "paper 002, figure 1.4",
-	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "5 min",
+	Needs: []string{"school", "vehicle"}, Quick: "60 s", Full: "2 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: apartly(runOverhead),
 }

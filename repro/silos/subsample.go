@@ -12,7 +12,7 @@ import (
 var subsample = lab.Experiment{
 	ID: "silo-subsample", Title: "Silos: with less data each, more is gained by sharing",
 	Paper: "paper 002, figure G.7",
-	Needs: []string{"school"}, Quick: "60 s", Full: "15 min",
+	Needs: []string{"school"}, Quick: "60 s", Full: "6 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: runSubsample,
 }
