@@ -10,9 +10,9 @@ import (
 // The drawing's places.
 const (
 	sumWidth  = 860.0
-	sumBars   = 330.0 // where bars begin
+	sumBars   = 310.0 // where bars begin
 	sumRow    = 21.0
-	sumCounts = 745.0 // where figures begin
+	sumCounts = 725.0 // where figures begin
 )
 
 // sumClasses are the verdicts' looks: filled, hatched by a border, pale.
