@@ -18,7 +18,7 @@ var dlg = lab.Experiment{
 	ID: "dlg", Title: "Gradient inversion of one client's update",
 	Paper: "paper 000, figure 5; thesis 001, section 2.5.1 and figure 2.5",
 	Needs: []string{"unipen-by-writer"},
-	Quick: "2 min", Full: "20 min",
+	Quick: "2 min", Full: "12 min",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 10, lab.Full: 20}, // pictures, each of another writer
 	Timed:  true,
 	Launch: runDLG,
