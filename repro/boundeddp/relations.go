@@ -49,8 +49,8 @@ func relationRows() ([]study.Row, error) {
 	return []study.Row{
 		lab.Judged(variance, 1.95, 2.05),
 		lab.Claim(study.Row{
-			Section: section, Label: "epsilon under add-remove of theorem 1's noise for replace-one", Metric: "epsilon", Unit: "delta 1e-5", Sentence: "section 5.2: epsilon under replace-one implies epsilon/2 under add-remove",
-			Note: fmt.Sprintf("nothing is random: agrees at %v or less", closedEpsilon/2),
+			Section: section, Label: "epsilon under add-remove of theorem 1's noise for replace-one", Metric: "epsilon", Sentence: "section 5.2: epsilon under replace-one implies epsilon/2 under add-remove",
+			Note: fmt.Sprintf("unit: who gives one vector of the sum, relation: add-remove, claim: proved, delta %v; nothing is random: agrees at %v or less", closedDelta, closedEpsilon/2),
 		}, lab.Exactly(add), add <= closedEpsilon/2),
 		lab.Judged(lab.Measured(study.Row{
 			Section: section, Label: "epsilon of that noise under replace-one over add-remove", Metric: "ratio", Paper: lab.Number(2),
