@@ -13,7 +13,7 @@ var handwritingMethods = lab.Experiment{
 	Paper: "Algorithm 1 of paper 000 beside paper 002's methods; in neither",
 	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "3 min", Full: "3 h",
 	Device: true,
-	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
+	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 5},
 	Launch: runHandwritingMethods,
 }
 
