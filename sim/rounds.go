@@ -134,6 +134,10 @@ func (r *Rounds) Make(clients []int) error {
 // to add small ones up as they come would cost more than their memory.
 const keptValues = 1 << 20
 
+// KeepReleases has all later rounds keep their releases, however large, for whoever looks at
+// them one by one.
+func (r *Rounds) KeepReleases() { r.kept = math.MaxInt }
+
 // sumFor is what so many clients' releases are added to as they come; nil: they are kept.
 func (r *Rounds) sumFor(clients int) *fl.Sum {
 	if clients*r.Algorithm.ReleaseLength() <= r.kept {

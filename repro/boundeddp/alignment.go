@@ -29,6 +29,7 @@ func figure54(l *lab.Lab, run config.Run, p pictures, clients []data.Client) (ou
 		return out, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
+	t.rounds.KeepReleases()
 	n := t.model.Parameters()
 	family := rng.NewFamily(run.Seed, "bounded-dp: examples")
 	gradients, before := make([]float64, len(clients)*n), make([]float64, n)

@@ -9,6 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/report/study"
+	"github.com/coterie-fl/coterie/repro/lab"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -63,6 +64,32 @@ func TestPartitions(t *testing.T) {
 	}
 	if _, err := deal(of, byChance, 20, 61, 1); err == nil || !strings.Contains(err.Error(), "enough for 60 each") {
 		t.Errorf("more pictures than there are: %v", err)
+	}
+}
+
+// TestFigureOfALargeNetwork: rounds of large updates add them up as they come unless somebody
+// wants to look at each, as figure 5.4 does.
+func TestFigureOfALargeNetwork(t *testing.T) {
+	run, err := base(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab.Unprotected(&run)
+	run.Algorithm.Rounds, run.Algorithm.Local.Steps = 2, 1
+	im := &data.Images{Height: 28, Width: 28, Pixels: make([]byte, 8*784), Labels: []int{0, 1, 2, 3, 4, 5, 6, 7}}
+	for i := range im.Pixels {
+		im.Pixels[i] = byte(i * i)
+	}
+	var pool data.Client
+	pool.Images, pool.Index = im, []int{0, 1, 2, 3, 4, 5, 6, 7}
+	clients := []data.Client{pool, pool}
+	clients[0].Index, clients[1].Index = pool.Index[:4], pool.Index[4:]
+	got, err := figure54(&lab.Lab{Context: t.Context()}, run, pictures{pool: pool, test: pool}, clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Updates) != 2 || len(got.Angle) != 2 || len(got.Before) != 1 || got.Angle[0] <= 0 {
+		t.Errorf("%+v", got)
 	}
 }
 
