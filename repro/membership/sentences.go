@@ -45,10 +45,18 @@ func (f *figures) sentences() []sentence {
 	if at, ok := f.overlapping(); ok {
 		out = append(out, sentence{
 			fmt.Sprintf("distance of both attacks, %v of the others less %v", manyShare, lowShares[0]), "difference of |ln(share of members found)|", "section 4.5, figure 4.4: strong consistency, especially for false positive rates below 0.01",
-			"agrees: the whole 95 % interval above 0; one model: other trainings are not in it", "We believe that both attacks are about as far apart everywhere: few members are found at low rates, and intervals are wide there. Tested by the rows at each rate.", at, at.Low > 0,
+			"agrees: the whole 95 % interval above 0; one model: other trainings are not in it", whyNoNearer(at), at, at.Low > 0,
 		})
 	}
 	return out
+}
+
+// whyNoNearer is what we believe where two attacks are no nearer to each other at low rates.
+func whyNoNearer(distance lab.Spread) string {
+	if distance.High < 0 {
+		return "We believe that they are farther apart there, for the reason of the rows at low rates. Tested by this interval, which is below 0 as a whole."
+	}
+	return "We believe that both attacks are about as far apart everywhere: few members are found at low rates, and intervals are wide there. Tested by the rows at each rate."
 }
 
 // leastGain is the least difference of areas that counts.
