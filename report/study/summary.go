@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coterie-fl/coterie/internal/durable"
@@ -30,6 +31,14 @@ func (r Record) took() string {
 		return "–"
 	}
 	return duration(r.CPUSeconds + r.CommittedSeconds)
+}
+
+// helped says that some cells were computed by a GPU, whose time no processor counts.
+func (r Record) helped() string {
+	if slices.ContainsFunc(r.Devices, func(d string) bool { return strings.Contains(d, "CUDA") }) {
+		return ", and a GPU"
+	}
+	return ""
 }
 
 // programs are those that made the cells and the rows, where these are two.
@@ -75,7 +84,7 @@ func Markdown(records []Record) string {
 		fmt.Fprintf(&b, "| **%s** | | | | | | **%d** | **%d** | **%d** |\n", texts[i].name, n[0], n[1], n[2])
 		for _, r := range of {
 			n := totals([]Record{r})
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d | %d | %d |\n", r.ID, r.Scale, prose.Count(r.Seeds), r.took(), cmp.Or(r.Date, "–"), r.programs(), n[0], n[1], n[2])
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d | %d | %d |\n", r.ID, r.Scale, prose.Count(r.Seeds), r.took()+r.helped(), cmp.Or(r.Date, "–"), r.programs(), n[0], n[1], n[2])
 		}
 	}
 	n := totals(records)

@@ -95,8 +95,8 @@ func TestRecordsNameTheCommit(t *testing.T) {
 			t.Errorf("%q is %q, want %q", version, got, want)
 		}
 	}
-	r := RecordOf(Study{CommittedSeconds: 50, Kernel: "go", Devices: []string{"3 cells: a device"}}, "", 40)
-	if r.took() != "90 s" || len(r.Devices) != 1 {
+	r := RecordOf(Study{CommittedSeconds: 50, Kernel: "go", Devices: []string{"3 cells: NVIDIA H200 (CUDA 13.0)"}}, "", 40)
+	if r.took() != "90 s" || len(r.Devices) != 1 || !strings.Contains(Markdown([]Record{r}), "| 90 s, and a GPU |") {
 		t.Errorf("%+v took %s", r, r.took())
 	}
 }
