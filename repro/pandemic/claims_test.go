@@ -118,6 +118,12 @@ func TestOrdersCanFail(t *testing.T) {
 			t.Errorf("%s: %s where it is so, %s where not", name, c[0].Verdict, c[1].Verdict)
 		}
 	}
+	if r := cheap("s", of(0.8, 0.81, 0.79), of(1, 1.01, 0.99)); r.Why == fewPopulations {
+		t.Error("too few populations to tell, where the whole interval says that it differs")
+	}
+	if r := cheap("s", of(0.8, 1.1, 0.79), of(1, 1.01, 0.99)); r.Why != fewPopulations {
+		t.Errorf("an interval across the limit: %s", r.Why)
+	}
 	if r := missing("s", "l", 2, "sentence", "why"); r.Verdict != study.Incomparable || *r.Paper != 2 || r.Measured != nil {
 		t.Errorf("%+v", r)
 	}

@@ -188,8 +188,12 @@ func costCharts(costs [][]cost) []study.Chart {
 // cheap is the claim that few neighbours cost little: small is a tenth at most.
 func cheap(section string, few, many []cell) study.Row {
 	const least = 0.9
-	return lab.Times(study.Row{
+	r := lab.Times(study.Row{
 		Section: section, Label: "20 neighbours over 50", Metric: "average precision, ratio", Sentence: "section 2.5.2: capping the neighbours has a small utility cost", Why: fewPopulations,
 		Note: fmt.Sprintf("the thesis's figures: %.3g times; agrees: the whole 95 %% interval over seeds above %v", 3.158/3.279, least),
 	}, lab.Pick(few, nonzero), lab.Pick(many, nonzero), least)
+	if r.Verdict == study.Differs && r.High != nil && *r.High < least {
+		r.Why = "We believe that people of this generator have more contacts that count than twenty. Tested by the rows of 50 neighbours over fewer: what is gained does not end before 50, where the thesis gains a hundredth from 30 on. The challenge's own contacts are not at hand."
+	}
+	return r
 }
