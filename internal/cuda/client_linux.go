@@ -30,7 +30,8 @@ type Device struct {
 	shared []byte // the helper's
 	mail   *Mailbox
 	sets   map[*data.Images]uint32
-	lost   error // the first failure: nothing works any more
+	side   uint32 // whose norms were given last
+	lost   error  // the first failure: nothing works any more
 }
 
 // Open readies device number n for a network, or says why it cannot be.
@@ -116,21 +117,19 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		return err
 	}
 	var sums [2][]float32
-	err = d.inParts(c, rows, d.layout.Chunk, func(at int, part []int) error {
-		norms, err := d.norms(Ask{AskNorms, set, uint32(len(part)), first(at), first(at)})
-		if err != nil {
-			return err
-		}
+	back := func(at int, count, side uint32) Ask {
+		return Ask{AskBack, set, count, first(at), Sided(side, first(at))}
+	}
+	err = d.inTurn(c, rows, back, nil, func(norms []float64) error {
 		return use(norms, func(sum, factors []float32) error {
 			slot, err := slotOf(&sums, sum)
 			if err != nil {
 				return err
 			}
-			if len(factors) != len(part) || len(sum) != d.plan.Parameters {
-				return fmt.Errorf("cuda: %d factors of %d rows, into a sum of %d values of %d", len(factors), len(part), len(sum), d.plan.Parameters)
+			if len(factors) != len(norms) || len(sum) != d.plan.Parameters {
+				return fmt.Errorf("cuda: %d factors of %d rows, into a sum of %d values of %d", len(factors), len(norms), len(sum), d.plan.Parameters)
 			}
-			copy(view[float32](d.shared, d.layout.Factors+4*int(slot)*d.layout.Chunk, len(part)), factors)
-			return d.ask(Ask{What: AskAdd, A: slot, B: uint32(len(part))})
+			return d.add(slot, factors)
 		})
 	})
 	if err != nil {
@@ -157,16 +156,63 @@ func (d *Device) inParts(c *data.Client, rows []int, most int, do func(at int, p
 	return nil
 }
 
-// norms asks for those of the rows' gradients.
-func (d *Device) norms(a Ask) ([]float64, error) {
-	if err := d.ask(a); err != nil {
+// inTurn has parts of rows go forwards and back, by the message back, and gives use the
+// norms of each part's gradients, in their order; add is then of these. As many parts are
+// on the device as it has sides, so that it computes one while the norms of the part before
+// travel; what it does when is the same every time. With the last part on its way, and
+// its norms not yet asked for, meanwhile is done, unless it is nil.
+func (d *Device) inTurn(c *data.Client, rows []int, back func(at int, count, side uint32) Ask, meanwhile func() error, use func(norms []float64) error) error {
+	sides := uint32(Sides(d.plan))
+	var sent, used uint32 // parts
+	var counts [2]int
+	next := func() error {
+		d.side = used % sides
+		used++
+		norms, err := d.norms(d.side, counts[d.side])
+		if err != nil {
+			return err
+		}
+		return use(norms)
+	}
+	err := d.inParts(c, rows, d.layout.Chunk, func(at int, part []int) error {
+		side := sent % sides
+		sent++
+		counts[side] = len(part)
+		if err := d.ask(back(at, uint32(len(part)), side)); err != nil {
+			return err
+		}
+		if at+len(part) == len(rows) && meanwhile != nil {
+			if err := meanwhile(); err != nil {
+				return err
+			}
+		}
+		if sent-used < sides {
+			return nil
+		}
+		return next()
+	})
+	for err == nil && used < sent {
+		err = next()
+	}
+	return err
+}
+
+// norms asks for those of the gradients of the rows of a side.
+func (d *Device) norms(side uint32, count int) ([]float64, error) {
+	if err := d.ask(Ask{What: AskNorms, A: side}); err != nil {
 		return nil, err
 	}
-	norms := view[float64](d.shared, d.layout.Norms, int(a.B))
+	norms := view[float64](d.shared, d.layout.Norms+8*int(side)*d.layout.Chunk, count)
 	for i, square := range norms {
 		norms[i] = root(square)
 	}
 	return norms, nil
+}
+
+// add adds the gradients whose norms were given last, times factors, to a sum.
+func (d *Device) add(slot uint32, factors []float32) error {
+	copy(view[float32](d.shared, d.layout.Factors+4*int(slot)*d.layout.Chunk, len(factors)), factors)
+	return d.ask(Ask{What: AskAdd, A: slot, B: uint32(len(factors)), C: d.side})
 }
 
 // step adds rows' gradients to sum 0, each as much as share says.

@@ -31,6 +31,29 @@ func Parted(p model.Plan) bool {
 // plain are the kinds of layers of a chain.
 var plain = []string{"conv", "transposed-conv", "linear", "max-pool"}
 
+// Sides is how many parts of a batch are on the device at a time: while the norms of one
+// travel and its factors are made, the next one is computed. A chain keeps little of an
+// example until its factor is known, and holds that twice; other networks keep most.
+func Sides(p model.Plan) int {
+	if Parted(p) {
+		return 1
+	}
+	return 2
+}
+
+// waiting is how many values of an example a chain keeps until its factor is known: what
+// linear layers read, the gradients behind them, and those of convolutions.
+func waiting(p model.Plan) (values int) {
+	for _, l := range p.Layers {
+		if l.Kind == "linear" {
+			values += l.In.Len() + l.Out.Len()
+		} else if l.Kind != "max-pool" {
+			values += Extra(l)
+		}
+	}
+	return values
+}
+
 // Floats is how many values of an example the device holds at a time: activations, which
 // of them a pool took, gradients on their way back, and those of convolutions and norms.
 func Floats(p model.Plan) (values int) {
@@ -47,7 +70,7 @@ func Floats(p model.Plan) (values int) {
 	if parted {
 		return values + read + 3*places // something is added to; weights and losses of places
 	}
-	return values + 2*widest
+	return values + 2*widest + waiting(p)
 }
 
 // Extra is how many values of an example a layer holds beside its output and the gradient

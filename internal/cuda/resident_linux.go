@@ -104,39 +104,39 @@ func (d *Device) idle() error {
 
 // Norms is model.Resident's.
 func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) error) error {
-	return s.chunks(c, rows, func(set uint32, part []int) error {
-		norms, err := s.d.norms(Ask{What: AskNorms, A: set, B: uint32(len(part)), C: ThetaSame, D: s.begins()})
-		if err != nil {
-			return err
-		}
-		return use(norms)
-	})
+	set, err := s.ready(c, rows)
+	if err != nil {
+		return err
+	}
+	back := func(_ int, count, side uint32) Ask {
+		return Ask{AskBack, set, count, ThetaSame, Sided(side, s.begins())}
+	}
+	return s.d.inTurn(c, rows, back, nil, use)
 }
 
 // Mean is model.Resident's.
 func (s *staying) Mean(c *data.Client, rows []int) error {
 	share := float32(1 / float64(max(1, len(rows))))
-	return s.chunks(c, rows, func(set uint32, part []int) error {
+	set, err := s.ready(c, rows)
+	if err != nil {
+		return err
+	}
+	return s.d.inParts(c, rows, s.d.layout.Chunk, func(_ int, part []int) error {
 		return s.d.step(Ask{What: AskStep, A: set, B: uint32(len(part)), D: s.begins()}, share)
 	})
 }
 
-// chunks goes through rows.
-func (s *staying) chunks(c *data.Client, rows []int, do func(set uint32, part []int) error) error {
+// ready has the device hold what rows are of.
+func (s *staying) ready(c *data.Client, rows []int) (set uint32, err error) {
 	if err := s.d.together(rows); err != nil {
-		return err
+		return 0, err
 	}
-	set, err := s.d.setOf(c)
-	if err != nil {
-		return err
-	}
-	return s.d.inParts(c, rows, s.d.layout.Chunk, func(_ int, part []int) error { return do(set, part) })
+	return s.d.setOf(c)
 }
 
 // Add is mech.Remote's.
 func (s *staying) Add(sum int, factors []float32) error {
-	copy(view[float32](s.d.shared, s.d.layout.Factors+4*sum*s.d.layout.Chunk, len(factors)), factors)
-	return s.d.ask(Ask{What: AskAdd, A: uint32(sum), B: uint32(len(factors))})
+	return s.d.add(uint32(sum), factors)
 }
 
 // Noise is mech.Remote's.

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 3
+const Version = 4
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -30,8 +30,9 @@ const (
 	AskHold               // room for a set of A pictures of B bytes
 	AskPixels             // B bytes of set A from the staging room, to offset C
 	AskLabels             // B labels, likewise
-	AskNorms              // of B rows of set A, or of B texts, which lie where rows do; C says under which parameters, D is 1 if sums begin
-	AskAdd                // the weighted gradients of the last rows to sum A
+	AskBack               // B rows of set A, or B texts, which lie where rows do, forwards and back; C says under which parameters, D which side, and whether sums begin (see Sided)
+	AskNorms              // of the rows of side A that went back last
+	AskAdd                // the weighted gradients of those, B rows of side C, to sum A
 	AskSums               // bring sums home: bits of A
 	AskOutputs            // of B rows of set A; C as above
 	AskLosses             // of B texts; C as above, D is 1 if there is noise on their words
@@ -52,6 +53,9 @@ const (
 	ThetaNew
 )
 
+// Sided is which side rows go to, and 1 if sums begin, as AskBack has them.
+func Sided(side, begins uint32) uint32 { return side<<1 | begins }
+
 // Ask is one message to the helper.
 type Ask struct{ What, A, B, C, D uint32 }
 
@@ -62,7 +66,7 @@ const askBytes = 32
 // is told with the next one.
 func (a Ask) answered() bool {
 	switch a.What {
-	case AskAdd, AskClear, AskStep, AskNoise, AskMove:
+	case AskBack, AskAdd, AskClear, AskStep, AskNoise, AskMove:
 		return false
 	}
 	return true
@@ -93,7 +97,7 @@ const noisyTexts = 256
 const staging = 4 << 20
 
 // Layout is where what both programs share lies in their memory, in bytes. There are two
-// sums, and factors for each: whoever adds does not wait.
+// sums, and factors for each: whoever adds does not wait. Norms are of two sides.
 type Layout struct {
 	Chunk                                                                int // examples
 	Theta, Sums, Rows, Factors, Norms, Outputs, Staging, Vector, Product int
@@ -119,7 +123,7 @@ func LayoutOf(p model.Plan) Layout {
 	if p.Words { // rows are texts, and their losses are what comes out
 		row, output = 4*p.Input.Len(), 2
 	}
-	l.Rows, l.Factors, l.Norms = room(row*l.Chunk), room(8*l.Chunk), room(8*l.Chunk)
+	l.Rows, l.Factors, l.Norms = room(row*l.Chunk), room(8*l.Chunk), room(16*l.Chunk)
 	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)
 	if p.Words {
 		l.Noisy = min(l.Chunk, noisyTexts)

@@ -43,6 +43,9 @@ type driver struct {
 	graphLaunch        func(row, stream uintptr) int32
 	graphDestroy       func(graph uintptr) int32
 	graphExecDestroy   func(row uintptr) int32
+	eventCreate        func(e *uintptr, flags uint32) int32
+	eventRecord        func(e, stream uintptr) int32
+	eventSynchronize   func(e uintptr) int32
 	launchKernel       func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params, extra unsafe.Pointer) int32
 
 	arguments struct { // of a launch, where they stay
@@ -51,9 +54,10 @@ type driver struct {
 		params  [16]unsafe.Pointer
 	}
 	stream     uintptr
-	processors int32     // how many the device has
-	taken      []uintptr // memory, until it is given back
-	failed     error     // the first: everything after it is idle
+	passed     [2]uintptr // events: the norms of a side are with the host
+	processors int32      // how many the device has
+	taken      []uintptr  // memory, until it is given back
+	failed     error      // the first: everything after it is idle
 }
 
 // About is what a device is called.
@@ -81,6 +85,7 @@ func open(library string, n int) (*driver, About, error) {
 		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuLaunchKernel": &d.launchKernel,
 		"cuStreamBeginCapture_v2": &d.streamBeginCapture, "cuStreamEndCapture": &d.streamEndCapture, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
 		"cuGraphLaunch": &d.graphLaunch, "cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.graphExecDestroy,
+		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSynchronize,
 	} {
 		if _, err := purego.Dlsym(lib, name); err != nil {
 			return nil, About{}, fmt.Errorf("NVIDIA's driver %s is too old: it has no %s", library, name)
@@ -111,6 +116,10 @@ func open(library string, n int) (*driver, About, error) {
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")
 	d.must(d.streamCreate(&d.stream, 1), "cuStreamCreate")
+	for side := range d.passed {
+		const untimed = 2
+		d.must(d.eventCreate(&d.passed[side], untimed), "cuEventCreate")
+	}
 	return d, about, d.failed
 }
 
@@ -184,6 +193,21 @@ func (d *driver) toHost(dst []byte, src uintptr) {
 func (d *driver) wait() error {
 	if d.failed == nil {
 		d.must(d.streamSynchronize(d.stream), "cuStreamSynchronize")
+	}
+	return d.failed
+}
+
+// mark notes that all which was started so far is a side's; waitFor waits for it, and not for
+// what was started since.
+func (d *driver) mark(side int) {
+	if d.failed == nil {
+		d.must(d.eventRecord(d.passed[side], d.stream), "cuEventRecord")
+	}
+}
+
+func (d *driver) waitFor(side int) error {
+	if d.failed == nil {
+		d.must(d.eventSynchronize(d.passed[side]), "cuEventSynchronize")
 	}
 	return d.failed
 }

@@ -31,6 +31,8 @@ type Network struct {
 	keptRow, squaresRow, partCount int
 	bytes                          int
 	parted                         parted
+	waiting                        []waiting // for factors
+	side                           int       // whose memory those are
 	recordings                     recordings
 	registered                     bool                        // the driver knows the shared memory
 	chosen                         []byte                      // the rows on their way, as numbers of 32 bits
@@ -254,7 +256,6 @@ func (n *Network) allocate() {
 	n.rows = floats(n.chunk * n.rowLength())
 	n.factors = [2]uintptr{floats(n.chunk), floats(n.chunk)}
 	n.norms = floats(2 * n.chunk)
-	n.values = []uintptr{floats(n.chunk * n.plan.Input.Len())}
 	widest := 0
 	for i := range n.layers {
 		if cuda.Parted(n.plan) {
@@ -262,14 +263,31 @@ func (n *Network) allocate() {
 		}
 		widest = max(widest, n.layers[i].Out.Len())
 	}
+	sides := func(at *uintptr, each int) { // memory that waits
+		*at = floats(cuda.Sides(n.plan) * n.chunk * each)
+		n.waiting = append(n.waiting, waiting{at, each})
+	}
+	n.values = make([]uintptr, len(n.layers)+1)
+	for i := range n.values {
+		each := n.plan.Input.Len()
+		if i > 0 {
+			each = n.layers[i-1].Out.Len()
+		}
+		if i < len(n.layers) && n.layers[i].Kind == "linear" {
+			sides(&n.values[i], each)
+		} else {
+			n.values[i] = floats(n.chunk * each)
+		}
+	}
 	turns := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}
 	for i := range n.layers {
 		l := &n.layers[i]
-		n.values = append(n.values, floats(n.chunk*l.Out.Len()))
 		l.own = turns[i%2]
 		switch l.Kind {
 		case "linear": // until the weights of its examples are known
-			l.own = floats(n.chunk * l.Out.Len())
+			sides(&l.own, l.Out.Len())
+			l.gradient = l.own
+			n.waiting = append(n.waiting, waiting{&l.gradient, l.Out.Len()})
 		case "max-pool":
 			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
 		case "conv", "transposed-conv":
@@ -284,7 +302,23 @@ func (n *Network) allocate() {
 		}
 	}
 	n.allocateParted(floats)
-	n.room = room{kept: floats(n.chunk * n.keptRow), squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
+	n.room = room{squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
+	sides(&n.room.kept, n.keptRow)
+}
+
+// waiting is memory of examples that stays as it is until their factors are known: where it
+// lies, and how many values an example has of it.
+type waiting struct {
+	at   *uintptr
+	each int
+}
+
+// toSide has the next kernels work with a side's memory.
+func (n *Network) toSide(side int) {
+	for _, w := range n.waiting {
+		*w.at += uintptr(4 * (side - n.side) * n.chunk * w.each)
+	}
+	n.side = side
 }
 
 // turns says whether a convolution needs its filter turned.

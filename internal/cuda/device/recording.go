@@ -2,11 +2,12 @@
 
 package device
 
-// recorded names a row of kernels: what they do, of which set, of how many examples, and
-// whichever case of it. All else that they depend on stays as it is for a network's life.
+// recorded names a row of kernels: what they do, of which set, of how many examples,
+// whichever case of it, and on which side. All else that they depend on stays as it is for a
+// network's life.
 type recorded struct {
-	what              recording
-	set, count, which int
+	what                    recording
+	set, count, which, side int
 }
 
 type recording int
@@ -22,7 +23,7 @@ const (
 
 // mostRecordings is how many rows of kernels a network keeps: batches that are drawn have
 // about a hundred sizes.
-const mostRecordings = 160
+const mostRecordings = 256
 
 // recordings are rows of kernels that the driver starts at once: starting them one by one
 // takes longer than small batches are computed in. A row is recorded when it is asked for the

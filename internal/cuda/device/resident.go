@@ -24,6 +24,7 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		return nil
 	case cuda.AskStep:
 		set, g := n.setOf(int(a.A)), int(a.B)
+		n.toSide(0)
 		if a.C == cuda.ThetaNew {
 			n.parameters(s.shared[l.Theta:][:4*size])
 		}
@@ -31,7 +32,7 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		n.chosen = s.rows
 		s.factors = s.copied(n.factors[0], s.factors, s.shared[l.Factors:][:4*g])
 		n.parted.plain = true
-		n.gradientsOf(recorded{recordStep, int(a.A), g, int(a.D)}, set, func() { n.add(0, g) })
+		n.gradientsOf(recorded{what: recordStep, set: int(a.A), count: g, which: int(a.D)}, set, func() { n.add(0, g) })
 		n.parted.plain = false
 		return nil
 	case cuda.AskNoise:

@@ -163,8 +163,12 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		if own := &n.sets[a.A]; n.plan.Loss == "rmse" {
 			own.classes = append(own.classes[:a.C], unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[l.Staging])), int(a.B))...)
 		}
-	case cuda.AskNorms, cuda.AskOutputs, cuda.AskLosses:
-		set, g := n.setOf(int(a.A)), int(a.B)
+	case cuda.AskBack, cuda.AskOutputs, cuda.AskLosses:
+		set, g, side := n.setOf(int(a.A)), int(a.B), 0
+		if a.What == cuda.AskBack {
+			side = int(a.D >> 1)
+		}
+		n.toSide(side)
 		if a.C == cuda.ThetaNew {
 			n.parameters(part(l.Theta, 4*n.plan.Parameters))
 		}
@@ -175,23 +179,28 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		}
 		switch {
 		case a.What == cuda.AskLosses:
-			n.together(recorded{recordLosses, 0, g, int(a.D)}, func() {
+			n.together(recorded{what: recordLosses, count: g, which: int(a.D)}, func() {
 				n.forward(set, g)
 				n.textLosses(g)
 			})
 			n.parted.noise = 0
 			n.d.toHost(part(l.Outputs, 8*g), n.norms)
 		case a.What == cuda.AskOutputs:
-			n.together(recorded{recordForward, int(a.A), g, 0}, func() { n.forward(set, g) })
+			n.together(recorded{what: recordForward, set: int(a.A), count: g}, func() { n.forward(set, g) })
 			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
 		default:
-			n.gradientsOf(recorded{recordNorms, int(a.A), g, int(a.D)}, set, nil)
-			n.d.toHost(part(l.Norms, 8*g), n.norms)
+			n.gradientsOf(recorded{recordNorms, int(a.A), g, int(a.D & 1), side}, set, nil)
+			n.d.toHost(part(l.Norms+8*side*n.chunk, 8*g), n.norms)
+			n.d.mark(side)
+			return nil // goes on by itself
 		}
+	case cuda.AskNorms:
+		return n.d.waitFor(int(a.A))
 	case cuda.AskAdd:
-		g := int(a.B)
+		g, side := int(a.B), int(a.C)
+		n.toSide(side)
 		s.factors = s.copied(n.factors[a.A], s.factors, part(l.Factors+4*int(a.A)*n.chunk, 4*g))
-		n.together(recorded{recordAdd, 0, g, int(a.A)}, func() { n.add(int(a.A), g) })
+		n.together(recorded{recordAdd, 0, g, int(a.A), side}, func() { n.add(int(a.A), g) })
 		return nil // goes on by itself
 	case cuda.AskSums:
 		for i := range 2 {

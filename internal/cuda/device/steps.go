@@ -176,7 +176,7 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 		then = func() {}
 	}
 	if n.plan.Loss == "rmse" {
-		n.together(recorded{recordForward, r.set, r.count, 0}, func() { n.forward(s, r.count) })
+		n.together(recorded{what: recordForward, set: r.set, count: r.count, side: r.side}, func() { n.forward(s, r.count) })
 		back()
 		then()
 		return
