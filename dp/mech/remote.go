@@ -12,6 +12,9 @@ import (
 type Remote interface {
 	// Add adds the vectors at hand times factors to a sum, leaving out those of factor 0.
 	Add(sum int, factors []float32) error
+	// Ready says, before anything is added, which noise the step will end with, so that it
+	// can be drawn meanwhile: nothing depends on it until Noise is told the same.
+	Ready(n Normals) error
 	// Noise adds normal values to sum 0.
 	Noise(n Normals) error
 	// Turn adds bound times sum 1 to sum 0, then noise; sum 0 and, as it was, sum 1 are then
@@ -41,6 +44,7 @@ type RemoteSum struct {
 	n       int
 	bound   float64
 	signal  ClipSignal
+	noise   *Normals // that ends the step; nil: it is not drawn yet
 	count   laneCount
 	watched bool
 	used    bool
@@ -66,8 +70,14 @@ func (s *Steps) RemoteSum(at Remote, n int) (*RemoteSum, error) {
 		return nil, fmt.Errorf("steps: sums of %d values with this noise and clip rule are made in this process alone", n)
 	}
 	sum, err := NewRemoteSum(at, n, s.Clip())
-	if err == nil {
-		sum.signal, sum.watched = s.rule.Clipping.Signal, s.trace != nil
+	if err != nil {
+		return nil, err
+	}
+	sum.signal, sum.watched = s.rule.Clipping.Signal, s.trace != nil
+	if s.begun && sum.signal != SignalDirections && n >= manyWords {
+		noise := s.ordered(sum)
+		sum.noise = &noise
+		err = at.Ready(noise)
 	}
 	return sum, err
 }
@@ -114,7 +124,11 @@ func SimulateRemote(s *Steps, sum *RemoteSum) error {
 	if rule.Signal == SignalDirections {
 		err = s.turnRemotely(sum)
 	} else {
-		err = sum.at.Noise(ordered(newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, sum.n), sum.n))
+		if sum.noise == nil {
+			noise := s.ordered(sum)
+			sum.noise = &noise
+		}
+		err = sum.at.Noise(*sum.noise)
 	}
 	if err != nil {
 		return err
@@ -128,12 +142,13 @@ func SimulateRemote(s *Steps, sum *RemoteSum) error {
 	return nil
 }
 
-// ordered is noise for somebody else to draw: few values are drawn here.
-func ordered(n *normals, count int) Normals {
+// ordered is a sum's noise for somebody else to draw: few values are drawn here.
+func (s *Steps) ordered(sum *RemoteSum) Normals {
+	n := newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, sum.n)
 	if n.key != nil {
 		return Normals{Key: *n.key, Deviation: n.deviation}
 	}
-	values := make([]float32, count)
+	values := make([]float32, sum.n)
 	addFrom(n, values)
 	return Normals{Deviation: n.deviation, Values: values}
 }
@@ -151,7 +166,7 @@ func (s *Steps) turnRemotely(sum *RemoteSum) error {
 	}
 	released := replacement{ok: g.awayLast}
 	s.drawLate(&released)
-	noise := ordered(newNormals(s.noise.Multiplier*sum.bound, s.from.Keyed, sum.n), sum.n)
+	noise := s.ordered(sum)
 	bare := bareProducts{}
 	var taken *Normals
 	if s.trace != nil {

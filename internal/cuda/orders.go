@@ -11,12 +11,19 @@ import (
 // Keys are AES-256's round keys, as words.
 type Keys [60]uint32
 
-// NoiseOrder belongs to AskNoise.
+// NoiseOrder belongs to AskDraw and AskNoise: values of a deviation, from somewhere.
 type NoiseOrder struct {
 	Keys      Keys
 	Deviation float32
-	Values    uint32 // 1: the values are in the vectors' room, and nothing is drawn
+	From      uint32
 }
+
+// Where the values of noise come from.
+const (
+	FromKeys  = iota // they are drawn
+	FromDrawn        // they were, by AskDraw
+	FromHost         // they lie in the vectors' room, times their deviation
+)
 
 // TurnOrder belongs to AskTurn.
 type TurnOrder struct {

@@ -12,8 +12,10 @@ import (
 
 // staying is a device whose parameters stay there from step to step: model.Resident.
 type staying struct {
-	d     *Device
-	fresh bool // nothing was added to the sums of this step
+	d        *Device
+	fresh    bool          // nothing was added to the sums of this step
+	expected *mech.Normals // noise that this step will end with; nil: nobody has said
+	drawn    *mech.Normals // that the device has drawn; nil: none
 }
 
 // Stay is model.Device's. Nobody else uses the device until the parameters have left.
@@ -111,7 +113,16 @@ func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) er
 	back := func(_ int, count, side uint32) Ask {
 		return Ask{AskBack, set, count, ThetaSame, Sided(side, s.begins())}
 	}
-	return s.d.inTurn(c, rows, back, nil, use)
+	return s.d.inTurn(c, rows, back, s.draw, use)
+}
+
+// draw has the device draw the noise of the step's end: where it would wait for factors.
+func (s *staying) draw() error {
+	if s.expected == nil {
+		return nil
+	}
+	s.drawn, s.expected = s.expected, nil
+	return s.d.order(Ask{What: AskDraw}, bytesOf(&NoiseOrder{Keys: expand(&s.drawn.Key)}))
 }
 
 // Mean is model.Resident's.
@@ -139,14 +150,27 @@ func (s *staying) Add(sum int, factors []float32) error {
 	return s.d.add(uint32(sum), factors)
 }
 
+// Ready is mech.Remote's.
+func (s *staying) Ready(n mech.Normals) error {
+	s.expected = &n
+	return nil
+}
+
 // Noise is mech.Remote's.
 func (s *staying) Noise(n mech.Normals) error {
 	if err := s.begun(); err != nil {
 		return err
 	}
-	o := NoiseOrder{Keys: expand(&n.Key), Deviation: float32(n.Deviation)}
-	if n.Values != nil {
-		o.Values = 1
+	drawn := s.drawn
+	s.expected, s.drawn = nil, nil
+	o := NoiseOrder{Deviation: float32(n.Deviation)}
+	switch {
+	case n.Values == nil && drawn != nil && drawn.Key == n.Key:
+		o.From = FromDrawn
+	case n.Values == nil:
+		o.Keys = expand(&n.Key)
+	default:
+		o.From = FromHost
 		if err := s.d.idle(); err != nil {
 			return err
 		}

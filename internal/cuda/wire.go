@@ -40,6 +40,7 @@ const (
 	AskGet                // vector A, to there
 	AskClear              // sums begin
 	AskStep               // B rows of set A to sum 0, each as much as its factor says; C and D as above
+	AskDraw               // noise, for later: a NoiseOrder
 	AskNoise              // on sum 0: a NoiseOrder
 	AskTurn               // sums and what was released last: a TurnOrder; products come back
 	AskMove               // the parameters that stay: a MoveOrder
@@ -66,7 +67,7 @@ const askBytes = 32
 // is told with the next one.
 func (a Ask) answered() bool {
 	switch a.What {
-	case AskBack, AskAdd, AskClear, AskStep, AskNoise, AskMove:
+	case AskBack, AskAdd, AskClear, AskStep, AskDraw, AskNoise, AskMove:
 		return false
 	}
 	return true

@@ -113,7 +113,7 @@ func (k *kernelSet) load(d *driver) error {
 		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
-		"narrowed", "noised", "added", "directions", "moved",
+		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
 		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "text_losses",
 		"layer_norm", "layer_norm_back", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",

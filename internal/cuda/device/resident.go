@@ -35,15 +35,21 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		n.gradientsOf(recorded{what: recordStep, set: int(a.A), count: g, which: int(a.D)}, set, func() { n.add(0, g) })
 		n.parted.plain = false
 		return nil
-	case cuda.AskNoise:
-		o := (*cuda.NoiseOrder)(unsafe.Pointer(&payload[0]))
-		if o.Values == 1 {
+	case cuda.AskDraw, cuda.AskNoise:
+		o, by := (*cuda.NoiseOrder)(unsafe.Pointer(&payload[0])), float32(1)
+		values := n.vectorOf(cuda.VectorGradient) // which steps without Turn have no other use for
+		if o.From == cuda.FromHost {
 			s.values = append(s.values[:0], s.shared[l.Vector:][:4*size]...)
-			n.d.toDevice(n.vectorOf(cuda.VectorGradient), s.values)
-			n.call("added", along(size, 256), 256, n.sums, n.vectorOf(cuda.VectorGradient), size)
-			return nil
+			n.d.toDevice(values, s.values)
+		} else {
+			by = o.Deviation
 		}
-		n.call("noised", along(size, 16*256), 256, n.sums, o.Keys, o.Deviation, size)
+		if o.From == cuda.FromKeys {
+			n.call("normals", along(size, 16*256), 256, values, o.Keys, size)
+		}
+		if a.What == cuda.AskNoise {
+			n.call("added", along(size, 256), 256, n.sums, values, by, size)
+		}
 		return nil
 	case cuda.AskTurn:
 		o := (*cuda.TurnOrder)(unsafe.Pointer(&payload[0]))

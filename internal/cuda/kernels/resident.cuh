@@ -22,9 +22,16 @@ __device__ __forceinline__ unsigned times(unsigned a, unsigned b) {
   return p;
 }
 
-// aesTable has 256 threads make the table that a round looks up: its bytes are 2s, s, s and
-// 3s of what the cipher's S-box has for the thread's number.
-__device__ __forceinline__ void aesTable(unsigned *table) {
+// Table is what a round of the cipher looks up, once for every lane of a warp: lanes look
+// for different bytes, and would wait for each other at one bank.
+struct Table {
+  unsigned words[256 * 32];
+  __device__ __forceinline__ unsigned at(unsigned byte) const { return words[byte << 5 | (threadIdx.x & 31)]; }
+};
+
+// aesTable has 256 threads make the table: bytes are 2s, s, s and 3s of what the cipher's
+// S-box has for the thread's number.
+__device__ __forceinline__ void aesTable(Table &table) {
   unsigned x = threadIdx.x, power = x, inverse = 1;
 #pragma unroll 1
   for (int i = 0; i < 7; i++) {  // x^254 = x^(2+4+8+…+128)
@@ -34,7 +41,7 @@ __device__ __forceinline__ void aesTable(unsigned *table) {
   unsigned s = inverse ^ 0x63;
 #pragma unroll
   for (int i = 1; i < 5; i++) s ^= (inverse << i | inverse >> (8 - i)) & 0xff;
-  table[x] = twice(s) << 24 | s << 16 | s << 8 | (twice(s) ^ s);
+  for (unsigned i = 0; i < 32; i++) table.words[x << 5 | ((i + x) & 31)] = twice(s) << 24 | s << 16 | s << 8 | (twice(s) ^ s);
   __syncthreads();
 }
 
@@ -44,7 +51,7 @@ __device__ __forceinline__ unsigned turnedBytes(unsigned v) { return v >> 24 | (
 
 // normals16 are the sixteen values of block b, of standard deviation 1: the transform of Box
 // and Muller, of as many words.
-__device__ __forceinline__ void normals16(const unsigned *table, const Keys &keys, int b, float *z) {
+__device__ __forceinline__ void normals16(const Table &table, const Keys &keys, int b, float *z) {
   unsigned s[4][4];
 #pragma unroll
   for (int i = 0; i < 4; i++) s[i][0] = keys.words[0], s[i][1] = keys.words[1], s[i][2] = keys.words[2], s[i][3] = keys.words[3] ^ (unsigned)(4 * b + i);
@@ -55,8 +62,8 @@ __device__ __forceinline__ void normals16(const unsigned *table, const Keys &key
       unsigned a[4];
 #pragma unroll
       for (int j = 0; j < 4; j++)
-        a[j] = table[s[i][j] >> 24] ^ turned(table[s[i][(j + 1) & 3] >> 16 & 0xff], 8) ^ turned(table[s[i][(j + 2) & 3] >> 8 & 0xff], 16) ^
-               turned(table[s[i][(j + 3) & 3] & 0xff], 24) ^ keys.words[4 * r + j];
+        a[j] = table.at(s[i][j] >> 24) ^ turned(table.at(s[i][(j + 1) & 3] >> 16 & 0xff), 8) ^ turned(table.at(s[i][(j + 2) & 3] >> 8 & 0xff), 16) ^
+               turned(table.at(s[i][(j + 3) & 3] & 0xff), 24) ^ keys.words[4 * r + j];
 #pragma unroll
       for (int j = 0; j < 4; j++) s[i][j] = a[j];
     }
@@ -65,8 +72,8 @@ __device__ __forceinline__ void normals16(const unsigned *table, const Keys &key
   for (int i = 0; i < 4; i++)
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      unsigned v = (table[s[i][j] >> 24] & 0xff00) << 16 | (table[s[i][(j + 1) & 3] >> 16 & 0xff] & 0xff00) << 8 |
-                   (table[s[i][(j + 2) & 3] >> 8 & 0xff] & 0xff00) | (table[s[i][(j + 3) & 3] & 0xff] >> 8 & 0xff);
+      unsigned v = (table.at(s[i][j] >> 24) & 0xff00) << 16 | (table.at(s[i][(j + 1) & 3] >> 16 & 0xff) & 0xff00) << 8 |
+                   (table.at(s[i][(j + 2) & 3] >> 8 & 0xff) & 0xff00) | (table.at(s[i][(j + 3) & 3] & 0xff) >> 8 & 0xff);
       w[4 * i + j] = turnedBytes(v ^ keys.words[56 + j]);
     }
 #pragma unroll
@@ -79,9 +86,9 @@ __device__ __forceinline__ void normals16(const unsigned *table, const Keys &key
   }
 }
 
-// noised adds normal values of a deviation to sum, 16 a thread.
-extern "C" __global__ void __launch_bounds__(256) noised(float *sum, Keys keys, float deviation, int n) {
-  __shared__ unsigned table[256];
+// normals draws values of standard deviation 1, 16 a thread.
+extern "C" __global__ void __launch_bounds__(256) normals(float *to, Keys keys, int n) {
+  __shared__ Table table;
   aesTable(table);
   int b = blockIdx.x * 256 + threadIdx.x;
   if (16 * b >= n) return;
@@ -89,13 +96,13 @@ extern "C" __global__ void __launch_bounds__(256) noised(float *sum, Keys keys, 
   normals16(table, keys, b, z);
 #pragma unroll
   for (int j = 0; j < 16; j++)
-    if (16 * b + j < n) sum[16 * b + j] += deviation * z[j];
+    if (16 * b + j < n) to[16 * b + j] = z[j];
 }
 
-// added adds values to sum: noise of few coordinates, which the host draws.
-extern "C" __global__ void added(float *sum, const float *values, int n) {
+// added adds values times a factor to sum.
+extern "C" __global__ void added(float *sum, const float *values, float by, int n) {
   int k = blockIdx.x * 256 + threadIdx.x;
-  if (k < n) sum[k] += values[k];
+  if (k < n) sum[k] += by * values[k];
 }
 
 // Turning is what directions goes by.
@@ -111,7 +118,7 @@ struct Turning {
 // own square, and both without noise. Five values a block; then this step is the last one.
 extern "C" __global__ void __launch_bounds__(256) directions(float *sum, const float *beyond, float *lastGradient, float *lastDirection, Turning by, Keys keys, Keys before,
                                                              double *products, int n) {
-  __shared__ unsigned table[256];
+  __shared__ Table table;
   aesTable(table);
   int b = blockIdx.x * 256 + threadIdx.x;
   double clip = 0, step = 0, squares = 0, bareClip = 0, bareStep = 0;

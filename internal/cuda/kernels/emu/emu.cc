@@ -130,7 +130,7 @@ std::map<std::string, Kernel> kernels = {
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
     K(dense_32), K(dense_64), K(dense_end), K(dense_back), K(dense_sum_32), K(dense_sum_64), K(dense_add), K(dense_square),
     K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(squared_error), K(norms), K(row_sum),
-    K(narrowed), K(noised), K(added), K(directions), K(moved),
+    K(narrowed), K(normals), K(added), K(directions), K(moved),
     K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
