@@ -265,6 +265,28 @@ func (p *Pass) next() (batch []int, more bool, err error) {
 	return p.part(batch), true, err
 }
 
+// ahead has the batch of the next step, if there is one, drawn while this step's gradient is
+// made elsewhere.
+func (p *Pass) ahead() {
+	switch {
+	case p.left <= 0 || p.Blank:
+	case p.Paid != nil:
+		p.Paid.Ahead(p.examples)
+	case p.Sampler != nil:
+		p.Sampler.Ahead(p.examples)
+	}
+}
+
+// settle ends that, of a pass that ends early.
+func (p *Pass) settle() {
+	if p.Paid != nil {
+		p.Paid.Settle()
+	}
+	if p.Sampler != nil {
+		p.Sampler.Settle()
+	}
+}
+
 func (p *Pass) draw() ([]int, error) {
 	switch {
 	case p.Paid != nil && p.Blank:

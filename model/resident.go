@@ -82,6 +82,7 @@ func (l *networkLearner[F]) trainThere(theta []float64, c *data.Client, p *Pass)
 		return err
 	}
 	made, err := l.stepsThere(there, c, p)
+	p.settle()
 	if err == nil && p.Paid != nil {
 		err = p.Paid.Home()
 	}
@@ -119,6 +120,7 @@ func (l *networkLearner[F]) stepsThere(there Resident, c *data.Client, p *Pass) 
 		if err != nil {
 			return made, fmt.Errorf("step: %w", err)
 		}
+		p.ahead()
 		factor, err := l.gradientThere(there, c, rows, &p.Step)
 		if err != nil {
 			return made, fmt.Errorf("step: %w", err)

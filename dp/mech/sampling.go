@@ -19,6 +19,11 @@ type Sampler struct {
 	entropy  *Entropy
 	index    []int
 	used     int // shuffle: examples of this epoch that were given out
+	ahead    struct {
+		done  chan error // nil: nothing is drawn ahead
+		size  int
+		index []int
+	}
 }
 
 // gapSteps is how finely -ln(1-rate) is cut: 2^58 steps keep every rate above 1e-15
@@ -30,6 +35,7 @@ const (
 
 // Open starts drawing. Rate serves Poisson, batch the other samplings.
 func (s *Sampler) Open(sampling event.Sampling, rate float64, batch int, e *Entropy) error {
+	s.Settle()
 	switch sampling {
 	case event.Poisson:
 		if !(rate >= 0 && rate <= 1) {
@@ -62,7 +68,12 @@ func (s *Sampler) Batch(size int) ([]int, error) {
 	}
 	switch s.sampling {
 	case event.Poisson:
-		return s.poisson(size)
+		if s.ahead.done != nil {
+			return s.drawnAhead(size)
+		}
+		var err error
+		s.index, err = s.poisson(s.index[:0], size)
+		return s.index, err
 	case event.FullBatch:
 		s.inOrder(size)
 		return s.index, nil
@@ -110,23 +121,62 @@ func (s *Sampler) shuffle(size int) error {
 	return nil
 }
 
-// poisson takes every example independently by jumping over those that it leaves.
-func (s *Sampler) poisson(size int) ([]int, error) {
-	if s.always {
-		s.inOrder(size)
-		return s.index, nil
+// Ahead has the batch that the next Batch gives, from as many examples, drawn meanwhile by
+// another goroutine, where it takes long: a Poisson one. Until then, or Settle, nobody else
+// may use the sampler's entropy.
+func (s *Sampler) Ahead(size int) {
+	if s.sampling != event.Poisson || s.ahead.done != nil {
+		return
 	}
-	s.index = s.index[:0]
+	done := make(chan error, 1)
+	s.ahead.done, s.ahead.size = done, size
+	go func() {
+		var err error
+		s.ahead.index, err = s.poisson(s.ahead.index[:0], size)
+		done <- err
+	}()
+}
+
+// Settle waits until nothing is drawn ahead any more. What was is lost: nobody asks for it.
+func (s *Sampler) Settle() {
+	if s.ahead.done != nil {
+		<-s.ahead.done
+		s.ahead.done = nil
+	}
+}
+
+// drawnAhead is the batch that Ahead had drawn.
+func (s *Sampler) drawnAhead(size int) ([]int, error) {
+	err := <-s.ahead.done
+	s.ahead.done = nil
+	if err == nil && size != s.ahead.size {
+		err = fmt.Errorf("sampler: a batch of %d examples, drawn ahead of %d", size, s.ahead.size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.index, s.ahead.index = s.ahead.index, s.index
+	return s.index, nil
+}
+
+// poisson takes every example independently by jumping over those that it leaves.
+func (s *Sampler) poisson(to []int, size int) ([]int, error) {
+	if s.always {
+		for i := range size {
+			to = append(to, i)
+		}
+		return to, nil
+	}
 	for next := uint64(0); ; next++ {
 		gap, err := s.gap()
 		if err != nil {
 			return nil, err
 		}
 		if gap >= uint64(size)-next {
-			return s.index, nil
+			return to, nil
 		}
 		next += gap
-		s.index = append(s.index, int(next))
+		to = append(to, int(next))
 	}
 }
 

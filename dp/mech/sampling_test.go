@@ -2,6 +2,7 @@ package mech
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -161,5 +162,37 @@ func BenchmarkPoisson(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestBatchesAhead: what is drawn ahead is what would be drawn, whoever draws when; and
+// nothing is drawn twice.
+func TestBatchesAhead(t *testing.T) {
+	plain, other := openSampler(t, event.Poisson, 0.1, 0, 1), openSampler(t, event.Poisson, 0.1, 0, 1)
+	for i := range 20 {
+		want, err := plain.Batch(500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := other.Batch(500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%3 > 0 {
+			other.Ahead(500)
+			other.Ahead(500) // once is enough
+		}
+		if !slices.Equal(got, want) { // the batch at hand stays
+			t.Fatalf("batch %d is another one", i)
+		}
+	}
+	other.Ahead(500)
+	if _, err := other.Batch(400); err == nil {
+		t.Error("a batch of 400 examples was drawn ahead of 500")
+	}
+	other.Ahead(500)
+	other.Settle()
+	if _, err := other.Batch(400); err != nil {
+		t.Error(err)
 	}
 }

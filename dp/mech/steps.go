@@ -195,6 +195,17 @@ func (s *Steps) Batch(size int) ([]int, error) {
 	return s.sampler.Batch(size)
 }
 
+// Ahead has the next step's batch, of as many examples, drawn meanwhile: see Sampler.Ahead.
+// Nothing is begun by it, or paid for.
+func (s *Steps) Ahead(size int) {
+	if s.rule.Nodes == 0 {
+		s.sampler.Ahead(size)
+	}
+}
+
+// Settle ends that: see Sampler.Settle.
+func (s *Steps) Settle() { s.sampler.Settle() }
+
 // fromPlaces draws from as many places as were accounted, and leaves the empty ones out: so
 // nothing that is drawn tells how many examples there are.
 func (s *Steps) fromPlaces(size int) ([]int, error) {
