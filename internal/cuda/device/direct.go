@@ -34,6 +34,7 @@ var strips = map[int][]int{2: {10}, 3: {8, 9, 10}, 4: {8, 9}, 5: {9}, 8: {9}}
 const (
 	sharedBytes = 48 << 10 // that a block has without asking
 	processors  = 132      // that a plan fills: an H200's
+	mostThreads = 256      // of a block
 )
 
 // over is what kernels divide by d with.
@@ -50,16 +51,19 @@ func slide(w window, examples int) sliding {
 	return slideBy(w, examples, strips[int(w.kernelW)])
 }
 
+// slides says whether a kernel could slide along a window.
+func slides(w window) bool { return w.stride == 1 && w.kernelH == w.kernelW }
+
 // slideBy is slide with strips of these lengths to choose from.
 func slideBy(w window, examples int, lengths []int) sliding {
 	best, least := sliding{}, math.Inf(1)
-	if w.stride != 1 || w.kernelH != w.kernelW {
+	if !slides(w) {
 		return best
 	}
-	k, outH, outW, outC, inC := int(w.kernelH), int(w.outH), int(w.outW), int(w.outC), int(w.inC)
+	outH, outW := int(w.outH), int(w.outW)
 	for _, s := range lengths {
 		for columns := 1; columns <= min(tiles(outW, s), 6); columns++ {
-			for groups := 1; groups <= min(tiles(outC, 8), 8); groups++ {
+			for groups := 1; groups <= groupsOf(w); groups++ {
 				for parts := outH; parts >= -8; parts-- { // below 0: so many more pictures than one
 					each, rows := 1, tiles(outH, max(1, parts))
 					if parts < 1 {
@@ -68,46 +72,17 @@ func slideBy(w window, examples int, lengths []int) sliding {
 					if parts > 0 && tiles(outH, rows) != parts {
 						continue
 					}
-					threads := each * rows * columns * groups
-					if threads > 256 {
+					if each*rows*columns*groups > mostThreads {
 						break
 					}
-					segment := (s + k + 2) / 4 * 4
-					d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
-						each: int32(each), rows: int32(rows), parts: int32(max(1, parts)), strips: int32(columns), groups: int32(groups)}
-					if w.back == 1 {
-						d.padding = w.kernelW - 1 - w.padding
-					}
-					d.pitch = int32(columns*segment/4|1) * 4 // odd in fours: lines are in different banks
-					tall := rows + k - 1
-					d.plane = int32(each*tall*int(d.pitch)/4|1) * 4
-					for _, chunk := range []int{inC, 32, 16, 8, 4} { // channels at a time
-						d.chunk = int32(chunk)
-						shared := max(4*chunk*int(d.plane), (s+1)/2*2*threads*16)
-						if chunk > inC || shared > sharedBytes {
+					for _, chunk := range chunksOf(w) {
+						one := slidingBy(w, s, each, rows, max(1, parts), columns, groups, chunk)
+						one.name = fmt.Sprint("direct_", w.kernelW, "_", s)
+						one.shared = max(one.shared, (s+1)/2*2*each*rows*columns*groups*16) // what is computed passes through it
+						if one.shared > sharedBytes {
 							continue
 						}
-						wide, quads := columns*s+k-1, tiles(chunk, 4)
-						d.overColumns, d.overTall, d.overQuads = over(wide), over(tall), over(quads)
-						d.overWide, d.overLines, d.overStrips, d.overRows = over(groups*2), over(each*rows), over(columns), over(rows)
-						one := sliding{fmt.Sprint("direct_", k, "_", s), d, tiles(tiles(outW, s), columns), tiles(tiles(outC, 8), groups), tiles(threads, 32) * 32, shared}
-						// Instructions of a block, by warps; four schedulers share them.
-						warps, stages := float64(one.threads/32), float64(tiles(inC, chunk))
-						count := warps * float64(inC*(k*(8*s*k+segment/4+2*k+2)+6)+s*2*16)
-						pixels := each * tall * wide * quads
-						count += stages * float64(pixels*70) / 32
-						if one.threads%128 != 0 {
-							count *= 1.08
-						}
-						fit := min(float64(65536/(128*one.threads)), float64(220<<10/(shared+1024)), 16,
-							float64(examples)/float64(each*processors)*float64(max(1, parts)*one.across*one.deep))
-						cycles := count/4*math.Pow(max(1, 16/(fit*warps)), 0.7) + stages*3000/fit + stages*float64(16*pixels)/48
-						var time float64
-						for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
-							blocks := tiles(n, each) * max(1, parts) * one.across * one.deep
-							time += float64(tiles(blocks, processors)) * cycles
-						}
-						if time < least {
+						if time := one.time(s, int(w.kernelW), examples, float64(s*2*16)); time < least {
 							best, least = one, time
 						}
 					}
@@ -116,6 +91,67 @@ func slideBy(w window, examples int, lengths []int) sliding {
 		}
 	}
 	return best
+}
+
+// groupsOf is how many groups of 8 channels a block may compute, and chunksOf how many
+// channels it may read at a time.
+func groupsOf(w window) int { return min(tiles(int(w.outC), 8), 8) }
+
+func chunksOf(w window) (chunks []int) {
+	chunks = []int{int(w.inC)}
+	for _, chunk := range []int{32, 16, 8, 4} {
+		if chunk < int(w.inC) {
+			chunks = append(chunks, chunk)
+		}
+	}
+	return chunks
+}
+
+// slidingBy is a kernel whose blocks have so many pictures, lines, columns of strips of s
+// pixels, and groups of channels, and read chunk channels at a time.
+func slidingBy(w window, s, each, rows, parts, columns, groups, chunk int) sliding {
+	k := int(w.kernelW)
+	d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
+		each: int32(each), rows: int32(rows), parts: int32(parts), strips: int32(columns), groups: int32(groups), chunk: int32(chunk)}
+	if w.back == 1 {
+		d.padding = w.kernelW - 1 - w.padding
+	}
+	tall := rows + k - 1
+	d.pitch = int32(columns*segment(s, k)/4|1) * 4 // odd in fours: lines are in different banks
+	d.plane = int32(each*tall*int(d.pitch)/4|1) * 4
+	d.overColumns, d.overTall, d.overQuads = over(columns*s+k-1), over(tall), over(tiles(chunk, 4))
+	d.overWide, d.overLines, d.overStrips, d.overRows = over(groups*2), over(each*rows), over(columns), over(rows)
+	return sliding{shape: d, across: tiles(tiles(int(w.outW), s), columns), deep: tiles(tiles(int(w.outC), 8), groups),
+		threads: tiles(each*rows*columns*groups, 32) * 32, shared: 4 * chunk * int(d.plane)}
+}
+
+// segment is how many values of a line a strip of s pixels holds for a filter of k columns.
+func segment(s, k int) int { return (s + k + 2) / 4 * 4 }
+
+// time is about how long the kernel takes, in cycles: a count of instructions of a block, by
+// warps, of which four schedulers share them, and of what blocks wait for. Ending is what a
+// warp does with what it has computed.
+func (one *sliding) time(s, k, examples int, ending float64) (time float64) {
+	d := &one.shape
+	inC, each, parts := int(d.inC), int(d.each), int(d.parts)
+	warps, stages := float64(one.threads/32), float64(tiles(inC, int(d.chunk)))
+	count := warps * (float64(inC*(k*(8*s*k+segment(s, k)/4+2*k+2)+6)) + ending)
+	pixels := each * (int(d.rows) + k - 1) * (int(d.strips)*s + k - 1) * tiles(int(d.chunk), 4)
+	count += stages * float64(pixels*70) / 32
+	if one.threads%128 != 0 {
+		count *= 1.08
+	}
+	fit := min(float64(65536/(128*one.threads)), float64(220<<10/(one.shared+1024)), 16,
+		float64(examples)/float64(each*processors)*float64(parts*one.across*one.deep))
+	cycles := count/4*math.Pow(max(1, 16/(fit*warps)), 0.7) + stages*3000/fit + stages*float64(16*pixels)/48
+	if inC == 1 && (each > 1 || parts*one.across*one.deep > 1) { // a block of one whole picture is faster than the count says
+		cycles *= 1.4
+	}
+	for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
+		blocks := tiles(n, each) * parts * one.across * one.deep
+		time += float64(tiles(blocks, processors)) * cycles
+	}
+	return time
 }
 
 // arranged is how many values a filter has as a kernel that slides reads it.
@@ -128,9 +164,14 @@ func (n *Network) arrange(w window, s *sliding, filter, to uintptr) {
 	n.call("arranged", along(s.arranged(int(w.kernelW)), 256), 256, filter, to, int(w.kernelW*w.kernelW), int(w.inC), int(w.outC), int(w.back))
 }
 
+// grid is how many blocks slide along g pictures.
+func (s *sliding) grid(g int) [3]int {
+	return [3]int{tiles(g, int(s.shape.each)) * int(s.shape.parts), s.across, s.deep}
+}
+
 // slide starts a kernel that slides.
 func (n *Network) slide(s *sliding, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
 	d := s.shape
 	d.examples = int32(g)
-	n.callShared(s.name, [3]int{tiles(g, int(d.each)) * int(d.parts), s.across, s.deep}, s.threads, s.shared, d, in, filter, bias, a, y, gate, out)
+	n.callShared(s.name, s.grid(g), s.threads, s.shared, d, in, filter, bias, a, y, gate, out)
 }

@@ -51,13 +51,14 @@ type set struct {
 type layer struct {
 	model.PlannedLayer
 	activation      act
-	forward, back   window     // how outputs, and gradients at the input, are gathered
-	slides          [2]sliding // how both are computed with a stride of 1
-	taps            tapping    // how its filter's gradients are
-	arranged        [2]uintptr // the filter as those read it
-	turned          uintptr    // the filter as gathering back reads it
-	own             uintptr    // room for the gradient at the output
-	gradient        uintptr    // at the output: own, or that of a value which this one is added to
+	forward, back   window        // how outputs, and gradients at the input, are gathered
+	slides          [2]sliding    // how both are computed with a stride of 1
+	pooled          pooledSliding // how outputs are, with the pool behind
+	taps            tapping       // how its filter's gradients are
+	arranged        [2]uintptr    // the filter as those read it
+	turned          uintptr       // the filter as gathering back reads it
+	own             uintptr       // room for the gradient at the output
+	gradient        uintptr       // at the output: own, or that of a value which this one is added to
 	extra           layerExtra
 	which           uintptr // of a window a pool took
 	kept0, squares0 int
@@ -122,6 +123,11 @@ func (k *kernelSet) load(d *driver) error {
 	for side, lengths := range strips {
 		for _, length := range lengths {
 			names = append(names, fmt.Sprint("direct_", side, "_", length))
+		}
+	}
+	for side, lengths := range pooledStrips {
+		for _, length := range lengths {
+			names = append(names, fmt.Sprint("pooled_", side, "_", length))
 		}
 	}
 	for k := range tapLines {
@@ -189,6 +195,7 @@ func (n *Network) prepare() error {
 		}
 		n.layers = append(n.layers, one)
 	}
+	n.fusePools()
 	return nil
 }
 
@@ -273,9 +280,10 @@ func (n *Network) allocate() {
 		if i > 0 {
 			each = n.layers[i-1].Out.Len()
 		}
-		if i < len(n.layers) && n.layers[i].Kind == "linear" {
+		switch {
+		case i < len(n.layers) && n.layers[i].Kind == "linear":
 			sides(&n.values[i], each)
-		} else {
+		case !n.pools(i - 1):
 			n.values[i] = floats(n.chunk * each)
 		}
 	}

@@ -103,7 +103,7 @@ func (n *Network) begin() {
 
 // gateOf is the activation that makes a value, and where its slope follows from.
 func (n *Network) gateOf(value int) (gate act, at uintptr) {
-	if value == 0 {
+	if value == 0 || n.pools(value-1) { // whose pool knows what is shut
 		return act{}, 0
 	}
 	l := &n.layers[value-1]

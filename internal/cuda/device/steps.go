@@ -133,6 +133,10 @@ func (n *Network) forward(s *set, g int) {
 		w, b := n.weights(l)
 		switch l.Kind {
 		case "conv":
+			if n.pools(i) {
+				n.slidePooled(l, &n.layers[i+1], g, in, b, n.values[i+2])
+				continue
+			}
 			n.convolve(l, 0, g, in, w, b, l.activation, 0, act{}, out)
 		case "transposed-conv":
 			n.convolve(l, 0, g, in, l.turned, b, l.activation, 0, act{}, out)
@@ -141,6 +145,9 @@ func (n *Network) forward(s *set, g int) {
 			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to)
 			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
 		case "max-pool":
+			if n.pools(i - 1) {
+				break // with the convolution
+			}
 			p, fours := poolOf(l, l.Out, g)
 			n.call(fmt.Sprint("max_pool_", fours), [3]int{tiles(l.Out.Len()/fours, 256), g, 1}, 256, p, in, out, l.which, l.activation)
 		default:

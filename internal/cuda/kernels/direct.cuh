@@ -25,21 +25,25 @@ extern "C" __global__ void arranged(const float *w, float *to, int taps, int inC
   to[k] = o >= outC ? 0.f : back ? w[((size_t)(taps - 1 - tap) * outC + o) * inC + i] : w[((size_t)tap * inC + i) * outC + o];
 }
 
-// direct: out = act(sum + bias), times the slope of gate at its output y. A thread has 8
-// channels of S pixels.
+// busy says that a thread has something to compute.
+__device__ __forceinline__ bool busy(const Direct &g) {
+  const int group = threadIdx.x / (g.each * g.rows * g.strips);
+  return group < g.groups && (blockIdx.z * g.groups + group) * 8 < g.outC;
+}
+
+// slid: the sums of 8 channels of S pixels, a thread's own, of blocks that begin step lines
+// apart. Threads are of lines first, then of strips and of groups of channels. Whoever
+// calls it may use the shared memory after a barrier.
 template <int K, int S>
-__device__ __forceinline__ void direct(const Direct &g, const float *__restrict__ in, const float *__restrict__ w, const float *bias, Act act, const float *y,
-                                       Act gate, float *out) {
+__device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const float *__restrict__ in, const float *__restrict__ w, float (&acc)[8][S]) {
   const int F = 8, SEGMENT = (S + K + 2) / 4 * 4, BATCH = 4;
-  DYNAMIC(xs);
-  const int t = threadIdx.x, lines = g.each * g.rows, tall = g.rows + K - 1, wide = g.groups * F;
-  const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * g.rows;
-  const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * wide;
+  const int t = threadIdx.x, lines = g.each * g.rows, tall = g.rows + K - 1;
+  const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * step;
+  const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * g.groups * F;
   const int fours = (g.chunk + 3) / 4, columns = g.strips * S + K - 1, pixels = g.each * tall * columns * fours;
-  const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, works = t < lines * g.strips * g.groups && channel0 + t / (lines * g.strips) * F < g.outC;
+  const bool vectorIn = g.inC % 4 == 0, works = busy(g);
   const float *from = xs + (t % lines / g.rows * tall + t % lines % g.rows) * g.pitch + t / lines % g.strips * SEGMENT;
   const float4 *filter = (const float4 *)w + (size_t)(channel0 / F + t / (lines * g.strips)) * g.inC * K * K * 2;
-  float acc[F][S] = {};
 #pragma unroll 1
   for (int c0 = 0; c0 < g.inC; c0 += g.chunk) {
     __syncthreads();
@@ -91,6 +95,20 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
         }
       }
   }
+}
+
+// direct: out = act(sum + bias), times the slope of gate at its output y.
+template <int K, int S>
+__device__ __forceinline__ void direct(const Direct &g, const float *__restrict__ in, const float *__restrict__ w, const float *bias, Act act, const float *y,
+                                       Act gate, float *out) {
+  const int F = 8;
+  DYNAMIC(xs);
+  float acc[F][S] = {};
+  slid<K, S>(g, g.rows, xs, in, w, acc);
+  const int t = threadIdx.x, lines = g.each * g.rows, wide = g.groups * F;
+  const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * g.rows;
+  const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * wide;
+  const bool vectorOut = g.outC % 4 == 0, works = busy(g);
   // Where the thread is, computed another way than above: kept, it would take registers.
   int strip = divided(t, g.overLines), line = t - strip * lines, group = divided(strip, g.overStrips), e = divided(line, g.overRows), row = line - e * g.rows;
   strip -= group * g.strips;
@@ -126,7 +144,7 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
     return;
   }
   // Through shared memory, half of every strip at a time.
-  const int HALF = (S + 1) / 2, busy = lines * g.strips * g.groups, quads = wide / 4;
+  const int HALF = (S + 1) / 2, all = lines * g.strips * g.groups, quads = wide / 4;
 #pragma unroll
   for (int j0 = 0; j0 < S; j0 += HALF) {
     __syncthreads();
@@ -135,15 +153,15 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
       for (int j = j0; j < j0 + HALF && j < S; j++)
 #pragma unroll
         for (int h = 0; h < F; h += 4)
-          ((float4 *)xs)[((j - j0) * 2 + h / 4) * busy + t] = make_float4(acc[h][j], acc[h + 1][j], acc[h + 2][j], acc[h + 3][j]);
+          ((float4 *)xs)[((j - j0) * 2 + h / 4) * all + t] = make_float4(acc[h][j], acc[h + 1][j], acc[h + 2][j], acc[h + 3][j]);
     __syncthreads();
 #pragma unroll 1
-    for (int i = t; i < busy * 2 * HALF; i += blockDim.x) {
+    for (int i = t; i < all * 2 * HALF; i += blockDim.x) {
       int p = divided(i, g.overWide), q = i - p * quads, s = p / HALF, j = p % HALF, l = divided(s, g.overStrips);
       s -= l * g.strips;
       int picture = divided(l, g.overRows), fy = row0 + l - picture * g.rows, fx = column0 + s * S + j0 + j, o4 = channel0 + q * 4;
       if (example0 + picture >= g.examples || fy >= g.outH || fx >= g.outW || o4 >= g.outC || j0 + j >= S) continue;
-      float4 u = ((const float4 *)xs)[(j * 2 + (q & 1)) * busy + ((q >> 1) * g.strips + s) * lines + l];
+      float4 u = ((const float4 *)xs)[(j * 2 + (q & 1)) * all + ((q >> 1) * g.strips + s) * lines + l];
       float v[4] = {u.x, u.y, u.z, u.w}, add[4] = {}, there[4];
       const size_t o = (((size_t)(example0 + picture) * g.outH + fy) * g.outW + fx) * g.outC + o4;
       if (bias) load4(bias + o4, add, g.outC - o4, false);

@@ -3,6 +3,7 @@
 #include "common.cuh"
 #include "conv.cuh"
 #include "direct.cuh"
+#include "pooled.cuh"
 #include "taps.cuh"
 #include "dense.cuh"
 #include "other.cuh"

@@ -69,10 +69,12 @@ __device__ __forceinline__ void max_pool_back(const Pool &g, const float *d, con
         if ((took >> 8 * q & 255) == mine) s[q] += v[q];
     }
   size_t o = (size_t)e * g.inH * g.inW * g.channels + (size_t)k * V;
-  float there[4];
-  load4(y + o, there, V, V == 4);
+  if (gate.kind) {
+    float there[4];
+    load4(y + o, there, V, V == 4);
 #pragma unroll
-  for (int q = 0; q < V; q++) s[q] = slopeAt(gate, there[q], s[q]);
+    for (int q = 0; q < V; q++) s[q] = slopeAt(gate, there[q], s[q]);
+  }
   store4(dx + o, s, V, V == 4);
 }
 

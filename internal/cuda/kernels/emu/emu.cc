@@ -126,6 +126,7 @@ Kernel wrap(void (*k)(A...)) {
 std::map<std::string, Kernel> kernels = {
     K(conv_32), K(conv_64), K(conv_odd_32), K(conv_spread_64), K(turn), K(arranged),
     K(direct_2_10), K(direct_3_8), K(direct_3_9), K(direct_3_10), K(direct_4_8), K(direct_4_9), K(direct_5_9), K(direct_8_9),
+    K(pooled_2_10), K(pooled_3_8), K(pooled_3_9), K(pooled_4_9), K(pooled_5_9), K(pooled_8_9),
     K(taps_2), K(taps_3), K(taps_4), K(taps_5), K(taps_8),
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
     K(dense_32), K(dense_64), K(dense_end), K(dense_back), K(dense_sum_32), K(dense_sum_64), K(dense_add), K(dense_square),

@@ -1,0 +1,87 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/model"
+)
+
+// pooling is what pooled.cuh's kernels take beside what those of direct.cuh do.
+type pooling struct {
+	outH, outW, lines, stride, pitch int32
+	overQuads, overWidth             uint32
+}
+
+// pooledSliding is how a convolution and the max-pool behind it are computed by one kernel
+// of pooled.cuh; no name: they are not.
+type pooledSliding struct {
+	sliding
+	pool pooling
+}
+
+// pooledStrips are strips that pooled.cuh has kernels for.
+var pooledStrips = map[int][]int{2: {10}, 3: {8, 9}, 4: {9}, 5: {9}, 8: {9}}
+
+// slidePooled chooses a kernel for a window and a pool of 2x2 behind it, as slide does; none
+// where a block would need too much memory.
+func slidePooled(w window, to model.Shape, stride, examples int) pooledSliding {
+	best, least := pooledSliding{}, math.Inf(1)
+	if !slides(w) || w.back == 1 {
+		return best
+	}
+	k, outW := int(w.kernelW), int(w.outW)
+	for _, s := range pooledStrips[k] {
+		columns := tiles(outW, s)
+		for groups := 1; groups <= groupsOf(w); groups++ {
+			for parts := 1; parts <= to.Height; parts++ {
+				lines := tiles(to.Height, parts)
+				rows := (lines-1)*stride + 2
+				if tiles(to.Height, lines) != parts || rows*columns*groups > mostThreads {
+					continue
+				}
+				p := pooling{int32(to.Height), int32(to.Width), int32(lines), int32(stride), int32(outW*groups*2|1) * 4, over(groups * 2), over(to.Width)}
+				for _, chunk := range chunksOf(w) {
+					one := slidingBy(w, s, 1, rows, parts, columns, groups, chunk)
+					one.name = fmt.Sprint("pooled_", k, "_", s)
+					one.shared = max(one.shared, 4*rows*int(p.pitch))
+					if one.shared > sharedBytes {
+						continue
+					}
+					pooled := lines * to.Width * groups * 2 // fours of channels
+					ending := float64(s*2*6) + float64(60*pooled)/float64(one.threads)
+					if time := one.time(s, k, examples, ending); time < least {
+						best, least = pooledSliding{one, p}, time
+					}
+				}
+			}
+		}
+	}
+	return best
+}
+
+// fusePools has one kernel compute convolutions and the pools behind them, where there is one.
+func (n *Network) fusePools() {
+	if cuda.Parted(n.plan) {
+		return
+	}
+	for i := 1; i < len(n.layers); i++ {
+		l, pool := &n.layers[i-1], &n.layers[i]
+		if l.Kind == "conv" && l.activation.kind <= 1 && pool.Kind == "max-pool" && pool.Kernel == 2 && pool.Stride <= 2 && pool.Padding == 0 {
+			l.pooled = slidePooled(l.forward, pool.Out, pool.Stride, n.chunk)
+		}
+	}
+}
+
+// pools says whether layer i's outputs are not there: the pool behind has them at once.
+func (n *Network) pools(i int) bool { return i >= 0 && n.layers[i].pooled.name != "" }
+
+// slidePooled starts the kernel that computes a convolution and the pool behind it.
+func (n *Network) slidePooled(l, pool *layer, g int, in, bias, out uintptr) {
+	s, d := &l.pooled, l.pooled.shape
+	d.examples = int32(g)
+	n.callShared(s.name, s.grid(g), s.threads, s.shared, d, s.pool, in, l.arranged[0], bias, l.activation, pool.activation, out, pool.which)
+}

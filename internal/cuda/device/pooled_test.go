@@ -1,0 +1,86 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/model"
+)
+
+// TestPooledIsBoth: a kernel that computes a convolution with the pool behind it gives the
+// bits of both, one after the other, and the same windows' numbers, but where a ReLU is shut:
+// for any stride of the pool, with and without that, of pictures that blocks share.
+func TestPooledIsBoth(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 3))
+	for k, lengths := range pooledStrips {
+		for _, s := range lengths {
+			for _, shape := range [][7]int{{k + 4, k + 19, 1, 16, 0, 1, 1}, {k + 30, k + 4, 12, 20, 1, 2, 1}, {k + 1, k + s, 7, 3, k / 2, 1, 0}, {k + 8, k + 9, 8, 68, 0, 2, 0}} {
+				h, w, inC, outC, pad, stride := shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]
+				a, after := act{kind: int32(shape[6])}, act{kind: 2, slope: 0.5}
+				grow := int32(2*pad - k + 1)
+				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad)}
+				to := model.Shape{Height: (int(g.outH)-2)/stride + 1, Width: (int(g.outW)-2)/stride + 1, Channels: outC}
+				const examples = 3
+				keep := pooledStrips[k]
+				pooledStrips[k] = []int{s}
+				both := slidePooled(g, to, stride, 64)
+				pooledStrips[k] = keep
+				if both.name != fmt.Sprint("pooled_", k, "_", s) {
+					t.Fatalf("%+v: %q", g, both.name)
+				}
+				pixels, weights := drawn(src, examples*h*w*inC), drawn(src, k*k*inC*outC)
+				if a.kind == 0 { // few values, so that many are equal
+					for _, values := range [][]float32{pixels, weights} {
+						for i, v := range values {
+							values[i] = float32(int(v / 1.5))
+						}
+					}
+				}
+				in, filter, bias := put(n, pixels), put(n, weights), put(n, drawn(src, outC))
+				between, count := n.d.alloc(4*examples*int(g.outH*g.outW*g.outC)), examples*to.Len()
+				arranged := n.d.alloc(4 * both.arranged(k))
+				n.arrange(g, &both.sliding, filter, arranged)
+				l := layer{activation: a, pooled: both, arranged: [2]uintptr{arranged}}
+				pool := layer{PlannedLayer: model.PlannedLayer{In: model.Shape{Height: int(g.outH), Width: int(g.outW), Channels: outC}, Out: to, Kernel: 2, Stride: stride}, activation: after}
+				var outs, codes [2]uintptr
+				for i := range 2 {
+					outs[i], codes[i] = n.d.alloc(4*count), n.d.alloc(tiles(count, 4)*4)
+				}
+				pool.which = codes[0]
+				n.slidePooled(&l, &pool, examples, in, bias, outs[0])
+				alone := slide(g, 64)
+				n.slide(&alone, examples, in, arranged, bias, a, 0, act{}, between)
+				p, fours := poolOf(&pool, to, examples)
+				n.call(fmt.Sprint("max_pool_", fours), [3]int{tiles(to.Len()/fours, 256), examples, 1}, 256, p, between, outs[1], codes[1], after)
+				name := fmt.Sprintf("%s, pictures of %dx%dx%d, padding %d, stride %d, %d parts", both.name, h, w, inC, pad, stride, both.shape.parts)
+				got, want := get(t, n, outs[0], count), get(t, n, outs[1], count)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: off by %.2g", name, off(got, want))
+				}
+				gotCodes, wantCodes := make([]byte, count), make([]byte, count)
+				n.d.toHost(gotCodes, codes[0])
+				n.d.toHost(wantCodes, codes[1])
+				if err := n.d.wait(); err != nil {
+					t.Fatal(err)
+				}
+				shut := 0
+				for i, v := range want {
+					if a.kind == 1 && !(v > 0) {
+						wantCodes[i] = 255
+						shut++
+					}
+				}
+				if a.kind == 1 && shut == 0 {
+					t.Errorf("%s: no ReLU is shut, of which nothing is tested then", name)
+				}
+				if !slices.Equal(gotCodes, wantCodes) {
+					t.Errorf("%s: other windows' numbers", name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Convolutions of stride 1 whose outputs nobody reads but a max-pool of windows of 2x2: what
+// lies between both stays in the block.
+#pragma once
+#include "direct.cuh"
+
+// Pooling says what a block of pooled makes of its lines, which are whole: so many pooled
+// ones, of windows stride apart; and how it holds what they are made of, in lines of pitch
+// values.
+struct Pooling {
+  int outH, outW;  // of the pool
+  int lines, stride, pitch;
+  unsigned overQuads, overWidth;
+};
+
+// SHUT stands where a window's number would: a ReLU lets nothing through, and so no gradient.
+enum { SHUT = 255 };
+
+// pooled: out = after(the largest act(sum + bias) of every window, the first of equals); which
+// says where that was. A block is of one picture.
+template <int K, int S>
+__device__ __forceinline__ void pooled(const Direct &g, const Pooling &p, const float *__restrict__ in, const float *__restrict__ w, const float *bias, Act act,
+                                       Act after, float *out, unsigned char *which) {
+  const int F = 8;
+  DYNAMIC(zs);
+  float acc[F][S] = {};
+  slid<K, S>(g, p.lines * p.stride, zs, in, w, acc);
+  const int t = threadIdx.x, wide = g.groups * F, channel0 = blockIdx.z * wide, quads = wide / 4;
+  int strip = divided(t, g.overLines), line = t - strip * g.rows, group = divided(strip, g.overStrips);
+  strip -= group * g.strips;
+  __syncthreads();
+  if (busy(g)) {
+    const int c = channel0 + group * F, x0 = strip * S;
+    float *to = zs + line * p.pitch + x0 * wide + group * F;
+#pragma unroll
+    for (int h = 0; h < F; h += 4) {
+      float add[4] = {};
+      if (bias && c + h < g.outC) load4(bias + c + h, add, g.outC - c - h, false);
+#pragma unroll
+      for (int j = 0; j < S; j++)
+        if (x0 + j < g.outW)
+          *(float4 *)(to + j * wide + h) = make_float4(apply(act, acc[h][j] + add[0]), apply(act, acc[h + 1][j] + add[1]), apply(act, acc[h + 2][j] + add[2]),
+                                                       apply(act, acc[h + 3][j] + add[3]));
+    }
+  }
+  __syncthreads();
+  const int e = blockIdx.x / g.parts, line0 = blockIdx.x % g.parts * p.lines, lines = p.outH - line0 < p.lines ? p.outH - line0 : p.lines;
+  const bool vector = g.outC % 4 == 0;
+#pragma unroll 1
+  for (int i = t; i < lines * p.outW * quads; i += blockDim.x) {
+    const int q = divided(i, p.overQuads), o4 = 4 * (i - q * quads), y = divided(q, p.overWidth), x = q - y * p.outW, some = g.outC - channel0 - o4;
+    if (some <= 0) continue;
+    const float *z = zs + y * p.stride * p.pitch + x * p.stride * wide + o4;
+    float best[4];
+    unsigned at[4] = {};
+    *(float4 *)best = *(const float4 *)z;
+#pragma unroll
+    for (int n = 1; n < 4; n++) {
+      float v[4];
+      *(float4 *)v = *(const float4 *)(z + n / 2 * p.pitch + n % 2 * wide);
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        if (v[k] > best[k]) best[k] = v[k], at[k] = n;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (act.kind == 1 && !(best[k] > 0.f)) at[k] = SHUT;
+      best[k] = apply(after, best[k]);
+    }
+    const size_t o = (((size_t)e * p.outH + line0 + y) * p.outW + x) * g.outC + channel0 + o4;
+    store4(out + o, best, some, vector);
+    if (vector)
+      *(unsigned *)(which + o) = at[0] | at[1] << 8 | at[2] << 16 | at[3] << 24;
+    else
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        if (k < some) which[o + k] = at[k];
+  }
+}
+
+#define POOLED(K, S)                                                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(256, 2) pooled_##K##_##S(Direct g, Pooling p, const float *in, const float *w, const float *bias, Act act, \
+                                                                        Act after, float *out, unsigned char *which) {                                 \
+    pooled<K, S>(g, p, in, w, bias, act, after, out, which);                                                                                           \
+  }
+POOLED(2, 10)
+POOLED(3, 8)
+POOLED(3, 9)
+POOLED(4, 9)
+POOLED(5, 9)
+POOLED(8, 9)
