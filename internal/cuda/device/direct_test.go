@@ -130,13 +130,14 @@ func TestSlidingIsGathering(t *testing.T) {
 // those for any stride do, with their squared norms.
 func TestTapsAreFilters(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(8, 2))
-	for k := range tapLines {
+	for _, kernel := range [][2]int{{2, 2}, {3, 3}, {3, 1}, {4, 2}, {5, 1}, {8, 1}} {
+		k := kernel[0]
 		for _, shape := range [][5]int{{k + 5, k + 8, 1, 9, 0}, {k + 2, 2 * k, 12, 20, 1}, {k, k + 9, 7, 3, k / 2}, {k + 20, k + 3, 36, 70, 0}} {
 			h, w, inC, outC, pad := shape[0], shape[1], shape[2], shape[3], shape[4]
 			grow := int32(2*pad - k + 1)
 			g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad)}
-			s := tap(g, true)
-			if s.name != fmt.Sprint("taps_", k) {
+			s := tapBy(g, true, kernel[1:])
+			if s.name != fmt.Sprint(k, "_", kernel[1]) {
 				t.Fatalf("%+v: %q", g, s.name)
 			}
 			const examples = 2

@@ -245,6 +245,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*direct)(unsafe.Pointer(&structs[used])) = v
 		case taps:
 			*(*taps)(unsafe.Pointer(&structs[used])) = v
+		case unpooling:
+			*(*unpooling)(unsafe.Pointer(&structs[used])) = v
 		case pooling:
 			*(*pooling)(unsafe.Pointer(&structs[used])) = v
 		case pool:

@@ -130,8 +130,10 @@ func (k *kernelSet) load(d *driver) error {
 			names = append(names, fmt.Sprint("pooled_", side, "_", length))
 		}
 	}
-	for k := range tapLines {
-		names = append(names, fmt.Sprint("taps_", k))
+	for k, lines := range tapLines {
+		for _, ky := range lines {
+			names = append(names, fmt.Sprint("taps_", k, "_", ky), fmt.Sprint("taps_pooled_", k, "_", ky))
+		}
 	}
 	for _, name := range names {
 		if d.failed != nil {

@@ -129,6 +129,9 @@ func (n *Network) contribute(i, g int) {
 	if l.From == 0 {
 		return // nobody asks for the example's gradient
 	}
+	if n.unpools(l.From - 1) {
+		return // its kernel reads this layer's
+	}
 	if l.Kind == "positions" || l.Kind == "joined" && l.activation.kind != gelu {
 		n.passOn(i, g, l.From, l.gradient)
 		return

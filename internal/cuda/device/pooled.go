@@ -79,6 +79,12 @@ func (n *Network) fusePools() {
 // pools says whether layer i's outputs are not there: the pool behind has them at once.
 func (n *Network) pools(i int) bool { return i >= 0 && n.layers[i].pooled.name != "" }
 
+// unpools says whether the gradients at layer i's outputs are not there either: only its
+// filter's gradients need them, and their kernel has them of the pool's.
+func (n *Network) unpools(i int) bool {
+	return n.pools(i) && n.layers[i].From == 0 && n.layers[i].taps.name != ""
+}
+
 // slidePooled starts the kernel that computes a convolution and the pool behind it.
 func (n *Network) slidePooled(l, pool *layer, g int, in, bias, out uintptr) {
 	s, d := &l.pooled, l.pooled.shape

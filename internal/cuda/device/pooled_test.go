@@ -84,3 +84,48 @@ func TestPooledIsBoth(t *testing.T) {
 		}
 	}
 }
+
+// TestTapsBehindPools: the gradients of a filter are the same, to the last bit, of gradients
+// that went back through a pool before, and of those that the kernel takes through it.
+func TestTapsBehindPools(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 4))
+	for k, lines := range tapLines {
+		for _, ky := range lines {
+			for _, shape := range [][5]int{{k + 10, k + 8, 1, 16, 1}, {k + 5, k + 9, 3, 20, 2}, {k + 6, k + 4, 1, 7, 2}, {k + 1, k + 2, 2, 3, 1}} {
+				h, w, inC, outC, stride := shape[0], shape[1], shape[2], shape[3], shape[4]
+				grow := int32(1 - k)
+				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1}
+				s := tapBy(g, true, []int{ky})
+				const examples = 2
+				in := model.Shape{Height: int(g.outH), Width: int(g.outW), Channels: outC}
+				pool := layer{PlannedLayer: model.PlannedLayer{In: in, Out: model.Shape{Height: (in.Height-2)/stride + 1, Width: (in.Width-2)/stride + 1, Channels: outC}, Kernel: 2, Stride: stride}}
+				count := examples * pool.Out.Len()
+				codes := make([]byte, tiles(count, 4)*4)
+				for i := range codes {
+					if codes[i] = byte(src.IntN(5)); codes[i] == 4 {
+						codes[i] = 255
+					}
+				}
+				pool.which = n.d.alloc(len(codes))
+				n.d.toDevice(pool.which, codes)
+				x, d, between := put(n, drawn(src, examples*h*w*inC)), put(n, drawn(src, count)), n.d.alloc(4*examples*in.Len())
+				p, fours := poolOf(&pool, in, examples)
+				n.call(fmt.Sprint("max_pool_back_", fours), [3]int{tiles(in.Len()/fours, 256), examples, 1}, 256, p, d, pool.which, uintptr(0), act{}, between)
+				row := tiles(k*k*inC*outC+outC, 4) * 4
+				var rooms [2]room
+				for i := range rooms {
+					rooms[i] = room{kept: put(n, make([]float32, examples*row)), squares: n.d.alloc(8 * examples * s.across * s.deep), keptRow: int32(row), squaresRow: int32(s.across * s.deep)}
+				}
+				n.tapPooled(&s, &pool, examples, x, d, rooms[0])
+				n.tap(&s, examples, x, between, rooms[1])
+				name := fmt.Sprintf("taps %s, pictures of %dx%dx%d, stride %d", s.name, h, w, inC, stride)
+				if got, want := get(t, n, rooms[0].kept, examples*row), get(t, n, rooms[1].kept, examples*row); !slices.Equal(got, want) || want[0] == 0 {
+					t.Errorf("%s: off by %.2g", name, off(got, want))
+				}
+				if got, want := doubles(t, n, rooms[0].squares, examples*s.across*s.deep), doubles(t, n, rooms[1].squares, examples*s.across*s.deep); !slices.Equal(got, want) {
+					t.Errorf("%s: squares %v instead of %v", name, got, want)
+				}
+			}
+		}
+	}
+}

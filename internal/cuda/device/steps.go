@@ -243,7 +243,9 @@ func (n *Network) gradients(i, g int) {
 		if l.Kind == "transposed-conv" {
 			x, slopes = d, in
 		}
-		if l.taps.name != "" {
+		if n.unpools(i) {
+			n.tapPooled(&l.taps, &n.layers[i+1], g, x, n.layers[i+1].gradient, at)
+		} else if l.taps.name != "" {
 			n.tap(&l.taps, g, x, slopes, at)
 		} else {
 			n.filters(w, g, x, slopes, at)

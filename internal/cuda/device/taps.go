@@ -18,8 +18,8 @@ type taps struct {
 	overQuads, overColumns, overGroups, overWide uint32
 }
 
-// tapping is how the gradients of a filter are computed by a kernel of taps.cuh; no name:
-// there is none for its width.
+// tapping is how the gradients of a filter are computed by a kernel of taps.cuh, which has
+// its name with that of what it reads; no name: there is none for its width.
 type tapping struct {
 	name            string
 	shape           taps
@@ -27,20 +27,33 @@ type tapping struct {
 	threads, shared int
 }
 
-// tapLines are how many of a filter's lines a thread has, by the filter's width: what
+// tapLines are how many of a filter's lines a thread may have, by the filter's width: what
 // taps.cuh has kernels for.
-var tapLines = map[int]int{2: 2, 3: 3, 4: 2, 5: 1, 8: 1}
+var tapLines = map[int][]int{2: {2}, 3: {3, 1}, 4: {2}, 5: {1}, 8: {1}}
 
-// tap chooses what the blocks of an example compute of the gradient of w's filter, and of
-// its biases: what takes the least time by a count of instructions. The number of parts is
-// part of the order of the sums, so that the choice follows from the shape alone.
-func tap(w window, bias bool) tapping {
+// tap chooses a kernel, and what its blocks of an example compute of the gradient of w's
+// filter, and of its biases: what takes the least time by a count of instructions. The number
+// of parts is part of the order of the sums, so that the choice follows from the shape alone.
+func tap(w window, bias bool) tapping { return tapBy(w, bias, tapLines[int(w.kernelW)]) }
+
+// tapBy is tap with so many lines of a thread to choose from.
+func tapBy(w window, bias bool, lines []int) tapping {
 	best, least := tapping{}, math.Inf(1)
-	k, outH, outC, inC := int(w.kernelW), int(w.outH), int(w.outC), int(w.inC)
-	lines := tapLines[k]
-	if w.stride != 1 || w.kernelH != w.kernelW || lines == 0 {
+	if !slides(w) {
 		return best
 	}
+	for _, ky := range lines {
+		if one, time := tapLinesBy(w, bias, ky); time < least {
+			best, least = one, time
+		}
+	}
+	return best
+}
+
+// tapLinesBy is tap with lines of a filter a thread, and about how long it takes.
+func tapLinesBy(w window, bias bool, lines int) (best tapping, least float64) {
+	least = math.Inf(1)
+	k, outH, outC, inC := int(w.kernelW), int(w.outH), int(w.outC), int(w.inC)
 	quads, sums := 1+(k+2)/4, 8*lines*k
 	d := taps{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding}
 	if bias {
@@ -65,7 +78,7 @@ func tap(w window, bias bool) tapping {
 				if shared > sharedBytes-2048 { // which the kernel declares
 					break
 				}
-				one := tapping{fmt.Sprint("taps_", k), d, tiles(tiles(outC, 8), groups), deep, threads, shared}
+				one := tapping{fmt.Sprint(k, "_", lines), d, tiles(tiles(outC, 8), groups), deep, threads, shared}
 				warps, stages := float64(threads/32), float64(tiles(outH, rows))
 				alone := outH/rows*(rows/parts) + tiles(outH%rows, parts) // lines of a thread
 				count := warps * float64(alone*(wide*(sums+5)+30)+sums*4*bits.Len(uint(parts)))
@@ -79,10 +92,22 @@ func tap(w window, bias bool) tapping {
 			}
 		}
 	}
-	return best
+	return best, least
 }
 
 // tap starts a kernel for the gradients of the filters of g examples.
 func (n *Network) tap(s *tapping, g int, x, d uintptr, at room) {
-	n.callShared(s.name, [3]int{g, s.across, s.deep}, s.threads, s.shared, s.shape, x, d, at)
+	n.callShared("taps_"+s.name, [3]int{g, s.across, s.deep}, s.threads, s.shared, s.shape, x, d, at)
+}
+
+// unpooling is what those kernels take that read the gradients behind a pool.
+type unpooling struct {
+	outH, outW, stride int32
+	which              uintptr
+}
+
+// tapPooled is tap of gradients behind a pool.
+func (n *Network) tapPooled(s *tapping, pool *layer, g int, x, d uintptr, at room) {
+	p := unpooling{int32(pool.Out.Height), int32(pool.Out.Width), int32(pool.Stride), pool.which}
+	n.callShared("taps_pooled_"+s.name, [3]int{g, s.across, s.deep}, s.threads, s.shared, s.shape, x, d, p, at)
 }

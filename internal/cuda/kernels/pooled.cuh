@@ -15,6 +15,37 @@ struct Pooling {
 // SHUT stands where a window's number would: a ReLU lets nothing through, and so no gradient.
 enum { SHUT = 255 };
 
+// Unpooling is how gradients go back through such a pool, of windows stride apart.
+struct Unpooling {
+  int outH, outW, stride;
+  const unsigned char *which;
+};
+
+// unpooled: the gradient at 4 channels from c on of pixel y, x, of example e: that of the
+// windows that took it, in their order. d is the gradient behind the pool.
+__device__ __forceinline__ void unpooled(const Unpooling &p, const float *__restrict__ d, int e, int y, int x, int c, int channels, float *s) {
+  const bool vector = channels % 4 == 0;
+  s[0] = s[1] = s[2] = s[3] = 0.f;
+#pragma unroll
+  for (int n = 3; n >= 0; n--) {  // the last window that has the pixel has it in its first place
+    const int fy = y - n / 2, fx = x - n % 2, oy = p.stride == 1 ? fy : fy >> 1, ox = p.stride == 1 ? fx : fx >> 1;
+    if (fy < 0 || fx < 0 || oy >= p.outH || ox >= p.outW || oy * p.stride != fy || ox * p.stride != fx) continue;
+    const size_t o = (((size_t)e * p.outH + oy) * p.outW + ox) * channels + c;
+    float v[4];
+    load4(d + o, v, channels - c, vector);
+    if (vector) {
+      const unsigned took = *(const unsigned *)(p.which + o);
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        if ((took >> 8 * k & 255) == n) s[k] += v[k];
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        if (k < channels - c && p.which[o + k] == n) s[k] += v[k];
+    }
+  }
+}
+
 // pooled: out = after(the largest act(sum + bias) of every window, the first of equals); which
 // says where that was. A block is of one picture.
 template <int K, int S>

@@ -1,7 +1,7 @@
 // Gradients of the filters of convolutions of stride 1, one example a block, for the common
 // widths: a thread slides along lines of the picture and has all its filter's columns.
 #pragma once
-#include "direct.cuh"
+#include "pooled.cuh"
 
 // Taps says what a block of taps computes: channels of what the convolution reads, times
 // groups of 8 of what it computes, in parts that share the picture's lines; and how it
@@ -15,9 +15,26 @@ struct Taps {
   unsigned overQuads, overColumns, overGroups, overWide;
 };
 
+// Given is the gradient at what a convolution computes, as it lies.
+struct Given {
+  const float *d;
+  enum { BATCH = 4 };  // that a thread asks for at once
+  __device__ __forceinline__ void operator()(const Taps &g, int e, int y, int x, int c, float *q) const {
+    load4(d + (((size_t)e * g.outH + y) * g.outW + x) * g.outC + c, q, g.outC - c, g.outC % 4 == 0);
+  }
+};
+
+// GivenPooled is that behind a pool of what it computes.
+struct GivenPooled {
+  const float *d;
+  Unpooling pool;
+  enum { BATCH = 2 };
+  __device__ __forceinline__ void operator()(const Taps &g, int e, int y, int x, int c, float *q) const { unpooled(pool, d, e, y, x, c, g.outC, q); }
+};
+
 // taps: a thread has 8 filters' values of one channel read, in KY of K lines.
-template <int K, int KY>
-__device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x, const float *__restrict__ d, const Room &room) {
+template <int K, int KY, class From>
+__device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x, const From &given, const Room &room) {
   const int F = 8, Q = 1 + (K + 2) / 4, KG = K / KY, SUMS = F * KY * K, BATCH = 4;
   DYNAMIC(xs);
   __shared__ float columnSums[256];
@@ -28,7 +45,7 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
   const int channel = t % g.channels, ky = t / g.channels % KG * KY, group = t / (g.channels * KG) % g.groups;
   const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, biases = g.bias && blockIdx.z == 0;
   const int beside = blockDim.x / deep;  // threads that share the sum of a bias
-  const float *picture = x + (size_t)e * g.inH * g.inW * g.inC, *slopes = d + (size_t)e * g.outH * g.outW * g.outC;
+  const float *picture = x + (size_t)e * g.inH * g.inW * g.inC;
   float acc[F][KY * K] = {}, sum = 0.f;
 #pragma unroll 1
   for (int y0 = 0; y0 < g.outH; y0 += g.rows) {
@@ -55,17 +72,17 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
       }
     }
 #pragma unroll 1
-    for (int i0 = t; i0 < gradients; i0 += BATCH * blockDim.x) {
-      float4 v[BATCH];
+    for (int i0 = t; i0 < gradients; i0 += From::BATCH * blockDim.x) {
+      float4 v[From::BATCH];
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) {
+      for (int b = 0; b < From::BATCH; b++) {
         int i = i0 + b * blockDim.x, p = divided(i, g.overGroups), c = out0 + 4 * (i - p * (deep / 4)), l = divided(p, g.overWide), fx = p - l * g.wide;
         float q[4] = {};
-        if (i < gradients && fx < g.outW && c < g.outC) load4(slopes + ((y0 + l) * g.outW + fx) * g.outC + c, q, g.outC - c, vectorOut);
+        if (i < gradients && fx < g.outW && c < g.outC) given(g, e, y0 + l, fx, c, q);
         v[b] = make_float4(q[0], q[1], q[2], q[3]);
       }
 #pragma unroll
-      for (int b = 0; b < BATCH; b++)
+      for (int b = 0; b < From::BATCH; b++)
         if (i0 + b * blockDim.x < gradients) ((float4 *)ds)[i0 + b * blockDim.x] = v[b];
     }
     __syncthreads();
@@ -144,12 +161,16 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
   if (t == 0) room.squares[(size_t)e * room.squaresRow + room.squares0 + blockIdx.y * gridDim.z + blockIdx.z] = square;
 }
 
-#define TAPS(K, KY)                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(256, 2) taps_##K(Taps g, const float *x, const float *d, Room room) {         \
-    taps<K, KY>(g, x, d, room);                                                                                              \
+#define TAPS(K, KY)                                                                                                                        \
+  extern "C" __global__ void __launch_bounds__(256, 2) taps_##K##_##KY(Taps g, const float *x, const float *d, Room room) {                \
+    taps<K, KY>(g, x, Given{d}, room);                                                                                                     \
+  }                                                                                                                                        \
+  extern "C" __global__ void __launch_bounds__(256, 2) taps_pooled_##K##_##KY(Taps g, const float *x, const float *d, Unpooling p, Room room) { \
+    taps<K, KY>(g, x, GivenPooled{d, p}, room);                                                                                            \
   }
 TAPS(2, 2)
 TAPS(3, 3)
+TAPS(3, 1)
 TAPS(4, 2)
 TAPS(5, 1)
 TAPS(8, 1)
