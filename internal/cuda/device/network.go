@@ -69,6 +69,8 @@ var activations = map[string]int32{"": 0, "relu": 1, "leaky-relu": 2, "sigmoid":
 
 // limits of the kernels.
 const (
+	mostWeights = 1024 // of examples that a block adds up
+	fewOutputs  = 64   // of a linear layer
 	windowTable = 2048
 	maxSide     = 1 << 15
 	maxPool     = 15
@@ -112,7 +114,7 @@ func (k *kernelSet) load(d *driver) error {
 	names := []string{
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn", "arranged",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
-		"dense_32", "dense_64", "dense_end", "dense_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
+		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
@@ -180,8 +182,8 @@ func (n *Network) prepare() error {
 			n.squaresRow++
 			in, out := l.In.Len(), l.Out.Len()
 			across := tiles(out, denseWidth(out)) // blocks
-			one.split = min(tiles(4*processors, tiles(n.chunk, 128)*across), 64, tiles(in, 64))
-			one.sumSplit = min(tiles(4*processors, tiles(in, 128)*across), 8, tiles(n.chunk, 64))
+			one.split = min(tiles(4*processors, tiles(n.chunk, 128)*across), 48, tiles(in, 64))
+			one.sumSplit = max(min(tiles(4*processors, tiles(in, 128)*across), 8, tiles(n.chunk, 64)), tiles(n.chunk, mostWeights-16))
 			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*in*out)
 		case "max-pool":
 			if l.Kernel > maxPool {

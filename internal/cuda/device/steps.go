@@ -281,11 +281,20 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	case "transposed-conv":
 		n.convolve(l, 1, g, d, w, 0, act{}, y, gate, dx)
 	case "linear":
-		n.call("dense_back", [3]int{tiles(g, 128), tiles(l.In.Len(), 64), 1}, 128, d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
+		n.denseBack(d, w, y, gate, dx, g, l.In.Len(), l.Out.Len())
 	case "max-pool":
 		p, fours := poolOf(l, l.In, g)
 		n.call(fmt.Sprint("max_pool_back_", fours), [3]int{tiles(l.In.Len()/fours, 256), g, 1}, 256, p, d, l.which, y, gate, dx)
 	}
+}
+
+// denseBack takes gradients from a linear layer's output to its input.
+func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out int) {
+	if out <= fewOutputs {
+		n.call("few_back", [3]int{tiles(in, 128), tiles(g, 64), 1}, 256, d, w, y, gate, dx, g, in, out)
+		return
+	}
+	n.call("dense_back", [3]int{tiles(g, 128), tiles(in, 64), 1}, 128, d, w, y, gate, dx, g, in, out)
 }
 
 // add adds the last g rows' gradients times their factors to a sum.

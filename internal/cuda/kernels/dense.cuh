@@ -9,41 +9,46 @@ struct Side {
   int step;
 };
 
+// SUM_MOST is how many k a weighted product may have.
+enum { SUM_MOST = 1024 };
+
 // product: 128 x BN values a block of 128 threads, 8 x BN/8 each, of a sum over K in tiles
-// of 16. A and B lie along K where ALONG and BALONG say so. Weights, unless they are null,
-// are of every k: those of weight 0 are left out of both sides, the others multiply B.
-template <int BN, bool ALONG, bool BALONG, class Out>
+// of KT, which take turns on so many SIDES of the shared memory. A and B lie along K where
+// ALONG and BALONG say so. WEIGHTED: every k has a weight; those of weight 0 are left out of
+// both sides, the others multiply B.
+template <int BN, int KT, int SIDES, bool WEIGHTED, bool ALONG, bool BALONG, class Out>
 __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, Side b, const float *weights, Out put) {
-  const int KT = 16, BM = 128, AROW = BM + 4, BROW = BN + 4, TN = BN / 8, BITEMS = BN / 32;
-  __shared__ float4 as4[2 * KT * AROW / 4], bs4[2 * KT * BROW / 4];
+  const int BM = 128, AROW = BM + 4, BROW = BN + 4, TN = BN / 8, AITEMS = BM * KT / 512, BITEMS = BN * KT / 512, KQ = KT / 4;
+  __shared__ float4 as4[SIDES * KT * AROW / 4], bs4[SIDES * KT * BROW / 4];
+  __shared__ float ws[WEIGHTED ? SUM_MOST : 1];
   float *as = (float *)as4, *bs = (float *)bs4;
   int t = threadIdx.x, tx = t % 8, ty = t / 8, m0 = blockIdx.x * BM, n0 = blockIdx.y * BN;
   bool vectorA = aligned(a.values) && a.step % 4 == 0, vectorB = aligned(b.values) && b.step % 4 == 0;
-  float ra[4][4], rb[BITEMS][4], acc[8][TN] = {};
+  float ra[AITEMS][4], rb[BITEMS][4], acc[8][TN] = {};
   auto load = [&](int k0) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      int at = t + 128 * i, m = m0 + (ALONG ? at / 4 : at % 32 * 4), k = k0 + (ALONG ? at % 4 * 4 : at / 32);
+    for (int i = 0; i < AITEMS; i++) {
+      int at = t + 128 * i, m = m0 + (ALONG ? at / KQ : at % 32 * 4), k = k0 + (ALONG ? at % KQ * 4 : at / 32);
       ra[i][0] = ra[i][1] = ra[i][2] = ra[i][3] = 0.f;
-      if (m < M && k < to && !(weights && weights[k] == 0.f))
+      if (m < M && k < to && !(WEIGHTED && ws[k - from] == 0.f))
         load4(a.values + (ALONG ? (size_t)m * a.step + k : (size_t)k * a.step + m), ra[i], ALONG ? to - k : M - m, vectorA);
     }
 #pragma unroll
     for (int i = 0; i < BITEMS; i++) {
-      int at = t + 128 * i, n = n0 + (BALONG ? at / 4 : at % (BN / 4) * 4), k = k0 + (BALONG ? at % 4 * 4 : at / (BN / 4));
+      int at = t + 128 * i, n = n0 + (BALONG ? at / KQ : at % (BN / 4) * 4), k = k0 + (BALONG ? at % KQ * 4 : at / (BN / 4));
       rb[i][0] = rb[i][1] = rb[i][2] = rb[i][3] = 0.f;
-      float w = weights && k < to ? weights[k] : 1.f;
+      float w = WEIGHTED && k < to ? ws[k - from] : 1.f;
       if (n < N && k < to && w != 0.f) load4(b.values + (BALONG ? (size_t)n * b.step + k : (size_t)k * b.step + n), rb[i], BALONG ? to - k : N - n, vectorB);
-      if (weights)
+      if (WEIGHTED)
 #pragma unroll
         for (int j = 0; j < 4; j++) rb[i][j] *= w;
     }
   };
   auto store = [&](int side) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < AITEMS; i++) {
       int at = t + 128 * i;
-      float *p = as + side * KT * AROW + (ALONG ? at % 4 * 4 * AROW + at / 4 : at / 32 * AROW + at % 32 * 4);
+      float *p = as + side * KT * AROW + (ALONG ? at % KQ * 4 * AROW + at / KQ : at / 32 * AROW + at % 32 * 4);
       if (ALONG)
 #pragma unroll
         for (int j = 0; j < 4; j++) p[j * AROW] = ra[i][j];
@@ -53,7 +58,7 @@ __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, 
 #pragma unroll
     for (int i = 0; i < BITEMS; i++) {
       int at = t + 128 * i;
-      float *p = bs + side * KT * BROW + (BALONG ? at % 4 * 4 * BROW + at / 4 : at / (BN / 4) * BROW + at % (BN / 4) * 4);
+      float *p = bs + side * KT * BROW + (BALONG ? at % KQ * 4 * BROW + at / KQ : at / (BN / 4) * BROW + at % (BN / 4) * 4);
       if (BALONG)
 #pragma unroll
         for (int j = 0; j < 4; j++) p[j * BROW] = rb[i][j];
@@ -61,11 +66,15 @@ __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, 
         *(float4 *)p = make_float4(rb[i][0], rb[i][1], rb[i][2], rb[i][3]);
     }
   };
+  if (WEIGHTED) {
+    for (int i = t; i < to - from; i += 128) ws[i] = weights[from + i];
+    __syncthreads();
+  }
   load(from);
   store(0);
   __syncthreads();
 #pragma unroll 1
-  for (int k0 = from, side = 0; k0 < to; k0 += KT, side ^= 1) {
+  for (int k0 = from, side = 0; k0 < to; k0 += KT, side ^= SIDES - 1) {
     if (k0 + KT < to) load(k0 + KT);
     const float *pa = as + side * KT * AROW + ty * 4, *pb = bs + side * KT * BROW + tx * 4;
 #pragma unroll
@@ -79,7 +88,8 @@ __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, 
 #pragma unroll
         for (int j = 0; j < TN; j++) acc[i][j] += ar[i] * br[j];
     }
-    if (k0 + KT < to) store(side ^ 1);
+    if (SIDES == 1) __syncthreads();
+    if (k0 + KT < to) store(side ^ (SIDES - 1));
     __syncthreads();
   }
 #pragma unroll
@@ -102,7 +112,7 @@ template <int BN>
 __device__ __forceinline__ void dense(const float *x, const float *w, float *parts, int g, int in, int out) {
   float *to = parts + (size_t)blockIdx.z * g * out;
   bool vector = out % 4 == 0;
-  product<BN, true, false>(g, out, part(in, blockIdx.z), part(in, blockIdx.z + 1), {x, in}, {w, out}, nullptr,
+  product<BN, 16, 2, false, true, false>(g, out, part(in, blockIdx.z), part(in, blockIdx.z + 1), {x, in}, {w, out}, nullptr,
                            [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
@@ -116,10 +126,11 @@ extern "C" __global__ void dense_end(const float *parts, const float *bias, floa
   out[k] = apply(act, s);
 }
 
-// dense_back: the gradient at the input, times the slope of gate at its output y.
+// dense_back: the gradient at the input, times the slope of gate at its output y. Of few
+// outputs: few_back.
 extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, const float *w, const float *y, Act gate, float *dx, int g, int in, int out) {
   bool vector = in % 4 == 0;
-  product<64, true, true>(g, in, 0, out, {d, out}, {w, out}, nullptr, [=](int m, int n, const float *v, int some) {
+  product<64, 16, 2, false, true, true>(g, in, 0, out, {d, out}, {w, out}, nullptr, [=](int m, int n, const float *v, int some) {
     size_t o = (size_t)m * in + n;
     float there[4], r[4];
     load4(y + o, there, some, vector);
@@ -130,12 +141,13 @@ extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, con
 }
 
 // dense_sum: one of gridDim.z parts of the sum of the examples' weighted gradients. An
-// example of weight 0 is left out: 0 times what is not finite is no number.
+// example of weight 0 is left out: 0 times what is not finite is no number. Few outputs are
+// many reads for little to compute: their tiles are larger, so that more is on its way.
 template <int BN>
 __device__ __forceinline__ void dense_sum(const float *x, const float *d, const float *weights, float *parts, int g, int in, int out) {
   float *to = parts + (size_t)blockIdx.z * in * out;
   bool vector = out % 4 == 0;
-  product<BN, false, false>(in, out, part(g, blockIdx.z), part(g, blockIdx.z + 1), {x, in}, {d, out}, weights,
+  product<BN, BN == 32 ? 32 : 16, BN == 32 ? 1 : 2, true, false, false>(in, out, part(g, blockIdx.z), part(g, blockIdx.z + 1), {x, in}, {d, out}, weights,
                             [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 

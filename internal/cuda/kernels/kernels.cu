@@ -6,6 +6,7 @@
 #include "pooled.cuh"
 #include "taps.cuh"
 #include "dense.cuh"
+#include "few.cuh"
 #include "other.cuh"
 #include "resident.cuh"
 #include "attention.cuh"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh dense.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
 var sources embed.FS
 
 // PTX is what nvcc made of the source, for any device from compute capability 7.5 on; its
@@ -18,7 +18,7 @@ var sources embed.FS
 var PTX string
 
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "dense.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

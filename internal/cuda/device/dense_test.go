@@ -1,0 +1,65 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestFewOutputs: the way back through a linear layer of few outputs has the bits of that of
+// many, whatever the sizes, the slopes it goes through, and where weights begin; and a row
+// that is not finite spoils no other.
+func TestFewOutputs(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 5))
+	for i, s := range [][3]int{{70, 140, 32}, {1, 129, 10}, {64, 128, 33}, {65, 7, 64}, {3, 260, 1}} {
+		g, in, out := s[0], s[1], s[2]
+		gate, gradients := act{kind: int32(i % 5), slope: 0.1}, drawn(src, g*out)
+		if g > 1 {
+			gradients[0] = float32(math.Inf(1))
+		}
+		d, w, y := put(n, gradients), put(n, drawn(src, in*out+1))+uintptr(4*(i%2)), put(n, drawn(src, g*in))
+		one, other := n.d.alloc(4*g*in), n.d.alloc(4*g*in)
+		n.denseBack(d, w, y, gate, one, g, in, out)
+		n.call("dense_back", [3]int{tiles(g, 128), tiles(in, 64), 1}, 128, d, w, y, gate, other, g, in, out)
+		got, want := get(t, n, one, g*in), get(t, n, other, g*in)
+		if g > 1 {
+			got, want = got[in:], want[in:]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d examples, %d to %d: off by %.2g", g, in, out, off(got, want))
+		}
+	}
+}
+
+// TestWeightedSums: the weighted sum of the gradients of a linear layer is that of its
+// examples, in as many parts as there are; those of weight 0 are left out, finite or not.
+func TestWeightedSums(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 6))
+	for _, s := range [][4]int{{70, 140, 32, 2}, {1, 5, 10, 1}, {33, 130, 70, 3}, {47, 128, 20, 4}, {1030, 3, 4, 2}} {
+		g, in, out, split := s[0], s[1], s[2], s[3]
+		x, d, weights := drawn(src, g*in), drawn(src, g*out), drawn(src, g)
+		want := make([]float32, in*out)
+		for e, v := range weights {
+			if e%3 == 1 {
+				weights[e] = 0
+				x[e*in], d[e*out] = float32(math.Inf(1)), float32(math.NaN())
+				continue
+			}
+			for i := range in {
+				for o := range out {
+					want[i*out+o] += x[e*in+i] * d[e*out+o] * v
+				}
+			}
+		}
+		parts, sum := n.d.alloc(4*split*in*out), put(n, make([]float32, in*out))
+		n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in, 128), tiles(out, denseWidth(out)), split}, 128, put(n, x), put(n, d), put(n, weights), parts, g, in, out)
+		n.call("dense_add", along(in*out, 256), 256, parts, sum, in*out, split)
+		if d := off(get(t, n, sum, in*out), want); !(d < 1e-6) {
+			t.Errorf("%d examples, %d to %d: off by %.2g", g, in, out, d)
+		}
+	}
+}
