@@ -27,14 +27,38 @@ type sliding struct {
 	threads, shared int
 }
 
-// strips are how many pixels of a line a thread may have, by the width of the filter: what
-// direct.cuh has kernels for.
-var strips = map[int][]int{2: {10}, 3: {8, 9, 10}, 4: {8, 9}, 5: {9}, 8: {9}}
+// strip is what a thread of a kernel has: so many pixels of a line, and channels; near says
+// that filters lie in shared memory, and threads how many a block has at most.
+type strip struct {
+	pixels, channels int
+	near             bool
+	threads          int
+}
+
+// strips are what direct.cuh has kernels for, by the width of the filter.
+var strips = map[int][]strip{
+	2: {far(10)}, 3: {far(8), far(9), far(10)}, 4: {far(8), far(9), {12, 8, true, 192}, {13, 4, true, 256}}, 5: {far(9)}, 8: {far(9)},
+}
+
+// far is a strip of 8 channels whose filters are read through the cache.
+func far(pixels int) strip { return strip{pixels, 8, false, mostThreads} }
+
+// kernel is the name of that for filters of k columns.
+func (s strip) kernel(k int) string {
+	if s.near {
+		return fmt.Sprint("near_", k, "_", s.pixels, "_", s.channels)
+	}
+	return fmt.Sprint("direct_", k, "_", s.pixels)
+}
 
 const (
 	sharedBytes = 48 << 10 // that a block has without asking
 	processors  = 132      // that a plan fills: an H200's
 	mostThreads = 256      // of a block
+
+	// nearShare is what kernels with filters in shared memory take of the time that a count
+	// of instructions says, if a block has a whole picture: so did those of one network.
+	nearShare = 0.65
 )
 
 // over is what kernels divide by d with.
@@ -54,16 +78,19 @@ func slide(w window, examples int) sliding {
 // slides says whether a kernel could slide along a window.
 func slides(w window) bool { return w.stride == 1 && w.kernelH == w.kernelW }
 
-// slideBy is slide with strips of these lengths to choose from.
-func slideBy(w window, examples int, lengths []int) sliding {
+// slideBy is slide with these strips to choose from.
+func slideBy(w window, examples int, strips []strip) sliding {
 	best, least := sliding{}, math.Inf(1)
 	if !slides(w) {
 		return best
 	}
 	outH, outW := int(w.outH), int(w.outW)
-	for _, s := range lengths {
-		for columns := 1; columns <= min(tiles(outW, s), 6); columns++ {
-			for groups := 1; groups <= groupsOf(w); groups++ {
+	for _, s := range strips {
+		for columns := 1; columns <= min(tiles(outW, s.pixels), 6); columns++ {
+			for groups := 1; groups <= groupsOf(w, s); groups++ {
+				if s.near && groups*s.channels%8 != 0 && groups < groupsOf(w, s) {
+					continue // filters lie by eights
+				}
 				for parts := outH; parts >= -8; parts-- { // below 0: so many more pictures than one
 					each, rows := 1, tiles(outH, max(1, parts))
 					if parts < 1 {
@@ -72,17 +99,16 @@ func slideBy(w window, examples int, lengths []int) sliding {
 					if parts > 0 && tiles(outH, rows) != parts {
 						continue
 					}
-					if each*rows*columns*groups > mostThreads {
+					if each*rows*columns*groups > s.threads {
 						break
 					}
 					for _, chunk := range chunksOf(w) {
 						one := slidingBy(w, s, each, rows, max(1, parts), columns, groups, chunk)
-						one.name = fmt.Sprint("direct_", w.kernelW, "_", s)
-						one.shared = max(one.shared, (s+1)/2*2*each*rows*columns*groups*16) // what is computed passes through it
+						one.shared = max(one.shared, (s.pixels+1)/2*s.channels*4*each*rows*columns*groups) // what is computed passes through it
 						if one.shared > sharedBytes {
 							continue
 						}
-						if time := one.time(s, int(w.kernelW), examples, float64(s*2*16)); time < least {
+						if time := one.time(s, int(w.kernelW), examples, float64(s.pixels*s.channels*4)); time < least {
 							best, least = one, time
 						}
 					}
@@ -93,9 +119,9 @@ func slideBy(w window, examples int, lengths []int) sliding {
 	return best
 }
 
-// groupsOf is how many groups of 8 channels a block may compute, and chunksOf how many
-// channels it may read at a time.
-func groupsOf(w window) int { return min(tiles(int(w.outC), 8), 8) }
+// groupsOf is how many groups of channels a block may compute, and chunksOf how many channels
+// it may read at a time.
+func groupsOf(w window, s strip) int { return min(tiles(int(w.outC), s.channels), 8) }
 
 func chunksOf(w window) (chunks []int) {
 	chunks = []int{int(w.inC)}
@@ -107,9 +133,9 @@ func chunksOf(w window) (chunks []int) {
 	return chunks
 }
 
-// slidingBy is a kernel whose blocks have so many pictures, lines, columns of strips of s
-// pixels, and groups of channels, and read chunk channels at a time.
-func slidingBy(w window, s, each, rows, parts, columns, groups, chunk int) sliding {
+// slidingBy is a kernel whose blocks have so many pictures, lines, columns of strips, and
+// groups of channels, and read chunk channels at a time.
+func slidingBy(w window, s strip, each, rows, parts, columns, groups, chunk int) sliding {
 	k := int(w.kernelW)
 	d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
 		each: int32(each), rows: int32(rows), parts: int32(parts), strips: int32(columns), groups: int32(groups), chunk: int32(chunk)}
@@ -117,12 +143,16 @@ func slidingBy(w window, s, each, rows, parts, columns, groups, chunk int) slidi
 		d.padding = w.kernelW - 1 - w.padding
 	}
 	tall := rows + k - 1
-	d.pitch = int32(columns*segment(s, k)/4|1) * 4 // odd in fours: lines are in different banks
+	d.pitch = int32(columns*segment(s.pixels, k)/4|1) * 4 // odd in fours: lines are in different banks
 	d.plane = int32(each*tall*int(d.pitch)/4|1) * 4
-	d.overColumns, d.overTall, d.overQuads = over(columns*s+k-1), over(tall), over(tiles(chunk, 4))
-	d.overWide, d.overLines, d.overStrips, d.overRows = over(groups*2), over(each*rows), over(columns), over(rows)
-	return sliding{shape: d, across: tiles(tiles(int(w.outW), s), columns), deep: tiles(tiles(int(w.outC), 8), groups),
+	d.overColumns, d.overTall, d.overQuads = over(columns*s.pixels+k-1), over(tall), over(tiles(chunk, 4))
+	d.overWide, d.overLines, d.overStrips, d.overRows = over(groups*s.channels/4), over(each*rows), over(columns), over(rows)
+	one := sliding{name: s.kernel(k), shape: d, across: tiles(tiles(int(w.outW), s.pixels), columns), deep: tiles(tiles(int(w.outC), s.channels), groups),
 		threads: tiles(each*rows*columns*groups, 32) * 32, shared: 4 * chunk * int(d.plane)}
+	if s.near {
+		one.shared += 4 * chunk * k * k * tiles(groups*s.channels, 8) * 8
+	}
+	return one
 }
 
 // segment is how many values of a line a strip of s pixels holds for a filter of k columns.
@@ -131,20 +161,25 @@ func segment(s, k int) int { return (s + k + 2) / 4 * 4 }
 // time is about how long the kernel takes, in cycles: a count of instructions of a block, by
 // warps, of which four schedulers share them, and of what blocks wait for. Ending is what a
 // warp does with what it has computed.
-func (one *sliding) time(s, k, examples int, ending float64) (time float64) {
+func (one *sliding) time(s strip, k, examples int, ending float64) (time float64) {
 	d := &one.shape
 	inC, each, parts := int(d.inC), int(d.each), int(d.parts)
 	warps, stages := float64(one.threads/32), float64(tiles(inC, int(d.chunk)))
-	count := warps * (float64(inC*(k*(8*s*k+segment(s, k)/4+2*k+2)+6)) + ending)
-	pixels := each * (int(d.rows) + k - 1) * (int(d.strips)*s + k - 1) * tiles(int(d.chunk), 4)
+	count := warps * (float64(inC*(k*(s.channels*s.pixels*k+segment(s.pixels, k)/4+s.channels/4*k+2)+6)) + ending)
+	pixels := each * (int(d.rows) + k - 1) * (int(d.strips)*s.pixels + k - 1) * tiles(int(d.chunk), 4)
 	count += stages * float64(pixels*70) / 32
 	if one.threads%128 != 0 {
 		count *= 1.08
 	}
-	fit := min(float64(65536/(128*one.threads)), float64(220<<10/(one.shared+1024)), 16,
+	registers := 32768 / s.threads // two blocks fit, whatever they need
+	fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(one.shared+1024)), 16,
 		float64(examples)/float64(each*processors)*float64(parts*one.across*one.deep))
 	cycles := count/4*math.Pow(max(1, 16/(fit*warps)), 0.7) + stages*3000/fit + stages*float64(16*pixels)/48
-	if inC == 1 && (each > 1 || parts*one.across*one.deep > 1) { // a block of one whole picture is faster than the count says
+	whole := each*parts*one.across*one.deep == 1
+	if s.near && whole {
+		cycles *= nearShare
+	}
+	if inC == 1 && !whole { // a block of one whole picture is faster than the count says
 		cycles *= 1.4
 	}
 	for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {

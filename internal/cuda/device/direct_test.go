@@ -89,9 +89,10 @@ func off(a, b []float32) float64 {
 // pictures that its blocks share, and that share a block.
 func TestSlidingIsGathering(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(8, 1))
-	for k, lengths := range strips {
-		for _, s := range lengths {
-			for _, shape := range [][6]int{{k + 1, k + 20, 1, 9, 0, 0}, {k + 2, 2 * k, 12, 20, 1, 1}, {k, k + s, 7, 3, k / 2, 1}, {2 * k, 30, 8, 16, k / 2, 0}} {
+	for k, all := range strips {
+		for _, one := range all {
+			s := one.pixels
+			for _, shape := range [][6]int{{k + 1, k + 20, 1, 9, 0, 0}, {k + 2, 2 * k, 12, 20, 1, 1}, {k, k + s, 7, 3, k / 2, 1}, {2 * k, 30, 8, 16, k / 2, 0}, {k + 3, k + 20, 72, 12, 0, 0}} {
 				h, w, inC, outC, pad, back := shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]
 				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad), back: int32(back)}
 				grow := int32(2*pad - k + 1)
@@ -100,8 +101,8 @@ func TestSlidingIsGathering(t *testing.T) {
 				}
 				g.outH, g.outW = g.inH+grow, g.inW+grow
 				const examples = 5
-				slides := slideBy(g, 64, []int{s})
-				if slides.name != fmt.Sprint("direct_", k, "_", s) {
+				slides := slideBy(g, 64, []strip{one})
+				if slides.name != one.kernel(k) {
 					t.Fatalf("%+v: %q", g, slides.name)
 				}
 				count := examples * int(g.outH*g.outW*g.outC)
@@ -118,7 +119,7 @@ func TestSlidingIsGathering(t *testing.T) {
 					n.slide(&slides, examples, in, arranged, bias, act{kind: 1}, 0, act{}, one)
 					n.gathered(g, examples, in, filter, bias, act{kind: 1}, 0, act{}, other)
 				}
-				if d := off(get(t, n, one, count), get(t, n, other, count)); d > 1e-6 {
+				if d := off(get(t, n, one, count), get(t, n, other, count)); d > 3e-6 {
 					t.Errorf("%s, pictures of %dx%dx%d, padding %d, back %d: off by %.2g", slides.name, h, w, inC, pad, back, d)
 				}
 			}

@@ -122,14 +122,14 @@ func (k *kernelSet) load(d *driver) error {
 		"layer_norm", "layer_norm_back", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
 		"attend", "attend_back",
 	}
-	for side, lengths := range strips {
-		for _, length := range lengths {
-			names = append(names, fmt.Sprint("direct_", side, "_", length))
+	for k, all := range strips {
+		for _, s := range all {
+			names = append(names, s.kernel(k))
 		}
 	}
-	for side, lengths := range pooledStrips {
-		for _, length := range lengths {
-			names = append(names, fmt.Sprint("pooled_", side, "_", length))
+	for k, all := range pooledStrips {
+		for _, s := range all {
+			names = append(names, fmt.Sprint("pooled_", k, "_", s.pixels))
 		}
 	}
 	for k, lines := range tapLines {

@@ -16,8 +16,9 @@ import (
 // for any stride of the pool, with and without that, of pictures that blocks share.
 func TestPooledIsBoth(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(8, 3))
-	for k, lengths := range pooledStrips {
-		for _, s := range lengths {
+	for k, all := range pooledStrips {
+		for _, one := range all {
+			s := one.pixels
 			for _, shape := range [][7]int{{k + 4, k + 19, 1, 16, 0, 1, 1}, {k + 30, k + 4, 12, 20, 1, 2, 1}, {k + 1, k + s, 7, 3, k / 2, 1, 0}, {k + 8, k + 9, 8, 68, 0, 2, 0}} {
 				h, w, inC, outC, pad, stride := shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]
 				a, after := act{kind: int32(shape[6])}, act{kind: 2, slope: 0.5}
@@ -26,7 +27,7 @@ func TestPooledIsBoth(t *testing.T) {
 				to := model.Shape{Height: (int(g.outH)-2)/stride + 1, Width: (int(g.outW)-2)/stride + 1, Channels: outC}
 				const examples = 3
 				keep := pooledStrips[k]
-				pooledStrips[k] = []int{s}
+				pooledStrips[k] = []strip{one}
 				both := slidePooled(g, to, stride, 64)
 				pooledStrips[k] = keep
 				if both.name != fmt.Sprint("pooled_", k, "_", s) {

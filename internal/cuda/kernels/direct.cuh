@@ -4,9 +4,9 @@
 #include "conv.cuh"
 
 // Direct says what a block computes: lines of some pictures, columns in strips, channels
-// in groups of 8; and how it holds what it reads, chunk channels at a time: every strip
-// has its own copy of the columns that it needs, a line is pitch values, a channel plane.
-// Filters lie as arranged has them.
+// in groups of 8, or 4; and how it holds what it reads, chunk channels at a time: every
+// strip has its own copy of the columns that it needs, a line is pitch values, a channel
+// plane. Filters lie as arranged has them.
 struct Direct {
   int examples;
   int outH, outW, outC, inH, inW, inC;
@@ -26,24 +26,28 @@ extern "C" __global__ void arranged(const float *w, float *to, int taps, int inC
 }
 
 // busy says that a thread has something to compute.
+template <int F>
 __device__ __forceinline__ bool busy(const Direct &g) {
   const int group = threadIdx.x / (g.each * g.rows * g.strips);
-  return group < g.groups && (blockIdx.z * g.groups + group) * 8 < g.outC;
+  return group < g.groups && (blockIdx.z * g.groups + group) * F < g.outC;
 }
 
-// slid: the sums of 8 channels of S pixels, a thread's own, of blocks that begin step lines
-// apart. Threads are of lines first, then of strips and of groups of channels. Whoever
-// calls it may use the shared memory after a barrier.
-template <int K, int S>
-__device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const float *__restrict__ in, const float *__restrict__ w, float (&acc)[8][S]) {
-  const int F = 8, SEGMENT = (S + K + 2) / 4 * 4, BATCH = 4;
+// slid: the sums of F channels of S pixels, a thread's own, of blocks that begin step lines
+// apart. Threads are of lines first, then of strips and of groups of channels. NEAR has
+// filters lie behind the pixels in shared memory; others are read through the cache.
+// Whoever calls it may use the shared memory after a barrier.
+template <int K, int S, int F, bool NEAR>
+__device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const float *__restrict__ in, const float *__restrict__ w, float (&acc)[F][S]) {
+  const int SEGMENT = (S + K + 2) / 4 * 4, BATCH = 4, TAPS = 2 * K * K;  // of a channel's filters of 8, in fours
   const int t = threadIdx.x, lines = g.each * g.rows, tall = g.rows + K - 1;
   const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * step;
   const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * g.groups * F;
   const int fours = (g.chunk + 3) / 4, columns = g.strips * S + K - 1, pixels = g.each * tall * columns * fours;
-  const bool vectorIn = g.inC % 4 == 0, works = busy(g);
+  const bool vectorIn = g.inC % 4 == 0, works = busy<F>(g);
   const float *from = xs + (t % lines / g.rows * tall + t % lines % g.rows) * g.pitch + t / lines % g.strips * SEGMENT;
-  const float4 *filter = (const float4 *)w + (size_t)(channel0 / F + t / (lines * g.strips)) * g.inC * K * K * 2;
+  const int first = channel0 + t / (lines * g.strips) * F;  // channel
+  const float4 *filter = (const float4 *)w + (size_t)(first / 8) * g.inC * TAPS + first % 8 / 4;
+  float4 *near = (float4 *)(xs + g.chunk * g.plane);
 #pragma unroll 1
   for (int c0 = 0; c0 < g.inC; c0 += g.chunk) {
     __syncthreads();
@@ -74,11 +78,20 @@ __device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const
             if (c + k < g.chunk) to[k * g.plane + S - SEGMENT] = v[b][k];
       }
     }
+    const int some = g.inC - c0 < g.chunk ? g.inC - c0 : g.chunk;
+    if (NEAR) {
+#pragma unroll 1
+      for (int eight = 0; eight * 8 < g.groups * F && channel0 + eight * 8 < g.outC; eight++) {
+        const float4 *far = (const float4 *)w + ((size_t)(channel0 / 8 + eight) * g.inC + c0) * TAPS;
+#pragma unroll 4
+        for (int i = t; i < some * TAPS; i += blockDim.x) near[eight * g.chunk * TAPS + i] = __ldg(far + i);
+      }
+      filter = near + (first - channel0) / 8 * g.chunk * TAPS + first % 8 / 4;
+    }
     __syncthreads();
     if (!works) continue;
-    const int some = g.inC - c0 < g.chunk ? g.inC - c0 : g.chunk;
 #pragma unroll 1
-    for (int c = 0; c < some; c++, filter += 2 * K * K)
+    for (int c = 0; c < some; c++, filter += TAPS)
 #pragma unroll(K <= 4 ? K : 1)
       for (int ky = 0; ky < K; ky++) {
         float x[SEGMENT];
@@ -87,7 +100,8 @@ __device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const
 #pragma unroll
         for (int kx = 0; kx < K; kx++) {
           float f[F];
-          *(float4 *)f = __ldg(filter + 2 * (ky * K + kx)), *(float4 *)(f + 4) = __ldg(filter + 2 * (ky * K + kx) + 1);
+#pragma unroll
+          for (int i = 0; i < F; i += 4) *(float4 *)(f + i) = NEAR ? filter[2 * (ky * K + kx) + i / 4] : __ldg(filter + 2 * (ky * K + kx) + i / 4);
 #pragma unroll
           for (int i = 0; i < F; i++)
 #pragma unroll
@@ -98,17 +112,16 @@ __device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const
 }
 
 // direct: out = act(sum + bias), times the slope of gate at its output y.
-template <int K, int S>
+template <int K, int S, int F, bool NEAR>
 __device__ __forceinline__ void direct(const Direct &g, const float *__restrict__ in, const float *__restrict__ w, const float *bias, Act act, const float *y,
                                        Act gate, float *out) {
-  const int F = 8;
   DYNAMIC(xs);
   float acc[F][S] = {};
-  slid<K, S>(g, g.rows, xs, in, w, acc);
+  slid<K, S, F, NEAR>(g, g.rows, xs, in, w, acc);
   const int t = threadIdx.x, lines = g.each * g.rows, wide = g.groups * F;
   const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * g.rows;
   const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * wide;
-  const bool vectorOut = g.outC % 4 == 0, works = busy(g);
+  const bool vectorOut = g.outC % 4 == 0, works = busy<F>(g);
   // Where the thread is, computed another way than above: kept, it would take registers.
   int strip = divided(t, g.overLines), line = t - strip * lines, group = divided(strip, g.overStrips), e = divided(line, g.overRows), row = line - e * g.rows;
   strip -= group * g.strips;
@@ -153,15 +166,15 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
       for (int j = j0; j < j0 + HALF && j < S; j++)
 #pragma unroll
         for (int h = 0; h < F; h += 4)
-          ((float4 *)xs)[((j - j0) * 2 + h / 4) * all + t] = make_float4(acc[h][j], acc[h + 1][j], acc[h + 2][j], acc[h + 3][j]);
+          ((float4 *)xs)[((j - j0) * (F / 4) + h / 4) * all + t] = make_float4(acc[h][j], acc[h + 1][j], acc[h + 2][j], acc[h + 3][j]);
     __syncthreads();
 #pragma unroll 1
-    for (int i = t; i < all * 2 * HALF; i += blockDim.x) {
+    for (int i = t; i < all * (F / 4) * HALF; i += blockDim.x) {
       int p = divided(i, g.overWide), q = i - p * quads, s = p / HALF, j = p % HALF, l = divided(s, g.overStrips);
       s -= l * g.strips;
       int picture = divided(l, g.overRows), fy = row0 + l - picture * g.rows, fx = column0 + s * S + j0 + j, o4 = channel0 + q * 4;
       if (example0 + picture >= g.examples || fy >= g.outH || fx >= g.outW || o4 >= g.outC || j0 + j >= S) continue;
-      float4 u = ((const float4 *)xs)[(j * 2 + (q & 1)) * all + ((q >> 1) * g.strips + s) * lines + l];
+      float4 u = ((const float4 *)xs)[(j * (F / 4) + q % (F / 4)) * all + (q / (F / 4) * g.strips + s) * lines + l];
       float v[4] = {u.x, u.y, u.z, u.w}, add[4] = {}, there[4];
       const size_t o = (((size_t)(example0 + picture) * g.outH + fy) * g.outW + fx) * g.outC + o4;
       if (bias) load4(bias + o4, add, g.outC - o4, false);
@@ -181,7 +194,7 @@ __device__ __forceinline__ void direct(const Direct &g, const float *__restrict_
 #define DIRECT(K, S)                                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(256, 2) direct_##K##_##S(Direct g, const float *in, const float *w, const float *bias, Act act,        \
                                                                         const float *y, Act gate, float *out) {                                       \
-    direct<K, S>(g, in, w, bias, act, y, gate, out);                                                                                                  \
+    direct<K, S, 8, false>(g, in, w, bias, act, y, gate, out);                                                                                                  \
   }
 DIRECT(2, 10)
 DIRECT(3, 8)
@@ -191,3 +204,12 @@ DIRECT(4, 8)
 DIRECT(4, 9)
 DIRECT(5, 9)
 DIRECT(8, 9)
+
+// With filters near, threads of fewer warps may have more registers.
+#define SLIDES_NEAR(K, S, F, THREADS)                                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(THREADS, 2) near_##K##_##S##_##F(Direct g, const float *in, const float *w, const float *bias, Act act,  \
+                                                                                const float *y, Act gate, float *out) {                                 \
+    direct<K, S, F, true>(g, in, w, bias, act, y, gate, out);                                                                                           \
+  }
+SLIDES_NEAR(4, 12, 8, 192)
+SLIDES_NEAR(4, 13, 4, 256)

@@ -54,12 +54,12 @@ __device__ __forceinline__ void pooled(const Direct &g, const Pooling &p, const 
   const int F = 8;
   DYNAMIC(zs);
   float acc[F][S] = {};
-  slid<K, S>(g, p.lines * p.stride, zs, in, w, acc);
+  slid<K, S, F, false>(g, p.lines * p.stride, zs, in, w, acc);
   const int t = threadIdx.x, wide = g.groups * F, channel0 = blockIdx.z * wide, quads = wide / 4;
   int strip = divided(t, g.overLines), line = t - strip * g.rows, group = divided(strip, g.overStrips);
   strip -= group * g.strips;
   __syncthreads();
-  if (busy(g)) {
+  if (busy<F>(g)) {
     const int c = channel0 + group * F, x0 = strip * S;
     float *to = zs + line * p.pitch + x0 * wide + group * F;
 #pragma unroll
