@@ -288,6 +288,27 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	}
 }
 
+// keptFrom is how many values are kept of convolution i and those behind it whose gradients
+// lie side by side as their parameters do, and which is the last of these.
+func (n *Network) keptFrom(i int) (count, last int) {
+	first := &n.layers[i]
+	for j := i; j < len(n.layers); j++ {
+		switch l := &n.layers[j]; l.Kind {
+		case "conv", "transposed-conv":
+			if l.kept0 != first.kept0+count || l.Start != first.Start+count {
+				return count, last
+			}
+			if count, last = count+n.weightCount(l), j; l.Bias {
+				count += l.Out.Channels
+			}
+		case "max-pool":
+		default:
+			return count, last
+		}
+	}
+	return count, last
+}
+
 // denseBack takes gradients from a linear layer's output to its input.
 func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out int) {
 	if out <= fewOutputs {
@@ -301,7 +322,7 @@ func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out in
 func (n *Network) add(slot, g int) {
 	n.parted.spread = 0
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
-	for i := range n.layers {
+	for i := 0; i < len(n.layers); i++ {
 		l := &n.layers[i]
 		to, count := sum+uintptr(4*l.Start), n.weightCount(l)
 		switch l.Kind {
@@ -313,9 +334,7 @@ func (n *Network) add(slot, g int) {
 				n.call("row_sum", along(out, 32), 256, l.gradient, factors, to+uintptr(4*count), g, out, out)
 			}
 		case "conv", "transposed-conv":
-			if l.Bias {
-				count += l.Out.Channels
-			}
+			count, i = n.keptFrom(i)
 			n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, count, n.keptRow)
 		default:
 			n.addParted(l, g, sum, factors)

@@ -177,6 +177,7 @@ extern "C" __global__ void dense_add(const float *parts, float *sum, int n, int 
 extern "C" __global__ void __launch_bounds__(256) dense_square(const float *x, const float *d, int in, int out, int bias, Room r) {
   int t = threadIdx.x, e = blockIdx.x;
   double a = 0, b = 0;
+#pragma unroll 8
   for (int k = t; k < in; k += 256) a += (double)x[(size_t)e * in + k] * x[(size_t)e * in + k];
   for (int k = t; k < out; k += 256) b += (double)d[(size_t)e * out + k] * d[(size_t)e * out + k];
   a = blockSum(a);
