@@ -393,3 +393,49 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPapersNetworks: the papers' networks of pictures, in their own size, for which kernels
+// and what their blocks compute are chosen that smaller ones do not meet; in parts, of which
+// two are on the device at a time.
+func TestPapersNetworks(t *testing.T) {
+	cudatest.Use(t)
+	for name, n := range map[string]struct {
+		shape data.Shape
+		loss  string
+	}{
+		"mnist":       {data.Shape{Height: 28, Width: 28, Classes: 10}, "cross-entropy"},
+		"autoencoder": {data.Shape{Height: 28, Width: 28, Reconstruct: true}, "squared-error"},
+		"femnist":     {data.Shape{Height: 28, Width: 28, Classes: 62}, "cross-entropy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: name}, Algorithm: config.Algorithm{Local: config.Local{Loss: n.loss}}}, n.shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theta := make([]float64, m.Parameters())
+			m.Initialise(theta, rand.NewPCG(1, 2))
+			src := rand.New(rand.NewPCG(3, 4))
+			for i := range theta { // biases that are not 0
+				theta[i] += 0.002 * src.NormFloat64()
+			}
+			c := client(n.shape, 12, src)
+			ours, theirs := learner(t, model.On(m, open(t, m, 2))), learner(t, m)
+			rows := near(t, theirs, theta, c, []int{1, 2, 5, 7, 11})
+			got, want := make([]float64, len(theta)), make([]float64, len(theta))
+			norms := rowNorms(t, theirs, theta, c, rows)
+			for _, step := range []model.Step{{Clip: norms[len(norms)/2], Divisor: 5}, {}} {
+				if err := ours.Gradient(got, theta, c, rows, &step); err != nil {
+					t.Fatal(err)
+				}
+				if err := theirs.Gradient(want, theta, c, rows, &step); err != nil {
+					t.Fatal(err)
+				}
+				for _, l := range model.Layers(m) {
+					if off := apart(got[l.From:l.To], want[l.From:l.To]); !(off < 5e-6) {
+						t.Errorf("clip %v, %s: off by %.2g", step.Clip, l.Name, off)
+					}
+				}
+			}
+		})
+	}
+}

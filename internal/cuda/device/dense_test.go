@@ -3,7 +3,6 @@
 package device
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,31 +34,40 @@ func TestFewOutputs(t *testing.T) {
 	}
 }
 
-// TestWeightedSums: the weighted sum of the gradients of a linear layer is that of its
-// examples, in as many parts as there are; those of weight 0 are left out, finite or not.
+// TestWeightedSums: the weighted sum of the gradients of a linear layer, with or without
+// biases, is that of its examples, in as many parts as there are; those of weight 0 are left
+// out, finite or not.
 func TestWeightedSums(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(8, 6))
-	for _, s := range [][4]int{{70, 140, 32, 2}, {1, 5, 10, 1}, {33, 130, 70, 3}, {47, 128, 20, 4}, {1030, 3, 4, 2}} {
-		g, in, out, split := s[0], s[1], s[2], s[3]
+	for _, s := range [][5]int{{70, 140, 32, 2, 1}, {1, 5, 10, 1, 1}, {33, 130, 70, 3, 1}, {47, 128, 20, 4, 1}, {1030, 3, 4, 2, 0}, {40, 127, 66, 1, 0}} {
+		g, in, out, split, bias := s[0], s[1], s[2], s[3], s[4]
 		x, d, weights := drawn(src, g*in), drawn(src, g*out), drawn(src, g)
-		want := make([]float32, in*out)
+		want := make([]float32, (in+bias)*out)
 		for e, v := range weights {
 			if e%3 == 1 {
 				weights[e] = 0
 				x[e*in], d[e*out] = float32(math.Inf(1)), float32(math.NaN())
 				continue
 			}
-			for i := range in {
+			for i := range in + bias {
+				value := float32(1)
+				if i < in {
+					value = x[e*in+i]
+				}
 				for o := range out {
-					want[i*out+o] += x[e*in+i] * d[e*out+o] * v
+					want[i*out+o] += value * d[e*out+o] * v
 				}
 			}
 		}
-		parts, sum := n.d.alloc(4*split*in*out), put(n, make([]float32, in*out))
-		n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in, 128), tiles(out, denseWidth(out)), split}, 128, put(n, x), put(n, d), put(n, weights), parts, g, in, out)
-		n.call("dense_add", along(in*out, 256), 256, parts, sum, in*out, split)
-		if d := off(get(t, n, sum, in*out), want); !(d < 1e-6) {
+		sum := put(n, make([]float32, len(want)))
+		n.parts = n.d.alloc(4 * split * len(want))
+		n.denseSum(put(n, x), put(n, d), put(n, weights), sum, g, in, out, bias, split)
+		got := get(t, n, sum, len(want))
+		if d := off(got, want); !(d < 1e-6) {
 			t.Errorf("%d examples, %d to %d: off by %.2g", g, in, out, d)
+		}
+		if d := off(got[in*out:], want[in*out:]); bias == 1 && !(d < 1e-6) {
+			t.Errorf("%d examples, %d to %d: biases are off by %.2g", g, in, out, d)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (n *Network) prepare() error {
 			across := tiles(out, denseWidth(out)) // blocks
 			one.split = min(tiles(4*processors, tiles(n.chunk, 128)*across), 48, tiles(in, 64))
 			one.sumSplit = max(min(tiles(4*processors, tiles(in, 128)*across), 8, tiles(n.chunk, 64)), tiles(n.chunk, mostWeights-16))
-			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*in*out)
+			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*(in+1)*out)
 		case "max-pool":
 			if l.Kernel > maxPool {
 				return fmt.Errorf("a device has no kernel for %s: a window of %d is larger than %d", l.Name, l.Kernel, maxPool)

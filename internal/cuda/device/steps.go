@@ -232,11 +232,7 @@ func (n *Network) gradients(i, g int) {
 	at.kept0, at.squares0 = int32(l.kept0), int32(l.squares0)
 	switch l.Kind {
 	case "linear":
-		bias := 0
-		if l.Bias {
-			bias = 1
-		}
-		n.call("dense_square", along(g, 1), 256, in, d, l.In.Len(), l.Out.Len(), bias, at)
+		n.call("dense_square", along(g, 1), 256, in, d, l.In.Len(), l.Out.Len(), l.biases(), at)
 	case "conv", "transposed-conv":
 		w := filterWindow(*l)
 		x, slopes := in, d
@@ -288,6 +284,21 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	}
 }
 
+// denseSum adds the weighted gradients of a linear layer to a sum, in so many parts.
+func (n *Network) denseSum(x, d, factors, sum uintptr, g, in, out, bias, split int) {
+	values := (in + bias) * out
+	n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in+bias, 128), tiles(out, denseWidth(out)), split}, 128, x, d, factors, n.parts, g, in, out, bias)
+	n.call("dense_add", along(values, 256), 256, n.parts, sum, values, split)
+}
+
+// biases is 1 if a layer has them.
+func (l *layer) biases() int {
+	if l.Bias {
+		return 1
+	}
+	return 0
+}
+
 // keptFrom is how many values are kept of convolution i and those behind it whose gradients
 // lie side by side as their parameters do, and which is the last of these.
 func (n *Network) keptFrom(i int) (count, last int) {
@@ -324,17 +335,13 @@ func (n *Network) add(slot, g int) {
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
 	for i := 0; i < len(n.layers); i++ {
 		l := &n.layers[i]
-		to, count := sum+uintptr(4*l.Start), n.weightCount(l)
+		to := sum + uintptr(4*l.Start)
 		switch l.Kind {
 		case "linear":
-			in, out := l.In.Len(), l.Out.Len()
-			n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in, 128), tiles(out, denseWidth(out)), l.sumSplit}, 128, n.values[l.From], l.gradient, factors, n.parts, g, in, out)
-			n.call("dense_add", along(in*out, 256), 256, n.parts, to, in*out, l.sumSplit)
-			if l.Bias {
-				n.call("row_sum", along(out, 32), 256, l.gradient, factors, to+uintptr(4*count), g, out, out)
-			}
+			n.denseSum(n.values[l.From], l.gradient, factors, to, g, l.In.Len(), l.Out.Len(), l.biases(), l.sumSplit)
 		case "conv", "transposed-conv":
-			count, i = n.keptFrom(i)
+			count, last := n.keptFrom(i)
+			i = last
 			n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, count, n.keptRow)
 		default:
 			n.addParted(l, g, sum, factors)

@@ -284,12 +284,8 @@ func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 	to, rows := sum+uintptr(4*l.Start), g*placesOf(l)
 	switch l.Kind {
 	case "places":
-		bias := 0
-		if l.Bias {
-			bias = 1
-		}
 		n.spread(g, placesOf(l), factors)
-		n.productSum(l, n.values[l.From], l.gradient, to, rows, l.In.Channels, l.Out.Channels, bias)
+		n.productSum(l, n.values[l.From], l.gradient, to, rows, l.In.Channels, l.Out.Channels, l.biases())
 	case "scores":
 		n.spread(g, placesOf(l), factors)
 		n.productSum(l, l.gradient, n.values[l.From], to, rows, l.Words, l.In.Channels, 0)

@@ -15,7 +15,7 @@ enum { SUM_MOST = 1024 };
 // product: 128 x BN values a block of 128 threads, 8 x BN/8 each, of a sum over K in tiles
 // of KT, which take turns on so many SIDES of the shared memory. A and B lie along K where
 // ALONG and BALONG say so. WEIGHTED: every k has a weight; those of weight 0 are left out of
-// both sides, the others multiply B.
+// both sides, the others multiply B; and A's values from the last step on are 1.
 template <int BN, int KT, int SIDES, bool WEIGHTED, bool ALONG, bool BALONG, class Out>
 __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, Side b, const float *weights, Out put) {
   const int BM = 128, AROW = BM + 4, BROW = BN + 4, TN = BN / 8, AITEMS = BM * KT / 512, BITEMS = BN * KT / 512, KQ = KT / 4;
@@ -31,7 +31,10 @@ __device__ __forceinline__ void product(int M, int N, int from, int to, Side a, 
       int at = t + 128 * i, m = m0 + (ALONG ? at / KQ : at % 32 * 4), k = k0 + (ALONG ? at % KQ * 4 : at / 32);
       ra[i][0] = ra[i][1] = ra[i][2] = ra[i][3] = 0.f;
       if (m < M && k < to && !(WEIGHTED && ws[k - from] == 0.f))
-        load4(a.values + (ALONG ? (size_t)m * a.step + k : (size_t)k * a.step + m), ra[i], ALONG ? to - k : M - m, vectorA);
+        load4(a.values + (ALONG ? (size_t)m * a.step + k : (size_t)k * a.step + m), ra[i], ALONG ? to - k : WEIGHTED ? a.step - m : M - m, vectorA);
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (WEIGHTED && m + j >= a.step) ra[i][j] = 1.f;
     }
 #pragma unroll
     for (int i = 0; i < BITEMS; i++) {
@@ -140,14 +143,15 @@ extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, con
   });
 }
 
-// dense_sum: one of gridDim.z parts of the sum of the examples' weighted gradients. An
-// example of weight 0 is left out: 0 times what is not finite is no number. Few outputs are
-// many reads for little to compute: their tiles are larger, so that more is on its way.
+// dense_sum: one of gridDim.z parts of the sum of the examples' weighted gradients: those of
+// weights and, if there are any, of biases, whose input is 1. An example of weight 0 is left
+// out: 0 times what is not finite is no number. Few outputs are many reads for little to
+// compute: their tiles are larger, so that more is on its way.
 template <int BN>
-__device__ __forceinline__ void dense_sum(const float *x, const float *d, const float *weights, float *parts, int g, int in, int out) {
-  float *to = parts + (size_t)blockIdx.z * in * out;
+__device__ __forceinline__ void dense_sum(const float *x, const float *d, const float *weights, float *parts, int g, int in, int out, int bias) {
+  float *to = parts + (size_t)blockIdx.z * (in + bias) * out;
   bool vector = out % 4 == 0;
-  product<BN, BN == 32 ? 32 : 16, BN == 32 ? 1 : 2, true, false, false>(in, out, part(g, blockIdx.z), part(g, blockIdx.z + 1), {x, in}, {d, out}, weights,
+  product<BN, BN == 32 ? 32 : 16, BN == 32 ? 1 : 2, true, false, false>(in + bias, out, part(g, blockIdx.z), part(g, blockIdx.z + 1), {x, in}, {d, out}, weights,
                             [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
@@ -156,8 +160,8 @@ __device__ __forceinline__ void dense_sum(const float *x, const float *d, const 
     dense<BN>(x, w, parts, g, in, out);                                                                                                          \
   }                                                                                                                                              \
   extern "C" __global__ void __launch_bounds__(128) dense_sum_##BN(const float *x, const float *d, const float *weights, float *parts, int g,    \
-                                                                   int in, int out) {                                                            \
-    dense_sum<BN>(x, d, weights, parts, g, in, out);                                                                                             \
+                                                                   int in, int out, int bias) {                                                  \
+    dense_sum<BN>(x, d, weights, parts, g, in, out, bias);                                                                                       \
   }
 DENSE(32)
 DENSE(64)
