@@ -40,6 +40,12 @@ var strips = map[int][]strip{
 	2: {far(10)}, 3: {far(8), far(9), far(10)}, 4: {far(8), far(9), {12, 8, true, 192}, {13, 4, true, 256}}, 5: {far(9)}, 8: {far(9)},
 }
 
+// splits says that blocks of so many groups would split filters that lie together near: these
+// lie by eights.
+func (s strip) splits(w window, groups int) bool {
+	return s.near && groups*s.channels%8 != 0 && groups*s.channels < int(w.outC)
+}
+
 // far is a strip of 8 channels whose filters are read through the cache.
 func far(pixels int) strip { return strip{pixels, 8, false, mostThreads} }
 
@@ -88,8 +94,8 @@ func slideBy(w window, examples int, strips []strip) sliding {
 	for _, s := range strips {
 		for columns := 1; columns <= min(tiles(outW, s.pixels), 6); columns++ {
 			for groups := 1; groups <= groupsOf(w, s); groups++ {
-				if s.near && groups*s.channels%8 != 0 && groups < groupsOf(w, s) {
-					continue // filters lie by eights
+				if s.splits(w, groups) {
+					continue
 				}
 				for parts := outH; parts >= -8; parts-- { // below 0: so many more pictures than one
 					each, rows := 1, tiles(outH, max(1, parts))

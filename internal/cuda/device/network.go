@@ -129,7 +129,7 @@ func (k *kernelSet) load(d *driver) error {
 	}
 	for k, all := range pooledStrips {
 		for _, s := range all {
-			names = append(names, fmt.Sprint("pooled_", k, "_", s.pixels))
+			names = append(names, s.pooledKernel(k))
 		}
 	}
 	for k, lines := range tapLines {

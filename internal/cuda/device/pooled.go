@@ -24,35 +24,48 @@ type pooledSliding struct {
 }
 
 // pooledStrips are strips that pooled.cuh has kernels for.
-var pooledStrips = map[int][]strip{2: {far(10)}, 3: {far(8), far(9)}, 4: {far(9)}, 5: {far(9)}, 8: {far(9)}}
+var pooledStrips = map[int][]strip{2: {far(10)}, 3: {far(8), far(9)}, 4: {far(9)}, 5: {far(9)}, 8: {far(9), {9, 4, true, 352}}}
+
+// pooledKernel is the name of that for filters of k columns.
+func (s strip) pooledKernel(k int) string {
+	if s.near {
+		return fmt.Sprint("pooled_near_", k, "_", s.pixels, "_", s.channels)
+	}
+	return fmt.Sprint("pooled_", k, "_", s.pixels)
+}
 
 // slidePooled chooses a kernel for a window and a pool of 2x2 behind it, as slide does; none
 // where a block would need too much memory.
 func slidePooled(w window, to model.Shape, stride, examples int) pooledSliding {
+	return slidePooledBy(w, to, stride, examples, pooledStrips[int(w.kernelW)])
+}
+
+// slidePooledBy is slidePooled with these strips to choose from.
+func slidePooledBy(w window, to model.Shape, stride, examples int, strips []strip) pooledSliding {
 	best, least := pooledSliding{}, math.Inf(1)
 	if !slides(w) || w.back == 1 {
 		return best
 	}
 	k, outW := int(w.kernelW), int(w.outW)
-	for _, s := range pooledStrips[k] {
+	for _, s := range strips {
 		columns := tiles(outW, s.pixels)
 		for groups := 1; groups <= groupsOf(w, s); groups++ {
 			for parts := 1; parts <= to.Height; parts++ {
 				lines := tiles(to.Height, parts)
 				rows := (lines-1)*stride + 2
-				if tiles(to.Height, lines) != parts || rows*columns*groups > s.threads {
+				if tiles(to.Height, lines) != parts || rows*columns*groups > s.threads || s.splits(w, groups) {
 					continue
 				}
-				p := pooling{int32(to.Height), int32(to.Width), int32(lines), int32(stride), int32(outW*groups*2|1) * 4, over(groups * 2), over(to.Width)}
+				quads := groups * s.channels / 4
+				p := pooling{int32(to.Height), int32(to.Width), int32(lines), int32(stride), int32(outW*quads|1) * 4, over(quads), over(to.Width)}
 				for _, chunk := range chunksOf(w) {
 					one := slidingBy(w, s, 1, rows, parts, columns, groups, chunk)
-					one.name = fmt.Sprint("pooled_", k, "_", s.pixels)
+					one.name = s.pooledKernel(k)
 					one.shared = max(one.shared, 4*rows*int(p.pitch))
 					if one.shared > sharedBytes {
 						continue
 					}
-					pooled := lines * to.Width * groups * 2 // fours of channels
-					ending := float64(s.pixels*2*6) + float64(60*pooled)/float64(one.threads)
+					ending := float64(s.pixels*s.channels/4*6) + float64(60*lines*to.Width*quads)/float64(one.threads)
 					if time := one.time(s, k, examples, ending); time < least {
 						best, least = pooledSliding{one, p}, time
 					}

@@ -26,11 +26,8 @@ func TestPooledIsBoth(t *testing.T) {
 				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad)}
 				to := model.Shape{Height: (int(g.outH)-2)/stride + 1, Width: (int(g.outW)-2)/stride + 1, Channels: outC}
 				const examples = 3
-				keep := pooledStrips[k]
-				pooledStrips[k] = []strip{one}
-				both := slidePooled(g, to, stride, 64)
-				pooledStrips[k] = keep
-				if both.name != fmt.Sprint("pooled_", k, "_", s) {
+				both := slidePooledBy(g, to, stride, 64, []strip{one})
+				if both.name != one.pooledKernel(k) {
 					t.Fatalf("%+v: %q", g, both.name)
 				}
 				pixels, weights := drawn(src, examples*h*w*inC), drawn(src, k*k*inC*outC)

@@ -48,13 +48,12 @@ __device__ __forceinline__ void unpooled(const Unpooling &p, const float *__rest
 
 // pooled: out = after(the largest act(sum + bias) of every window, the first of equals); which
 // says where that was. A block is of one picture.
-template <int K, int S>
+template <int K, int S, int F, bool NEAR>
 __device__ __forceinline__ void pooled(const Direct &g, const Pooling &p, const float *__restrict__ in, const float *__restrict__ w, const float *bias, Act act,
                                        Act after, float *out, unsigned char *which) {
-  const int F = 8;
   DYNAMIC(zs);
   float acc[F][S] = {};
-  slid<K, S, F, false>(g, p.lines * p.stride, zs, in, w, acc);
+  slid<K, S, F, NEAR>(g, p.lines * p.stride, zs, in, w, acc);
   const int t = threadIdx.x, wide = g.groups * F, channel0 = blockIdx.z * wide, quads = wide / 4;
   int strip = divided(t, g.overLines), line = t - strip * g.rows, group = divided(strip, g.overStrips);
   strip -= group * g.strips;
@@ -111,7 +110,7 @@ __device__ __forceinline__ void pooled(const Direct &g, const Pooling &p, const 
 #define POOLED(K, S)                                                                                                                                   \
   extern "C" __global__ void __launch_bounds__(256, 2) pooled_##K##_##S(Direct g, Pooling p, const float *in, const float *w, const float *bias, Act act, \
                                                                         Act after, float *out, unsigned char *which) {                                 \
-    pooled<K, S>(g, p, in, w, bias, act, after, out, which);                                                                                           \
+    pooled<K, S, 8, false>(g, p, in, w, bias, act, after, out, which);                                                                                      \
   }
 POOLED(2, 10)
 POOLED(3, 8)
@@ -119,3 +118,11 @@ POOLED(3, 9)
 POOLED(4, 9)
 POOLED(5, 9)
 POOLED(8, 9)
+
+// With filters near, as in direct.cuh.
+#define POOLED_NEAR(K, S, F, THREADS)                                                                                                                     \
+  extern "C" __global__ void __launch_bounds__(THREADS, 2) pooled_near_##K##_##S##_##F(Direct g, Pooling p, const float *in, const float *w,              \
+                                                                                       const float *bias, Act act, Act after, float *out, unsigned char *which) { \
+    pooled<K, S, F, true>(g, p, in, w, bias, act, after, out, which);                                                                                     \
+  }
+POOLED_NEAR(8, 9, 4, 352)

@@ -126,7 +126,7 @@ Kernel wrap(void (*k)(A...)) {
 std::map<std::string, Kernel> kernels = {
     K(conv_32), K(conv_64), K(conv_odd_32), K(conv_spread_64), K(turn), K(arranged),
     K(direct_2_10), K(direct_3_8), K(direct_3_9), K(direct_3_10), K(direct_4_8), K(direct_4_9), K(direct_5_9), K(direct_8_9), K(near_4_12_8), K(near_4_13_4),
-    K(pooled_2_10), K(pooled_3_8), K(pooled_3_9), K(pooled_4_9), K(pooled_5_9), K(pooled_8_9),
+    K(pooled_2_10), K(pooled_3_8), K(pooled_3_9), K(pooled_4_9), K(pooled_5_9), K(pooled_8_9), K(pooled_near_8_9_4),
     K(taps_2_2), K(taps_3_3), K(taps_3_1), K(taps_4_2), K(taps_5_1), K(taps_8_1),
     K(taps_pooled_2_2), K(taps_pooled_3_3), K(taps_pooled_3_1), K(taps_pooled_4_2), K(taps_pooled_5_1), K(taps_pooled_8_1),
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
