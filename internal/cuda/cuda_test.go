@@ -439,3 +439,30 @@ func TestPapersNetworks(t *testing.T) {
 		})
 	}
 }
+
+// TestStreamsDoNotMeet: what runs at the same time may run in any order. Emulated, a second
+// stream's kernels run at once, or as late as they may.
+func TestStreamsDoNotMeet(t *testing.T) {
+	cudatest.Use(t)
+	for name, n := range networks {
+		t.Run(name, func(t *testing.T) {
+			m, theta := build(t, n.shape, n.loss, n.layers)
+			c := client(n.shape, 12, rand.New(rand.NewPCG(3, 4)))
+			var before []float64
+			for _, order := range []string{"forward", "backward"} {
+				t.Setenv("COTERIE_EMU_ORDER", order)
+				l := learner(t, model.On(m, open(t, m, 4)))
+				for range 3 { // one by one, recorded, and as they were recorded
+					got := make([]float64, len(theta))
+					if err := l.Gradient(got, theta, c, []int{1, 2, 3, 5, 7, 8}, &model.Step{Clip: 0.5, Divisor: 6}); err != nil {
+						t.Fatal(err)
+					}
+					if before != nil && !slices.Equal(before, got) {
+						t.Errorf("%s: other bits", order)
+					}
+					before = got
+				}
+			}
+		})
+	}
+}

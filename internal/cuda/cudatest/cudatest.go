@@ -41,10 +41,10 @@ var made = sync.OnceValues(func() (folder string, err error) {
 	return folder, nil
 })
 
-// readSources opens what the compiler reads: go test takes up an old result only if no file that
-// the test itself opened has changed.
+// readSources opens what the compilers read, of which the helper's is none of the test's own
+// packages: go test takes up an old result only if no file that the test itself opened has changed.
 func readSources() error {
-	return filepath.WalkDir(filepath.Join(tier.Root(), "internal/cuda/kernels"), func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(filepath.Join(tier.Root(), "internal/cuda"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			_, err = os.Stat(path)
 		}

@@ -37,6 +37,7 @@ type driver struct {
 	moduleFunction     func(f *uintptr, m uintptr, name string) int32
 	streamCreate       func(s *uintptr, flags uint32) int32
 	streamSynchronize  func(s uintptr) int32
+	streamWaitEvent    func(s, e uintptr, flags uint32) int32
 	streamBeginCapture func(s uintptr, mode int32) int32
 	streamEndCapture   func(s uintptr, graph *uintptr) int32
 	graphInstantiate   func(row *uintptr, graph uintptr, flags uint64) int32
@@ -55,6 +56,9 @@ type driver struct {
 	}
 	stream     uintptr
 	passed     [2]uintptr // events: the norms of a side are with the host
+	beside     uintptr    // a second stream, for what runs at the same time
+	parts      uintptr    // event: where it begins
+	joins      uintptr    // and where it has ended
 	processors int32      // how many the device has
 	taken      []uintptr  // memory, until it is given back
 	failed     error      // the first: everything after it is idle
@@ -82,7 +86,7 @@ func open(library string, n int) (*driver, About, error) {
 		"cuMemHostRegister_v2": &d.hostRegister, "cuMemHostUnregister": &d.hostUnregister,
 		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
 		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
-		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuLaunchKernel": &d.launchKernel,
+		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuStreamWaitEvent": &d.streamWaitEvent, "cuLaunchKernel": &d.launchKernel,
 		"cuStreamBeginCapture_v2": &d.streamBeginCapture, "cuStreamEndCapture": &d.streamEndCapture, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
 		"cuGraphLaunch": &d.graphLaunch, "cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.graphExecDestroy,
 		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSynchronize,
@@ -116,9 +120,10 @@ func open(library string, n int) (*driver, About, error) {
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")
 	d.must(d.streamCreate(&d.stream, 1), "cuStreamCreate")
-	for side := range d.passed {
+	d.must(d.streamCreate(&d.beside, 1), "cuStreamCreate")
+	for _, e := range []*uintptr{&d.passed[0], &d.passed[1], &d.parts, &d.joins} {
 		const untimed = 2
-		d.must(d.eventCreate(&d.passed[side], untimed), "cuEventCreate")
+		d.must(d.eventCreate(e, untimed), "cuEventCreate")
 	}
 	return d, about, d.failed
 }
@@ -195,6 +200,27 @@ func (d *driver) wait() error {
 		d.must(d.streamSynchronize(d.stream), "cuStreamSynchronize")
 	}
 	return d.failed
+}
+
+// atOnce starts what one and other start so that both may run at the same time; what is
+// started next waits for both. Neither may write what the other reads or writes.
+func (d *driver) atOnce(one, other func()) {
+	d.order(d.parts, d.stream, d.beside)
+	d.stream, d.beside = d.beside, d.stream
+	one()
+	d.stream, d.beside = d.beside, d.stream
+	other()
+	d.order(d.joins, d.beside, d.stream)
+}
+
+// order has what is started next on one stream wait for what was started on another.
+func (d *driver) order(event, first, then uintptr) {
+	if d.failed == nil {
+		d.must(d.eventRecord(event, first), "cuEventRecord")
+	}
+	if d.failed == nil {
+		d.must(d.streamWaitEvent(then, event, 0), "cuStreamWaitEvent")
+	}
 }
 
 // mark notes that all which was started so far is a side's; waitFor waits for it, and not for

@@ -218,10 +218,22 @@ func (n *Network) backward(s *set, g int) {
 	}
 	for i := len(n.layers) - 1; i >= 0; i-- {
 		n.layers[i].gradient = n.parted.slopes[i+1]
-		n.gradients(i, g)
-		n.contribute(i, g)
+		if !n.goesOn(i) {
+			n.gradients(i, g)
+			n.contribute(i, g)
+			continue
+		}
+		// A kernel leaves much of the device idle at its end, and at any time of a small batch.
+		n.d.atOnce(func() { n.gradients(i, g) }, func() { n.contribute(i, g) })
 	}
 	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
+}
+
+// goesOn says whether layer i of a chain has both gradients of its own and a way back, which
+// may run at the same time: what one writes the other does not read.
+func (n *Network) goesOn(i int) bool {
+	l := &n.layers[i]
+	return !cuda.Parted(n.plan) && l.From > 0 && l.Kind != "max-pool"
 }
 
 // gradients keeps what layer i's examples' gradients are.

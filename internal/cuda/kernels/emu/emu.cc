@@ -2,7 +2,8 @@
 //   g++ -O2 -std=c++17 -shared -fPIC -o libemu.so internal/cuda/kernels/emu/emu.cc
 // Blocks run in the order that COTERIE_EMU_ORDER asks for (forward, or backward), so that
 // a block that reads what another writes is found; memory that nobody wrote holds no
-// numbers. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
+// numbers. Backward, what a second stream starts runs as late as it may: when the first one
+// waits for it. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
 #define EMULATED
 #include "../kernels.cu"
 
@@ -149,17 +150,42 @@ using Row = std::vector<Bound>;
 thread_local Row *recording;
 enum { UNSUPPORTED = 900 };
 
+bool backward() {
+  const char *order = getenv("COTERIE_EMU_ORDER");
+  return order && std::string(order) == "backward";
+}
+
+// Streams are numbers: a thread makes a first one and a second one for every device that it
+// opens. Later is what the second has not run yet.
+thread_local size_t streams;
+thread_local Row later;
+bool second(void *stream) { return (size_t)stream % 2 == 1; }
+
+void startOn(void *stream, const Bound &bound) {
+  if (second(stream) && backward())
+    later.push_back(bound);
+  else if (recording)
+    recording->push_back(bound);
+  else
+    bound();
+}
+
+void catchUp() {
+  Row late;
+  std::swap(late, later);
+  for (const Bound &one : late) startOn(nullptr, one);
+}
+
 void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned shared) {
   static std::mutex one;  // block and thread are everybody's
   std::lock_guard<std::mutex> mine(one);
-  const char *order = getenv("COTERIE_EMU_ORDER");
-  bool backward = order && std::string(order) == "backward";
+  bool last = backward();
   body = bound;
   std::vector<float4> room(shared / 16 + 1);
   gridDim = {gx, gy, gz}, blockDim = {bx, 1, 1};
   unsigned all = gx * gy * gz;
   for (unsigned i = 0; i < all; i++) {
-    unsigned b = backward ? all - 1 - i : i;
+    unsigned b = last ? all - 1 - i : i;
     memset((void *)room.data(), 0xff, shared);
     emu_shared = (float *)room.data();
     blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
@@ -206,10 +232,11 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
   if (k == kernels.end()) return 500;
   return *f = &k->second, 0;
 }
-int cuStreamCreate(void **s, unsigned) { return *s = nullptr, 0; }
+int cuStreamCreate(void **s, unsigned) { return *s = (void *)streams++, 0; }
+int cuStreamWaitEvent(void *s, void *, unsigned) { return second(s) ? 0 : (catchUp(), 0); }
 int cuStreamSynchronize(void *) { return recording ? UNSUPPORTED : 0; }
 int cuStreamBeginCapture_v2(void *, int) {
-  if (recording) return UNSUPPORTED;
+  if (recording || !later.empty()) return UNSUPPORTED;
   return recording = new Row, 0;
 }
 int cuStreamEndCapture(void *, void **graph) {
@@ -222,16 +249,15 @@ int cuGraphLaunch(void *row, void *) {
   return 0;
 }
 int cuEventCreate(void **e, unsigned) { return *e = nullptr, 0; }
-int cuEventRecord(void *, void *) { return recording ? UNSUPPORTED : 0; }
+int cuEventRecord(void *, void *) { return 0; }
 int cuEventSynchronize(void *) { return recording ? UNSUPPORTED : 0; }
 int cuGraphDestroy(void *graph) { return delete (Row *)graph, 0; }
 int cuGraphExecDestroy(void *row) { return delete (Row *)row, 0; }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *, void **p, void **) {
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *stream, void **p, void **) {
   if (fails("lost") && ++launches > 3) return 999;
   if (shared > 48 << 10) return 1;  // more must be asked for
   Bound bound = (*(Kernel *)f)(p);
   Bound whole = [=] { run(bound, gx, gy, gz, bx, shared); };
-  if (recording) return recording->push_back(whole), 0;
-  return whole(), 0;
+  return startOn(stream, whole), 0;
 }
 }
