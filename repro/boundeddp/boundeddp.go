@@ -15,7 +15,7 @@ import (
 var Experiments = []lab.Experiment{{
 	ID: "bounded-dp", Title: "Bounded DP: do updates point in one direction, and does a sector pay?",
 	Paper: "paper 001, chapter 5, figure 5.4 and the conjecture of section 5.3",
-	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "2 min", Full: "3 h",
+	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "2 min", Full: "2 h",
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 3},
 	Device: true,
 	Launch: launch,
@@ -71,7 +71,7 @@ func scaleOf(name string) scale {
 	case lab.Quick:
 		return scale{networks: []network{small}, aligned: 20, steps: 40, clients: 400, rounds: 12, hows: partitions[:1], epsilons: []float64{3}, clips: []float64{0.1, 0.3, 1}}
 	}
-	return scale{networks: []network{small, large}, aligned: 20, steps: 200, clients: 1000, rounds: 30, hows: partitions, epsilons: []float64{3, 8, 20}, clips: []float64{0.03, 0.1, 0.3, 1, 3}}
+	return scale{networks: []network{small, large}, aligned: 20, steps: 200, clients: 1000, rounds: 30, hows: partitions, epsilons: []float64{3, 20}, clips: []float64{0.1, 0.3, 1, 3}}
 }
 
 func (s scale) arms() []arm {
