@@ -21,7 +21,7 @@ func bare(t testing.TB) *Network {
 	t.Helper()
 	cudatest.Use(t)
 	runtime.LockOSThread()
-	library, image := "libcuda.so.1", kernels.PTX
+	library, image := "libcuda.so.1", kernels.PTX()
 	if !cudatest.OnDevice() {
 		library = os.Getenv("COTERIE_CUDA_LIBRARY")
 	}

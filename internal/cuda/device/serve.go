@@ -28,7 +28,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	library := cmp.Or(os.Getenv("COTERIE_CUDA_LIBRARY"), "libcuda.so.1")
 	d, about, err := open(library, n)
 	hello := cuda.Hello{Version: cuda.Version, Name: about.Name, Driver: about.Driver, Kernels: kernels.Hash()}
-	image := kernels.PTX
+	image := kernels.PTX()
 	if named := os.Getenv("COTERIE_CUDA_KERNELS"); err == nil && named != "" { // for whoever works on them
 		var text []byte
 		text, err = os.ReadFile(named)

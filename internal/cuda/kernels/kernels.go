@@ -2,20 +2,37 @@
 package kernels
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"io"
 	"strings"
+	"sync"
 )
 
 //go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
 var sources embed.FS
 
+// compressed is PTX, a fifth as long.
+//
+//go:embed kernels.ptx.gz
+var compressed []byte
+
 // PTX is what nvcc made of the source, for any device from compute capability 7.5 on; its
 // first line names the source (scripts/cuda-kernels).
-//
-//go:embed kernels.ptx
-var PTX string
+var PTX = sync.OnceValue(func() string {
+	var text strings.Builder
+	unpacked, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err == nil {
+		_, err = io.Copy(&text, unpacked)
+	}
+	if err != nil {
+		panic("kernels: " + err.Error()) // it is embedded
+	}
+	return text.String()
+})
 
 // Names are the files of the source, in the order in which they are hashed.
 var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}

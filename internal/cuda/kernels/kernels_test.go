@@ -10,13 +10,14 @@ import (
 
 // TestPTXIsOfTheSource: whoever changes a kernel makes the PTX anew (scripts/cuda-kernels).
 func TestPTXIsOfTheSource(t *testing.T) {
-	if Source(PTX) != Hash() {
-		t.Errorf("kernels.ptx is of the source %s, the source here is %s: run scripts/cuda-kernels where there is nvcc", Source(PTX), Hash())
+	ptx := PTX()
+	if Source(ptx) != Hash() {
+		t.Errorf("kernels.ptx.gz is of the source %s, the source here is %s: run scripts/cuda-kernels where there is nvcc", Source(ptx), Hash())
 	}
-	if !strings.Contains(PTX, ".target sm_75") || !strings.Contains(PTX, ".version 7.5") {
-		t.Error("kernels.ptx is for other devices or drivers than docs/gpu.md says")
+	if !strings.Contains(ptx, ".target sm_75") || !strings.Contains(ptx, ".version 7.5") {
+		t.Error("kernels.ptx.gz is for other devices or drivers than docs/gpu.md says")
 	}
-	if regexp.MustCompile(`\b(atom|red)\.`).MatchString(PTX) {
+	if regexp.MustCompile(`\b(atom|red)\.`).MatchString(ptx) {
 		t.Error("a kernel has atomic operations: sums must have a fixed order")
 	}
 	files, err := os.ReadDir(".")
