@@ -181,9 +181,7 @@ func (n *Network) prepare() error {
 			one.squares0 = n.squaresRow
 			n.squaresRow++
 			in, out := l.In.Len(), l.Out.Len()
-			across := tiles(out, denseWidth(out)) // blocks
-			one.split = min(tiles(4*processors, tiles(n.chunk, 128)*across), 48, tiles(in, 64))
-			one.sumSplit = max(min(tiles(4*processors, tiles(in, 128)*across), 8, tiles(n.chunk, 64)), tiles(n.chunk, mostWeights-16))
+			one.split, one.sumSplit = denseParts(n.chunk, in, out)
 			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*(in+1)*out)
 		case "max-pool":
 			if l.Kernel > maxPool {
@@ -201,14 +199,6 @@ func (n *Network) prepare() error {
 	}
 	n.fusePools()
 	return nil
-}
-
-// denseWidth is how many outputs of a linear layer a block computes.
-func denseWidth(out int) int {
-	if out <= 32 {
-		return 32
-	}
-	return 64
 }
 
 // tiles is how many of a size cover n.
