@@ -2,6 +2,8 @@
 
 package device
 
+import "fmt"
+
 // denseWidth is how many outputs of a linear layer a block computes.
 func denseWidth(out int) int {
 	if out <= 32 {
@@ -23,4 +25,56 @@ func denseParts(chunk, in, out int) (outputs, gradients int) {
 	outputs = min(tiles(4*processors, tiles(chunk, 128)*across), most, tiles(in, 64))
 	gradients = max(min(tiles(2*processors, tiles(in, 128)*across), 8, tiles(chunk, 64)), tiles(chunk, mostWeights-16))
 	return outputs, gradients
+}
+
+// linear is a linear layer whose gradients are added up, as dense.cuh has it.
+type linear struct {
+	x, d, parts, sum            uintptr
+	in, out, bias, split, first int32
+}
+
+// linears are those of a launch.
+type linears struct {
+	of    [4]linear
+	count int32
+}
+
+// with takes one more, of so many blocks, and is how many there are then.
+func (l *linears) with(one linear, before, blocks int) int {
+	one.first = int32(before)
+	l.of[l.count] = one
+	l.count++
+	return before + blocks
+}
+
+// denseSums adds the weighted gradients of g examples of linear layers to their sums.
+func (n *Network) denseSums(all []linear, factors uintptr, g int) {
+	for len(all) > 0 {
+		some := all[:min(len(all), len(linears{}.of))]
+		all = all[len(some):]
+		var adds linears
+		parts, blocks := n.parts, 0
+		for i := range some {
+			l := &some[i]
+			values := int((l.in + l.bias) * l.out)
+			l.parts = parts
+			parts += uintptr(16 * tiles(int(l.split)*values, 4))
+			blocks = adds.with(*l, blocks, tiles(values, 256))
+		}
+		for _, wide := range []int{32, 64} {
+			var sums linears
+			blocks := 0
+			for _, l := range some {
+				if denseWidth(int(l.out)) == wide {
+					blocks = sums.with(l, blocks, tiles(int(l.in+l.bias), 128)*tiles(int(l.out), wide)*int(l.split))
+				}
+			}
+			if g > 0 {
+				n.call(fmt.Sprint("dense_sums_", wide), [3]int{blocks, 1, 1}, 128, factors, sums, g)
+			}
+		}
+		if g > 0 {
+			n.call("dense_adds", [3]int{blocks, 1, 1}, 256, adds)
+		}
+	}
 }

@@ -34,40 +34,68 @@ func TestFewOutputs(t *testing.T) {
 	}
 }
 
-// TestWeightedSums: the weighted sum of the gradients of a linear layer, with or without
-// biases, is that of its examples, in as many parts as there are; those of weight 0 are left
-// out, finite or not.
+// TestWeightedSums: the weighted sums of the gradients of linear layers, with or without
+// biases, are those of their examples, in as many parts as there are, of few layers or many
+// at once; examples of weight 0 are left out, finite or not.
 func TestWeightedSums(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(8, 6))
-	for _, s := range [][5]int{{70, 140, 32, 2, 1}, {1, 5, 10, 1, 1}, {33, 130, 70, 3, 1}, {47, 128, 20, 4, 1}, {1030, 3, 4, 2, 0}, {40, 127, 66, 1, 0}} {
-		g, in, out, split, bias := s[0], s[1], s[2], s[3], s[4]
-		x, d, weights := drawn(src, g*in), drawn(src, g*out), drawn(src, g)
-		want := make([]float32, (in+bias)*out)
-		for e, v := range weights {
+	type shape struct{ in, out, split, bias int }
+	for _, s := range []struct {
+		g      int
+		layers []shape
+	}{
+		{70, []shape{{140, 32, 2, 1}, {33, 10, 3, 1}, {40, 66, 2, 1}, {3, 4, 1, 0}, {128, 70, 3, 1}, {5, 33, 1, 0}}},
+		{1, []shape{{5, 10, 1, 1}}},
+		{1030, []shape{{3, 4, 2, 0}, {2, 65, 2, 1}}},
+		{47, []shape{{128, 20, 4, 1}, {129, 31, 2, 1}, {127, 66, 1, 0}}},
+	} {
+		weights := drawn(src, s.g)
+		for e := range weights {
 			if e%3 == 1 {
 				weights[e] = 0
-				x[e*in], d[e*out] = float32(math.Inf(1)), float32(math.NaN())
-				continue
-			}
-			for i := range in + bias {
-				value := float32(1)
-				if i < in {
-					value = x[e*in+i]
-				}
-				for o := range out {
-					want[i*out+o] += value * d[e*out+o] * v
-				}
 			}
 		}
-		sum := put(n, make([]float32, len(want)))
-		n.parts = n.d.alloc(4 * split * len(want))
-		n.denseSum(put(n, x), put(n, d), put(n, weights), sum, g, in, out, bias, split)
-		got := get(t, n, sum, len(want))
-		if d := off(got, want); !(d < 1e-6) {
-			t.Errorf("%d examples, %d to %d: off by %.2g", g, in, out, d)
+		var all []linear
+		var wants [][]float32
+		room := 0
+		for i, l := range s.layers {
+			x, d := drawn(src, s.g*l.in+1), drawn(src, s.g*l.out+1)
+			skip := i % 2 // where they begin
+			want := make([]float32, (l.in+l.bias)*l.out)
+			for e, v := range weights {
+				if v == 0 {
+					x[skip+e*l.in], d[skip+e*l.out] = float32(math.Inf(1)), float32(math.NaN())
+					continue
+				}
+				for i := range l.in + l.bias {
+					value := float32(1)
+					if i < l.in {
+						value = x[skip+e*l.in+i]
+					}
+					for o := range l.out {
+						want[i*l.out+o] += value * d[skip+e*l.out+o] * v
+					}
+				}
+			}
+			for i := range want {
+				want[i] += 3 // which were there
+			}
+			sum := put(n, slices.Repeat([]float32{3}, len(want)))
+			all = append(all, linear{x: put(n, x) + uintptr(4*skip), d: put(n, d) + uintptr(4*skip), sum: sum, in: int32(l.in), out: int32(l.out), bias: int32(l.bias), split: int32(l.split)})
+			wants = append(wants, want)
+			room += tiles(l.split*len(want), 4) * 4
 		}
-		if d := off(got[in*out:], want[in*out:]); bias == 1 && !(d < 1e-6) {
-			t.Errorf("%d examples, %d to %d: biases are off by %.2g", g, in, out, d)
+		n.parts = n.d.alloc(4 * room)
+		n.denseSums(all, put(n, weights), s.g)
+		for i, want := range wants {
+			l := s.layers[i]
+			got := get(t, n, all[i].sum, len(want))
+			if d := off(got, want); !(d < 1e-6) {
+				t.Errorf("%d examples, %d to %d: off by %.2g", s.g, l.in, l.out, d)
+			}
+			if d := off(got[l.in*l.out:], want[l.in*l.out:]); l.bias == 1 && !(d < 1e-6) {
+				t.Errorf("%d examples, %d to %d: biases are off by %.2g", s.g, l.in, l.out, d)
+			}
 		}
 	}
 }

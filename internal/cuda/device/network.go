@@ -29,6 +29,7 @@ type Network struct {
 	products                       uintptr
 	sets                           []set
 	keptRow, squaresRow, partCount int
+	sumParts                       int // values of the parts of all linear layers' sums
 	bytes                          int
 	parted                         parted
 	waiting                        []waiting // for factors
@@ -114,7 +115,7 @@ func (k *kernelSet) load(d *driver) error {
 	names := []string{
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn", "arranged",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
-		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sum_32", "dense_sum_64", "dense_add", "dense_square",
+		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sums_32", "dense_sums_64", "dense_adds", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "squared_error", "norms", "row_sum",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
@@ -182,7 +183,8 @@ func (n *Network) prepare() error {
 			n.squaresRow++
 			in, out := l.In.Len(), l.Out.Len()
 			one.split, one.sumSplit = denseParts(n.chunk, in, out)
-			n.partCount = max(n.partCount, one.split*n.chunk*out, one.sumSplit*(in+1)*out)
+			n.sumParts += tiles(one.sumSplit*(in+1)*out, 4) * 4
+			n.partCount = max(n.partCount, one.split*n.chunk*out, n.sumParts)
 		case "max-pool":
 			if l.Kernel > maxPool {
 				return fmt.Errorf("a device has no kernel for %s: a window of %d is larger than %d", l.Name, l.Kernel, maxPool)

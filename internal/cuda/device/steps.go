@@ -296,13 +296,6 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	}
 }
 
-// denseSum adds the weighted gradients of a linear layer to a sum, in so many parts.
-func (n *Network) denseSum(x, d, factors, sum uintptr, g, in, out, bias, split int) {
-	values := (in + bias) * out
-	n.call(fmt.Sprint("dense_sum_", denseWidth(out)), [3]int{tiles(in+bias, 128), tiles(out, denseWidth(out)), split}, 128, x, d, factors, n.parts, g, in, out, bias)
-	n.call("dense_add", along(values, 256), 256, n.parts, sum, values, split)
-}
-
 // biases is 1 if a layer has them.
 func (l *layer) biases() int {
 	if l.Bias {
@@ -345,18 +338,30 @@ func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out in
 func (n *Network) add(slot, g int) {
 	n.parted.spread = 0
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
-	for i := 0; i < len(n.layers); i++ {
-		l := &n.layers[i]
-		to := sum + uintptr(4*l.Start)
-		switch l.Kind {
-		case "linear":
-			n.denseSum(n.values[l.From], l.gradient, factors, to, g, l.In.Len(), l.Out.Len(), l.biases(), l.sumSplit)
-		case "conv", "transposed-conv":
-			count, last := n.keptFrom(i)
-			i = last
-			n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, count, n.keptRow)
-		default:
-			n.addParted(l, g, sum, factors)
+	var dense []linear
+	for i := range n.layers {
+		if l := &n.layers[i]; l.Kind == "linear" {
+			dense = append(dense, linear{x: n.values[l.From], d: l.gradient, sum: sum + uintptr(4*l.Start), in: int32(l.In.Len()), out: int32(l.Out.Len()), bias: int32(l.biases()), split: int32(l.sumSplit)})
 		}
 	}
+	others := func() {
+		for i := 0; i < len(n.layers); i++ {
+			l := &n.layers[i]
+			switch l.Kind {
+			case "linear":
+			case "conv", "transposed-conv":
+				count, last := n.keptFrom(i)
+				i = last
+				n.call("row_sum", along(count, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, sum+uintptr(4*l.Start), g, count, n.keptRow)
+			default:
+				n.addParted(l, g, sum, factors)
+			}
+		}
+	}
+	if len(dense) == 0 || len(dense) == len(n.layers) || cuda.Parted(n.plan) {
+		others()
+		n.denseSums(dense, factors, g)
+		return
+	}
+	n.d.atOnce(others, func() { n.denseSums(dense, factors, g) })
 }
