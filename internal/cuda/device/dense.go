@@ -2,7 +2,14 @@
 
 package device
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/coterie-fl/coterie/internal/cuda"
+)
+
+// what a head's kernel has room for.
+const headHidden, headClasses = 128, 64
 
 // denseWidth is how many outputs of a linear layer a block computes.
 func denseWidth(out int) int {
@@ -77,4 +84,30 @@ func (n *Network) denseSums(all []linear, factors uintptr, g int) {
 			n.call("dense_adds", [3]int{blocks, 1, 1}, 256, adds)
 		}
 	}
+}
+
+// headed says that a network ends in two linear layers, of which the last and the way back
+// through it are computed with the loss.
+func (n *Network) headed() bool {
+	end := len(n.layers)
+	if end < 2 || cuda.Parted(n.plan) || n.plan.Loss != "cross-entropy" {
+		return false
+	}
+	hidden, last := &n.layers[end-2], &n.layers[end-1]
+	return hidden.Kind == "linear" && last.Kind == "linear" && hidden.activation.kind <= 2 && last.activation.kind <= 2 &&
+		last.In.Len() <= headHidden && last.Out.Len() <= headClasses
+}
+
+// head ends the product of the last layer but one, whose parts are there, and goes on from
+// there to the gradient at its output.
+func (n *Network) head(s *set, g int) {
+	end := len(n.layers)
+	hidden, last := &n.layers[end-2], &n.layers[end-1]
+	_, hiddenBias := n.weights(hidden)
+	w, bias := n.weights(last)
+	at := n.room
+	at.squares0 = int32(last.squares0)
+	n.call("head", along(g, 4), 128, n.parts, hidden.split, hiddenBias, hidden.activation, w, bias, last.activation, s.labels, n.rows,
+		n.values[end-1], last.own, hidden.own, g, last.In.Len(), last.Out.Len(), at)
+	last.gradient, n.parted.slopes[end-1] = last.own, hidden.own
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // TestFewOutputs: the way back through a linear layer of few outputs has the bits of that of
@@ -96,6 +97,73 @@ func TestWeightedSums(t *testing.T) {
 			if d := off(got[l.in*l.out:], want[l.in*l.out:]); l.bias == 1 && !(d < 1e-6) {
 				t.Errorf("%d examples, %d to %d: biases are off by %.2g", s.g, l.in, l.out, d)
 			}
+		}
+	}
+}
+
+// TestHead: a network's end in one kernel has what its layers' kernels have, up to rounding,
+// whatever the sizes and activations; and a row that is not finite spoils no other.
+func TestHead(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 7))
+	for i, s := range [][4]int{{9, 32, 10, 64}, {1, 128, 64, 3}, {5, 33, 62, 1}, {6, 7, 1, 2}, {4, 97, 33, 17}, {3, 1, 2, 1}} {
+		g, hidden, classes, split := s[0], s[1], s[2], s[3]
+		acts := [2]act{{int32(i+1) % 3, 0.1}, {int32(i) % 3, 0.2}}
+		values := drawn(src, split*g*hidden)
+		if g > 1 {
+			values[hidden-1] = float32(math.Inf(1))
+		}
+		parts, w, bias, hiddenBias := put(n, values), put(n, drawn(src, hidden*classes+1))+uintptr(4*(i%2)), put(n, drawn(src, classes)), put(n, drawn(src, hidden))
+		if i%3 == 2 {
+			bias, hiddenBias = 0, 0
+		}
+		numbers := func(count, of int) uintptr { // of 32 bits
+			all := make([]float32, count)
+			for i := range all {
+				all[i] = math.Float32frombits(uint32(src.IntN(of)))
+			}
+			return put(n, all)
+		}
+		labels, rows := numbers(20, classes), numbers(g, 20)
+		room := room{squares: n.d.alloc(8 * 3 * g), squaresRow: 3, squares0: 1}
+		other := room
+		other.squares = n.d.alloc(8 * 3 * g)
+		h, d, dh := n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*hidden)
+		h2, d2, dh2, out2, parts2 := n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*classes)
+		n.call("head", along(g, 4), 128, parts, split, hiddenBias, acts[0], w, bias, acts[1], labels, rows, h, d, dh, g, hidden, classes, room)
+		n.call("dense_end", along(g*hidden, 256), 256, parts, hiddenBias, h2, g*hidden, hidden, split, acts[0])
+		n.call("dense_64", [3]int{tiles(g, 128), 1, 1}, 128, h2, w, parts2, g, hidden, classes)
+		n.call("dense_end", along(g*classes, 256), 256, parts2, bias, out2, g*classes, classes, 1, acts[1])
+		n.call("cross_entropy", along(g, 4), 128, out2, labels, rows, d2, g, classes, acts[1])
+		biases := 0
+		if bias != 0 {
+			biases = 1
+		}
+		n.call("dense_square", along(g, 1), 256, h2, d2, hidden, classes, biases, other)
+		n.denseBack(d2, w, h2, acts[0], dh2, g, hidden, classes)
+		for j, pair := range [][3]uintptr{{h, h2, uintptr(hidden)}, {d, d2, uintptr(classes)}, {dh, dh2, uintptr(hidden)}} {
+			each := int(pair[2])
+			got, want := get(t, n, pair[0], g*each), get(t, n, pair[1], g*each)
+			for e := min(g-1, 1); e < g; e++ {
+				if d := off(got[e*each:][:each], want[e*each:][:each]); !(d < 4e-6) && !slices.Equal(got[e*each:][:each], want[e*each:][:each]) {
+					t.Errorf("%v, row %d of %d: off by %.2g", s, e, j, d)
+				}
+			}
+		}
+		doubles := func(r uintptr) []float64 {
+			raw := get(t, n, r, 6*g)
+			return unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), 3*g)
+		}
+		got, want := doubles(room.squares), doubles(other.squares)
+		for e := min(g-1, 1); e < g; e++ {
+			if a, b := got[3*e+1], want[3*e+1]; !(math.Abs(a-b) <= 1e-5*b) {
+				t.Errorf("%v, row %d: a square of %g, not %g", s, e, a, b)
+			}
+			if !math.IsNaN(got[3*e]) || !math.IsNaN(got[3*e+2]) {
+				t.Errorf("%v, row %d: wrote beside its square", s, e)
+			}
+		}
+		if v := get(t, n, dh, g*hidden)[0]; g > 1 && acts[1].kind == 0 && !(v != v) && got[1] == got[1] {
+			t.Errorf("%v: the row that is not finite has a gradient of %v and a square of %v", s, v, got[1])
 		}
 	}
 }

@@ -123,11 +123,14 @@ func (n *Network) gathered(w window, g int, in, filter, bias uintptr, a act, y u
 }
 
 // forward takes g rows of a set through all layers.
-func (n *Network) forward(s *set, g int) {
+func (n *Network) forward(s *set, g int) { n.forwardTo(s, g, len(n.layers)) }
+
+// forwardTo takes them through the first layers: up to a head, the last one has no end yet.
+func (n *Network) forwardTo(s *set, g, end int) {
 	if !n.plan.Words {
 		n.call("gather", along(g*s.each, 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
 	}
-	for i := range n.layers {
+	for i := range n.layers[:end] {
 		l := &n.layers[i]
 		in, out := n.values[l.From], n.values[i+1]
 		w, b := n.weights(l)
@@ -143,6 +146,9 @@ func (n *Network) forward(s *set, g int) {
 		case "linear":
 			from, to := l.In.Len(), l.Out.Len()
 			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to)
+			if i == end-1 && end < len(n.layers) {
+				break // its head has it
+			}
 			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
 		case "max-pool":
 			if n.pools(i - 1) {
@@ -188,8 +194,12 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 		then()
 		return
 	}
+	end := len(n.layers)
+	if n.headed() {
+		end--
+	}
 	n.together(r, func() {
-		n.forward(s, r.count)
+		n.forwardTo(s, r.count, end)
 		back()
 		then()
 	})
@@ -198,10 +208,14 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 // backward takes g rows back: what is kept of every layer's gradients is then there, and
 // the squares of their norms.
 func (n *Network) backward(s *set, g int) {
-	last := &n.layers[len(n.layers)-1]
-	out := n.values[len(n.layers)]
+	end := len(n.layers)
+	last := &n.layers[end-1]
+	out := n.values[end]
 	n.begin()
-	if n.plan.Words {
+	if n.headed() {
+		end--
+		n.head(s, g)
+	} else if n.plan.Words {
 		n.nextWord(g, true)
 	} else if n.plan.Loss == "cross-entropy" {
 		n.call("cross_entropy", along(g, 4), 128, out, s.labels, n.rows, last.own, g, n.output, last.activation)
@@ -216,7 +230,7 @@ func (n *Network) backward(s *set, g int) {
 		}
 		n.call("squared_error", along(g*n.output, 256), 256, out, n.values[0], last.own, g*n.output, scale, last.activation)
 	}
-	for i := len(n.layers) - 1; i >= 0; i-- {
+	for i := end - 1; i >= 0; i-- {
 		n.layers[i].gradient = n.parted.slopes[i+1]
 		if !n.goesOn(i) {
 			n.gradients(i, g)

@@ -121,6 +121,77 @@ extern "C" __global__ void cross_entropy(const float *out, const int *labels, co
   }
 }
 
+// head: a network's end, of one example a warp: the end of the product of the last linear
+// layer but one (dense_end), the last one of up to HEAD_HIDDEN inputs and HEAD_CLASSES
+// classes, the gradients behind both, as cross_entropy and few_back have them, and the
+// squared norm of the last one's gradient.
+enum { HEAD_HIDDEN = 128, HEAD_CLASSES = 64 };
+extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__ parts, int count, const float *__restrict__ hiddenBias, Act hiddenAct, const float *__restrict__ w,
+                                                       const float *__restrict__ bias, Act act, const int *__restrict__ labels, const int *__restrict__ rows, float *h, float *d, float *dh,
+                                                       int n, int hidden, int classes, Room r) {
+  __shared__ float ws[HEAD_HIDDEN * (HEAD_CLASSES + 1)], hs[4][HEAD_HIDDEN], ds[4][HEAD_CLASSES];
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32, e = blockIdx.x * 4 + warp, pitch = classes | 1;  // odd: a column has all banks
+  const int HQ = HEAD_HIDDEN / 32, CQ = HEAD_CLASSES / 32;
+  float v[HQ], y[CQ], p[CQ];
+  double squareX = 0, squareD = 0, sum = 0;
+  for (int i = t; i < hidden * classes; i += 128) ws[i / classes * pitch + i % classes] = w[i];
+#pragma unroll
+  for (int q = 0; q < HQ; q++) {
+    const int i = lane + 32 * q;
+    v[q] = 0.f;
+    if (e >= n || i >= hidden) continue;
+    const float *from = parts + (size_t)e * hidden + i;
+    float s = hiddenBias ? hiddenBias[i] : 0.f;
+#pragma unroll 16
+    for (int k = 0; k < count; k++) s += from[(size_t)k * n * hidden];
+    v[q] = hs[warp][i] = h[(size_t)e * hidden + i] = apply(hiddenAct, s);
+    squareX += (double)v[q] * v[q];
+  }
+  __syncthreads();
+  if (e >= n) return;
+#pragma unroll
+  for (int q = 0; q < CQ; q++) {
+    const int c = lane + 32 * q;
+    if (c >= classes) continue;
+    float s = bias ? bias[c] : 0.f;
+#pragma unroll 8
+    for (int i = 0; i < hidden; i++) s += hs[warp][i] * ws[i * pitch + c];
+    y[q] = ds[warp][c] = apply(act, s);
+  }
+  __syncwarp();
+  float top = ds[warp][0];
+  for (int c = 1; c < classes; c++) top = ds[warp][c] > top ? ds[warp][c] : top;
+#pragma unroll
+  for (int q = 0; q < CQ; q++) {
+    if (lane + 32 * q >= classes) continue;
+    double there = exp((double)y[q] - (double)top);
+    sum += there;
+    p[q] = (float)there;
+  }
+  sum = warpSum(sum);
+  const int label = labels[rows[e]];
+#pragma unroll
+  for (int q = 0; q < CQ; q++) {
+    const int c = lane + 32 * q;
+    if (c >= classes) continue;
+    float share = (float)((double)p[q] / sum), s = slopeAt(act, y[q], dropped(c == label ? share - 1.f : share));
+    ds[warp][c] = d[(size_t)e * classes + c] = s;
+    squareD += (double)s * s;
+  }
+  __syncwarp();
+#pragma unroll
+  for (int q = 0; q < HQ; q++) {
+    const int i = lane + 32 * q;
+    if (i >= hidden) continue;
+    float s = 0.f;
+#pragma unroll 8
+    for (int c = 0; c < classes; c++) s += ds[warp][c] * ws[i * pitch + c];
+    dh[(size_t)e * hidden + i] = slopeAt(hiddenAct, v[q], s);
+  }
+  squareX = warpSum(squareX), squareD = warpSum(squareD);
+  if (lane == 0) r.squares[(size_t)e * r.squaresRow + r.squares0] = (squareX + (bias ? 1 : 0)) * squareD;
+}
+
 // squared_error: the same of the mean squared difference to the example itself; scale is 2
 // (half the error: 1) over the number of outputs.
 extern "C" __global__ void squared_error(const float *out, const float *x, float *d, int n, double scale, Act gate) {

@@ -26,6 +26,7 @@ extern float *emu_shared;
 extern double emu_exchange[1024];
 void __syncthreads();
 void emu_warp();
+inline void __syncwarp() { emu_warp(); }
 
 inline double __shfl_xor_sync(unsigned, double v, int mask) {
   unsigned t = threadIdx.x;
