@@ -285,6 +285,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*turning)(unsafe.Pointer(&structs[used])) = v
 		case cuda.MoveOrder:
 			*(*cuda.MoveOrder)(unsafe.Pointer(&structs[used])) = v
+		case filterList:
+			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
 			*(*linears)(unsafe.Pointer(&structs[used])) = v
 		case heads:

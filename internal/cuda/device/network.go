@@ -116,7 +116,7 @@ func (k *kernelSet) load(d *driver) error {
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn", "arranged",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sums_32", "dense_sums_64", "dense_adds", "dense_square",
-		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "row_sum",
+		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "row_sum", "arranged_all",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
 		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "text_losses",

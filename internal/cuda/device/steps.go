@@ -84,6 +84,7 @@ func (n *Network) turnFilters() {
 }
 
 func (n *Network) turnEach() {
+	var all []filterPlace
 	for i := range n.layers {
 		l := &n.layers[i]
 		w, _ := n.weights(l)
@@ -93,10 +94,11 @@ func (n *Network) turnEach() {
 		}
 		for way, to := range l.arranged {
 			if to != 0 {
-				n.arrange([2]window{l.forward, l.back}[way], &l.slides[way], w, to)
+				all = append(all, filterOf([2]window{l.forward, l.back}[way], w, to))
 			}
 		}
 	}
+	n.arrangeAll(all)
 }
 
 // convolve starts the kernel of a convolution's way, forward (0) or back (1): one that slides

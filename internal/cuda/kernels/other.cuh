@@ -228,3 +228,28 @@ extern "C" __global__ void __launch_bounds__(256) row_sum(const float *rows, con
     sum[c] += s;
   }
 }
+
+// Filter is one that a convolution reads arranged, and where: first is where it begins,
+// counted in blocks.
+struct Filter {
+  const float *w;
+  float *to;
+  int taps, inC, outC, back, first;
+};
+
+// Filters are those that a launch has in common.
+struct Filters {
+  Filter of[6];
+  int count;
+};
+
+// arranged_all lays filters as arranged does.
+extern "C" __global__ void __launch_bounds__(256) arranged_all(Filters all) {
+  int j = 0;
+  while (j + 1 < all.count && (int)blockIdx.x >= all.of[j + 1].first) j++;
+  const Filter &f = all.of[j];
+  int k = (blockIdx.x - f.first) * 256 + threadIdx.x, taps = f.taps, inC = f.inC;
+  if (k >= (f.outC + 7) / 8 * inC * taps * 8) return;
+  int tap = k / 8 % taps, i = k / (8 * taps) % inC, o = k / (8 * taps * inC) * 8 + k % 8;
+  f.to[k] = o >= f.outC ? 0.f : f.back ? f.w[((size_t)(taps - 1 - tap) * f.outC + o) * inC + i] : f.w[((size_t)tap * inC + i) * f.outC + o];
+}

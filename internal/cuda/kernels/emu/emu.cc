@@ -132,7 +132,7 @@ std::map<std::string, Kernel> kernels = {
     K(taps_pooled_2_2), K(taps_pooled_3_3), K(taps_pooled_3_1), K(taps_pooled_4_2), K(taps_pooled_5_1), K(taps_pooled_8_1),
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
     K(dense_32), K(dense_64), K(dense_end), K(dense_back), K(few_back), K(dense_sums_32), K(dense_sums_64), K(dense_adds), K(dense_square),
-    K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(head), K(squared_error), K(norms), K(row_sum),
+    K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(head), K(squared_error), K(norms), K(row_sum), K(arranged_all),
     K(narrowed), K(normals), K(added), K(directions), K(moved),
     K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
