@@ -45,7 +45,7 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 			by = o.Deviation
 		}
 		if o.From == cuda.FromKeys {
-			n.call("normals", along(size, 16*256), 256, values, o.Keys, size)
+			n.call("normals", along(tiles(size, 16)*2, 256), 256, values, o.Keys, size)
 		}
 		if a.What == cuda.AskNoise {
 			n.call("added", along(size, 256), 256, n.sums, values, by, size)

@@ -11,36 +11,35 @@ struct Keys {
 
 __device__ __forceinline__ unsigned twice(unsigned x) { return (x << 1 ^ (x & 0x80 ? 0x11b : 0)) & 0xff; }
 
-// times multiplies in AES's field.
-__device__ __forceinline__ unsigned times(unsigned a, unsigned b) {
-  unsigned p = 0;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (b & 1) p ^= a;
-    a = twice(a), b >>= 1;
-  }
-  return p;
-}
+// SBOX is AES's.
+__device__ const unsigned char SBOX[256] = {
+    99, 124, 119, 123, 242, 107, 111, 197, 48, 1, 103, 43, 254, 215, 171, 118, 202, 130, 201, 125, 250, 89, 71, 240, 173, 212, 162, 175, 156, 164, 114, 192,
+    183, 253, 147, 38, 54, 63, 247, 204, 52, 165, 229, 241, 113, 216, 49, 21, 4, 199, 35, 195, 24, 150, 5, 154, 7, 18, 128, 226, 235, 39, 178, 117,
+    9, 131, 44, 26, 27, 110, 90, 160, 82, 59, 214, 179, 41, 227, 47, 132, 83, 209, 0, 237, 32, 252, 177, 91, 106, 203, 190, 57, 74, 76, 88, 207,
+    208, 239, 170, 251, 67, 77, 51, 133, 69, 249, 2, 127, 80, 60, 159, 168, 81, 163, 64, 143, 146, 157, 56, 245, 188, 182, 218, 33, 16, 255, 243, 210,
+    205, 12, 19, 236, 95, 151, 68, 23, 196, 167, 126, 61, 100, 93, 25, 115, 96, 129, 79, 220, 34, 42, 144, 136, 70, 238, 184, 20, 222, 94, 11, 219,
+    224, 50, 58, 10, 73, 6, 36, 92, 194, 211, 172, 98, 145, 149, 228, 121, 231, 200, 55, 109, 141, 213, 78, 169, 108, 86, 244, 234, 101, 122, 174, 8,
+    186, 120, 37, 46, 28, 166, 180, 198, 232, 221, 116, 31, 75, 189, 139, 138, 112, 62, 181, 102, 72, 3, 246, 14, 97, 53, 87, 185, 134, 193, 29, 158,
+    225, 248, 152, 17, 105, 217, 142, 148, 155, 30, 135, 233, 206, 85, 40, 223, 140, 161, 137, 13, 191, 230, 66, 104, 65, 153, 45, 15, 176, 84, 187, 22,
+};
 
 // Table is what a round of the cipher looks up, once for every lane of a warp: lanes look
-// for different bytes, and would wait for each other at one bank.
+// for different bytes, and would wait for each other at one bank. at is of a byte that lies
+// 7 bits up, the others do not matter.
 struct Table {
   unsigned words[256 * 32];
-  __device__ __forceinline__ unsigned at(unsigned byte) const { return words[byte << 5 | (threadIdx.x & 31)]; }
+  __device__ __forceinline__ unsigned at(unsigned up) const { return *(const unsigned *)((const char *)words + (up & 0x7f80 | (threadIdx.x & 31) << 2)); }
+  __device__ __forceinline__ unsigned at3(unsigned v) const { return at(v >> 17); }
+  __device__ __forceinline__ unsigned at2(unsigned v) const { return at(v >> 9); }
+  __device__ __forceinline__ unsigned at1(unsigned v) const { return at(v >> 1); }
+  __device__ __forceinline__ unsigned at0(unsigned v) const { return at(v << 7); }
 };
 
 // aesTable has 256 threads make the table: bytes are 2s, s, s and 3s of what the cipher's
 // S-box has for the thread's number.
 __device__ __forceinline__ void aesTable(Table &table) {
-  unsigned x = threadIdx.x, power = x, inverse = 1;
-#pragma unroll 1
-  for (int i = 0; i < 7; i++) {  // x^254 = x^(2+4+8+…+128)
-    power = times(power, power);
-    inverse = times(inverse, power);
-  }
-  unsigned s = inverse ^ 0x63;
+  unsigned x = threadIdx.x, s = SBOX[x];
 #pragma unroll
-  for (int i = 1; i < 5; i++) s ^= (inverse << i | inverse >> (8 - i)) & 0xff;
   for (unsigned i = 0; i < 32; i++) table.words[x << 5 | ((i + x) & 31)] = twice(s) << 24 | s << 16 | s << 8 | (twice(s) ^ s);
   __syncthreads();
 }
@@ -49,54 +48,58 @@ __device__ __forceinline__ unsigned turned(unsigned v, int bits) { return v >> b
 
 __device__ __forceinline__ unsigned turnedBytes(unsigned v) { return v >> 24 | (v >> 8 & 0xff00) | (v << 8 & 0xff0000) | v << 24; }
 
-// normals16 are the sixteen values of block b, of standard deviation 1: the transform of Box
-// and Muller, of as many words.
-__device__ __forceinline__ void normals16(const Table &table, const Keys &keys, int b, float *z) {
-  unsigned s[4][4];
+// normalsOf are values of standard deviation 1: the transform of Box and Muller, of as many
+// words. Of the sixteen values of block b all (STEP 1), or those which follow from its parts
+// first and first + 2 (STEP 2): fours from 4*first and 8 + 4*first on.
+template <int STEP>
+__device__ __forceinline__ void normalsOf(const Table &table, const Keys &keys, int b, int first, float *z) {
+  const int PARTS = 4 / STEP;
+  unsigned s[PARTS][4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) s[i][0] = keys.words[0], s[i][1] = keys.words[1], s[i][2] = keys.words[2], s[i][3] = keys.words[3] ^ (unsigned)(4 * b + i);
+  for (int i = 0; i < PARTS; i++) s[i][0] = keys.words[0], s[i][1] = keys.words[1], s[i][2] = keys.words[2], s[i][3] = keys.words[3] ^ (unsigned)(4 * b + first + STEP * i);
 #pragma unroll 1
   for (int r = 1; r < 14; r++)
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PARTS; i++) {
       unsigned a[4];
 #pragma unroll
       for (int j = 0; j < 4; j++)
-        a[j] = table.at(s[i][j] >> 24) ^ turned(table.at(s[i][(j + 1) & 3] >> 16 & 0xff), 8) ^ turned(table.at(s[i][(j + 2) & 3] >> 8 & 0xff), 16) ^
-               turned(table.at(s[i][(j + 3) & 3] & 0xff), 24) ^ keys.words[4 * r + j];
+        a[j] = table.at3(s[i][j]) ^ turned(table.at2(s[i][(j + 1) & 3]), 8) ^ turned(table.at1(s[i][(j + 2) & 3]), 16) ^ turned(table.at0(s[i][(j + 3) & 3]), 24) ^ keys.words[4 * r + j];
 #pragma unroll
       for (int j = 0; j < 4; j++) s[i][j] = a[j];
     }
-  unsigned w[16];
+  unsigned w[4 * PARTS];
 #pragma unroll
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < PARTS; i++)
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      unsigned v = (table.at(s[i][j] >> 24) & 0xff00) << 16 | (table.at(s[i][(j + 1) & 3] >> 16 & 0xff) & 0xff00) << 8 |
-                   (table.at(s[i][(j + 2) & 3] >> 8 & 0xff) & 0xff00) | (table.at(s[i][(j + 3) & 3] & 0xff) >> 8 & 0xff);
+      unsigned v = (table.at3(s[i][j]) & 0xff00) << 16 | (table.at2(s[i][(j + 1) & 3]) & 0xff00) << 8 | (table.at1(s[i][(j + 2) & 3]) & 0xff00) |
+                   (table.at0(s[i][(j + 3) & 3]) >> 8 & 0xff);
       w[4 * i + j] = turnedBytes(v ^ keys.words[56 + j]);
     }
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
-    float u = ((float)(w[i] >> 1) + 0.5f) * 0x1p-31f, angle = ((float)((int)w[i + 8] >> 8) + 0.5f) * (float)(0.78539816339744830962 * 0x1p-23);
+  for (int i = 0; i < 2 * PARTS; i++) {
+    const unsigned by = w[i + 2 * PARTS];
+    float u = ((float)(w[i] >> 1) + 0.5f) * 0x1p-31f, angle = ((float)((int)by >> 8) + 0.5f) * (float)(0.78539816339744830962 * 0x1p-23);
     float radius = sqrtf(-2.f * logf(u)), sine = sinf(angle), cosine = cosf(angle);
-    if (w[i + 8] & 2) radius = -radius;
-    bool other = w[i + 8] & 1;
-    z[i] = radius * (other ? sine : cosine), z[i + 8] = radius * (other ? cosine : sine);
+    if (by & 2) radius = -radius;
+    bool other = by & 1;
+    z[i] = radius * (other ? sine : cosine), z[i + 2 * PARTS] = radius * (other ? cosine : sine);
   }
 }
 
-// normals draws values of standard deviation 1, 16 a thread.
+__device__ __forceinline__ void normals16(const Table &table, const Keys &keys, int b, float *z) { normalsOf<1>(table, keys, b, 0, z); }
+
+// normals draws values of standard deviation 1, 8 a thread: two threads have sixteen.
 extern "C" __global__ void __launch_bounds__(256) normals(float *to, Keys keys, int n) {
   __shared__ Table table;
   aesTable(table);
-  int b = blockIdx.x * 256 + threadIdx.x;
-  if (16 * b >= n) return;
-  float z[16];
-  normals16(table, keys, b, z);
-#pragma unroll
-  for (int j = 0; j < 16; j++)
-    if (16 * b + j < n) to[16 * b + j] = z[j];
+  int k = blockIdx.x * 256 + threadIdx.x, at = k / 2 * 16 + k % 2 * 4;
+  if (at >= n) return;
+  float z[8];
+  normalsOf<2>(table, keys, k / 2, k % 2, z);
+  store4(to + at, z, n - at, aligned(to));
+  store4(to + at + 8, z + 4, n - at - 8, aligned(to));
 }
 
 // added adds values times a factor to sum.
