@@ -8,8 +8,10 @@ import (
 	"github.com/coterie-fl/coterie/internal/cuda"
 )
 
-// what a head's kernel has room for.
-const headHidden, headClasses = 128, 64
+// what a head's kernel has room for; and how many values of a product's part may be: of their
+// squares a thread adds one in four after another, of which docs/proofs/gpu-clip.md allows
+// 2^12.
+const headHidden, headClasses, headPart = 128, 64, 1 << 14
 
 // denseWidth is how many outputs of a linear layer a block computes.
 func denseWidth(out int) int {
@@ -95,8 +97,11 @@ func (n *Network) headed() bool {
 	}
 	hidden, last := &n.layers[end-2], &n.layers[end-1]
 	return hidden.Kind == "linear" && last.Kind == "linear" && hidden.activation.kind <= 2 && last.activation.kind <= 2 &&
-		last.In.Len() <= headHidden && last.Out.Len() <= headClasses
+		last.In.Len() <= headHidden && last.Out.Len() <= headClasses && hidden.In.Len() < headPart*hidden.split
 }
+
+// squared says that a head has the norms of layer i's gradients.
+func (n *Network) squared(i int) bool { return i >= len(n.layers)-2 && n.headed() }
 
 // head ends the product of the last layer but one, whose parts are there, and goes on from
 // there to the gradient at its output.
@@ -108,6 +113,6 @@ func (n *Network) head(s *set, g int) {
 	at := n.room
 	at.squares0 = int32(last.squares0)
 	n.call("head", along(g, 4), 128, n.parts, hidden.split, hiddenBias, hidden.activation, w, bias, last.activation, s.labels, n.rows,
-		n.values[end-1], last.own, hidden.own, g, last.In.Len(), last.Out.Len(), at)
+		n.values[end-1], last.own, hidden.own, g, last.In.Len(), last.Out.Len(), at, n.inputSquares, hidden.squares0)
 	last.gradient, n.parted.slopes[end-1] = last.own, hidden.own
 }

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -129,9 +130,14 @@ func TestHead(t *testing.T) {
 		other.squares = n.d.alloc(8 * 3 * g)
 		h, d, dh := n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*hidden)
 		h2, d2, dh2, out2, parts2 := n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*hidden), n.d.alloc(4*g*classes), n.d.alloc(4*g*classes)
-		n.call("head", along(g, 4), 128, parts, split, hiddenBias, acts[0], w, bias, acts[1], labels, rows, h, d, dh, g, hidden, classes, room)
+		squares := make([]float64, split*g)
+		for i := range squares {
+			squares[i] = src.Float64()
+		}
+		inputs := put(n, unsafe.Slice((*float32)(unsafe.Pointer(&squares[0])), 2*len(squares)))
+		n.call("head", along(g, 4), 128, parts, split, hiddenBias, acts[0], w, bias, acts[1], labels, rows, h, d, dh, g, hidden, classes, room, inputs, 0)
 		n.call("dense_end", along(g*hidden, 256), 256, parts, hiddenBias, h2, g*hidden, hidden, split, acts[0])
-		n.call("dense_64", [3]int{tiles(g, 128), 1, 1}, 128, h2, w, parts2, g, hidden, classes)
+		n.call("dense_64", [3]int{tiles(g, 128), 1, 1}, 128, h2, w, parts2, g, hidden, classes, uintptr(0))
 		n.call("dense_end", along(g*classes, 256), 256, parts2, bias, out2, g*classes, classes, 1, acts[1])
 		n.call("cross_entropy", along(g, 4), 128, out2, labels, rows, d2, g, classes, acts[1])
 		biases := 0
@@ -158,12 +164,65 @@ func TestHead(t *testing.T) {
 			if a, b := got[3*e+1], want[3*e+1]; !(math.Abs(a-b) <= 1e-5*b) {
 				t.Errorf("%v, row %d: a square of %g, not %g", s, e, a, b)
 			}
-			if !math.IsNaN(got[3*e]) || !math.IsNaN(got[3*e+2]) {
-				t.Errorf("%v, row %d: wrote beside its square", s, e)
+			into, behind := float64(biases), 0.0
+			for k := range split {
+				into += squares[k*g+e]
+			}
+			for _, v := range get(t, n, dh, g*hidden)[e*hidden:][:hidden] {
+				behind += float64(v) * float64(v)
+			}
+			if a, b := got[3*e], into*behind; !(math.Abs(a-b) <= 1e-12*b) {
+				t.Errorf("%v, row %d: a square of %g before the last layer, not %g", s, e, a, b)
+			}
+			if !math.IsNaN(got[3*e+2]) {
+				t.Errorf("%v, row %d: wrote beside its squares", s, e)
 			}
 		}
 		if v := get(t, n, dh, g*hidden)[0]; g > 1 && acts[1].kind == 0 && !(v != v) && got[1] == got[1] {
 			t.Errorf("%v: the row that is not finite has a gradient of %v and a square of %v", s, v, got[1])
+		}
+	}
+}
+
+// TestSquaresOfProducts: with a product come the sums of the squares of what goes into it, part
+// by part, if somebody asks for them, and no bit of the product changes.
+func TestSquaresOfProducts(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(8, 10))
+	for i, s := range [][4]int{{130, 70, 32, 3}, {5, 129, 70, 2}, {1, 3, 10, 1}, {129, 64, 130, 4}} {
+		g, in, out, split := s[0], s[1], s[2], s[3]
+		values := drawn(src, g*in)
+		if g > 1 {
+			values[0] = float32(math.NaN())
+		}
+		x, w, squares := put(n, values), put(n, drawn(src, in*out+1))+uintptr(4*(i%2)), n.d.alloc(8*(split*g+1))
+		one, other := n.d.alloc(4*split*g*out), n.d.alloc(4*split*g*out)
+		name, grid := fmt.Sprint("dense_", denseWidth(out)), [3]int{tiles(g, 128), tiles(out, denseWidth(out)), split}
+		n.call(name, grid, 128, x, w, one, g, in, out, squares)
+		n.call(name, grid, 128, x, w, other, g, in, out, uintptr(0))
+		got, want := get(t, n, one, split*g*out), get(t, n, other, split*g*out)
+		for z := range split {
+			for e := min(g-1, 1); e < g; e++ {
+				if at := (z*g + e) * out; !slices.Equal(got[at:][:out], want[at:][:out]) {
+					t.Fatalf("%v, part %d, row %d: another product", s, z, e)
+				}
+			}
+		}
+		raw := get(t, n, squares, 2*(split*g+1))
+		sums := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), split*g+1)
+		for e := min(g-1, 1); e < g; e++ {
+			for z := range split {
+				from, to := z*tiles(in, 16)/split*16, min(in, (z+1)*tiles(in, 16)/split*16)
+				want := 0.0
+				for _, v := range values[e*in+from : e*in+to] {
+					want += float64(v) * float64(v)
+				}
+				if v := sums[z*g+e]; !(math.Abs(v-want) <= 1e-12*want) {
+					t.Errorf("%v, part %d, row %d: %g, not %g", s, z, e, v, want)
+				}
+			}
+		}
+		if v := sums[split*g]; v == v {
+			t.Errorf("%v: wrote behind its squares", s)
 		}
 	}
 }

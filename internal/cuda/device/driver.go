@@ -50,9 +50,9 @@ type driver struct {
 	launchKernel       func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params, extra unsafe.Pointer) int32
 
 	arguments struct { // of a launch, where they stay
-		slots   [16]uint64
+		slots   [20]uint64
 		structs [4][32]uint64
-		params  [16]unsafe.Pointer
+		params  [20]unsafe.Pointer
 	}
 	stream     uintptr
 	passed     [2]uintptr // events: the norms of a side are with the host

@@ -24,7 +24,7 @@ type Network struct {
 	values                         []uintptr // values[i] goes into layer i; the last one comes out
 	factors                        [2]uintptr
 	room                           room
-	norms                          uintptr
+	norms, inputSquares            uintptr               // inputSquares: of what goes into a headed layer, in parts
 	staying                        [cuda.Vectors]uintptr // parameters, and what goes with them from step to step
 	products                       uintptr
 	sets                           []set
@@ -306,6 +306,9 @@ func (n *Network) allocate() {
 		}
 	}
 	n.allocateParted(floats)
+	if n.headed() {
+		n.inputSquares = floats(2 * n.chunk * n.layers[len(n.layers)-2].split)
+	}
 	n.room = room{squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
 	sides(&n.room.kept, n.keptRow)
 }

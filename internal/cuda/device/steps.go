@@ -147,9 +147,13 @@ func (n *Network) forwardTo(s *set, g, end int) {
 			n.convolve(l, 0, g, in, l.turned, b, l.activation, 0, act{}, out)
 		case "linear":
 			from, to := l.In.Len(), l.Out.Len()
-			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to)
-			if i == end-1 && end < len(n.layers) {
-				break // its head has it
+			headed, squares := i == end-1 && end < len(n.layers), uintptr(0)
+			if headed {
+				squares = n.inputSquares
+			}
+			n.call(fmt.Sprint("dense_", denseWidth(to)), [3]int{tiles(g, 128), tiles(to, denseWidth(to)), l.split}, 128, in, w, n.parts, g, from, to, squares)
+			if headed {
+				break // its head has the end
 			}
 			n.call("dense_end", along(g*to, 256), 256, n.parts, b, out, g*to, to, l.split, l.activation)
 		case "max-pool":
@@ -249,7 +253,7 @@ func (n *Network) backward(s *set, g int) {
 // may run at the same time: what one writes the other does not read.
 func (n *Network) goesOn(i int) bool {
 	l := &n.layers[i]
-	return !cuda.Parted(n.plan) && l.From > 0 && l.Kind != "max-pool"
+	return !cuda.Parted(n.plan) && l.From > 0 && l.Kind != "max-pool" && !n.squared(i)
 }
 
 // gradients keeps what layer i's examples' gradients are.
@@ -260,6 +264,9 @@ func (n *Network) gradients(i, g int) {
 	at.kept0, at.squares0 = int32(l.kept0), int32(l.squares0)
 	switch l.Kind {
 	case "linear":
+		if n.squared(i) {
+			return
+		}
 		n.call("dense_square", along(g, 1), 256, in, d, l.In.Len(), l.Out.Len(), l.biases(), at)
 	case "conv", "transposed-conv":
 		w := filterWindow(*l)

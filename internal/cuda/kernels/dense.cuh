@@ -15,9 +15,10 @@ enum { SUM_MOST = 1024 };
 // product: 128 x BN values from m0, n0 on, a block of 128 threads, 8 x BN/8 each, of a sum over K in tiles
 // of KT, which take turns on so many SIDES of the shared memory. A and B lie along K where
 // ALONG and BALONG say so. WEIGHTED: every k has a weight; those of weight 0 are left out of
-// both sides, the others multiply B; and A's values from the last step on are 1.
+// both sides, the others multiply B; and A's values from the last step on are 1. Of what lies
+// along K in A, squares has the sums of its squares, unless it is null.
 template <int BN, int KT, int SIDES, bool WEIGHTED, bool ALONG, bool BALONG, class Out>
-__device__ __forceinline__ void product(int m0, int M, int n0, int N, int from, int to, Side a, Side b, const float *weights, Out put) {
+__device__ __forceinline__ void product(int m0, int M, int n0, int N, int from, int to, Side a, Side b, const float *weights, double *squares, Out put) {
   const int BM = 128, AROW = BM + 4, BROW = BN + 4, TN = BN / 8, AITEMS = BM * KT / 512, BITEMS = BN * KT / 512, KQ = KT / 4;
   __shared__ float4 as4[SIDES * KT * AROW / 4], bs4[SIDES * KT * BROW / 4];
   __shared__ float ws[WEIGHTED ? SUM_MOST : 1];
@@ -25,6 +26,7 @@ __device__ __forceinline__ void product(int m0, int M, int n0, int N, int from, 
   int t = threadIdx.x, tx = t % 8, ty = t / 8;
   bool vectorA = aligned(a.values) && a.step % 4 == 0, vectorB = aligned(b.values) && b.step % 4 == 0;
   float ra[AITEMS][4], rb[BITEMS][4], acc[8][TN] = {};
+  double square[AITEMS] = {};
   auto load = [&](int k0) {
 #pragma unroll
     for (int i = 0; i < AITEMS; i++) {
@@ -44,6 +46,9 @@ __device__ __forceinline__ void product(int m0, int M, int n0, int N, int from, 
 #pragma unroll
     for (int i = 0; i < AITEMS; i++) {
       int at = t + 128 * i;
+      if (ALONG && squares)
+#pragma unroll
+        for (int j = 0; j < 4; j++) square[i] += (double)ra[i][j] * ra[i][j];
       if (WEIGHTED)
 #pragma unroll
         for (int j = 0; j < 4; j++)
@@ -105,6 +110,13 @@ __device__ __forceinline__ void product(int m0, int M, int n0, int N, int from, 
       int m = m0 + (i < 4 ? ty * 4 + i : BM / 2 + ty * 4 + i - 4), n = n0 + tx * 4 + j * 8;
       if (m < M && n < N) put(m, n, acc[i] + j, N - n);
     }
+  if (ALONG && squares)
+#pragma unroll
+    for (int i = 0; i < AITEMS; i++) {  // KQ threads side by side had a row
+      for (int o = 1; o < KQ; o *= 2) square[i] += __shfl_xor_sync(~0u, square[i], o);
+      int m = m0 + t / KQ + 128 / KQ * i;
+      if (t % KQ == 0 && m < M) squares[m] = square[i];
+    }
 }
 
 // part is where part z of a sum of n begins: at a whole tile.
@@ -113,12 +125,13 @@ __device__ __forceinline__ int part(int n, int z, int parts) {
   return from < n ? from : n;
 }
 
-// dense: one of gridDim.z parts of x*w, of g examples.
+// dense: one of gridDim.z parts of x*w, of g examples; and of the squares of x, unless those
+// are nobody's.
 template <int BN>
-__device__ __forceinline__ void dense(const float *x, const float *w, float *parts, int g, int in, int out) {
+__device__ __forceinline__ void dense(const float *x, const float *w, float *parts, int g, int in, int out, double *squares) {
   float *to = parts + (size_t)blockIdx.z * g * out;
   bool vector = out % 4 == 0;
-  product<BN, 16, 2, false, true, false>(blockIdx.x * 128, g, blockIdx.y * BN, out, part(in, blockIdx.z, gridDim.z), part(in, blockIdx.z + 1, gridDim.z), {x, in}, {w, out}, nullptr,
+  product<BN, 16, 2, false, true, false>(blockIdx.x * 128, g, blockIdx.y * BN, out, part(in, blockIdx.z, gridDim.z), part(in, blockIdx.z + 1, gridDim.z), {x, in}, {w, out}, nullptr, squares && blockIdx.y == 0 ? squares + (size_t)blockIdx.z * g : nullptr,
                            [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
@@ -136,7 +149,7 @@ extern "C" __global__ void dense_end(const float *parts, const float *bias, floa
 // outputs: few_back.
 extern "C" __global__ void __launch_bounds__(128) dense_back(const float *d, const float *w, const float *y, Act gate, float *dx, int g, int in, int out) {
   bool vector = in % 4 == 0;
-  product<64, 16, 2, false, true, true>(blockIdx.x * 128, g, blockIdx.y * 64, in, 0, out, {d, out}, {w, out}, nullptr, [=](int m, int n, const float *v, int some) {
+  product<64, 16, 2, false, true, true>(blockIdx.x * 128, g, blockIdx.y * 64, in, 0, out, {d, out}, {w, out}, nullptr, nullptr, [=](int m, int n, const float *v, int some) {
     size_t o = (size_t)m * in + n;
     float there[4], r[4];
     load4(y + o, there, some, vector);
@@ -176,13 +189,14 @@ extern "C" __global__ void __launch_bounds__(128) dense_sums_64(const float *wei
   float *to = l.parts + (size_t)z * rows * l.out;
   int out = l.out;
   bool vector = out % 4 == 0;
-  product<64, 16, 2, true, false, false>(b % down * 128, rows, b / down % across * 64, out, part(g, z, l.split), part(g, z + 1, l.split), {l.x, l.in}, {l.d, out}, weights,
+  product<64, 16, 2, true, false, false>(b % down * 128, rows, b / down % across * 64, out, part(g, z, l.split), part(g, z + 1, l.split), {l.x, l.in}, {l.d, out}, weights, nullptr,
                                          [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
 #define DENSE(BN)                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128) dense_##BN(const float *x, const float *w, float *parts, int g, int in, int out) { \
-    dense<BN>(x, w, parts, g, in, out);                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128) dense_##BN(const float *x, const float *w, float *parts, int g, int in, int out,   \
+                                                               double *squares) {                                                      \
+    dense<BN>(x, w, parts, g, in, out, squares);                                                                                       \
   }
 DENSE(32)
 DENSE(64)

@@ -124,16 +124,18 @@ extern "C" __global__ void cross_entropy(const float *out, const int *labels, co
 // head: a network's end, of one example a warp: the end of the product of the last linear
 // layer but one (dense_end), the last one of up to HEAD_HIDDEN inputs and HEAD_CLASSES
 // classes, the gradients behind both, as cross_entropy and few_back have them, and the
-// squared norm of the last one's gradient.
+// squared norms of both layers' gradients, as dense_square has them: the squares of what goes
+// into the first come with its product, in as many parts. Where they go: squares0 of the last
+// layer, hiddenSquare of the one before.
 enum { HEAD_HIDDEN = 128, HEAD_CLASSES = 64 };
 extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__ parts, int count, const float *__restrict__ hiddenBias, Act hiddenAct, const float *__restrict__ w,
                                                        const float *__restrict__ bias, Act act, const int *__restrict__ labels, const int *__restrict__ rows, float *h, float *d, float *dh,
-                                                       int n, int hidden, int classes, Room r) {
+                                                       int n, int hidden, int classes, Room r, const double *__restrict__ inputs, int hiddenSquare) {
   __shared__ float ws[HEAD_HIDDEN * (HEAD_CLASSES + 1)], hs[4][HEAD_HIDDEN], ds[4][HEAD_CLASSES];
   const int t = threadIdx.x, lane = t % 32, warp = t / 32, e = blockIdx.x * 4 + warp, pitch = classes | 1;  // odd: a column has all banks
   const int HQ = HEAD_HIDDEN / 32, CQ = HEAD_CLASSES / 32;
   float v[HQ], y[CQ], p[CQ];
-  double squareX = 0, squareD = 0, sum = 0;
+  double squareIn = 0, squareX = 0, squareH = 0, squareD = 0, sum = 0;
   for (int i = t; i < hidden * classes; i += 128) ws[i / classes * pitch + i % classes] = w[i];
 #pragma unroll
   for (int q = 0; q < HQ; q++) {
@@ -149,6 +151,7 @@ extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__
   }
   __syncthreads();
   if (e >= n) return;
+  for (int k = lane; k < count; k += 32) squareIn += inputs[(size_t)k * n + e];
 #pragma unroll
   for (int q = 0; q < CQ; q++) {
     const int c = lane + 32 * q;
@@ -186,10 +189,12 @@ extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__
     float s = 0.f;
 #pragma unroll 8
     for (int c = 0; c < classes; c++) s += ds[warp][c] * ws[i * pitch + c];
-    dh[(size_t)e * hidden + i] = slopeAt(hiddenAct, v[q], s);
+    s = dh[(size_t)e * hidden + i] = slopeAt(hiddenAct, v[q], s);
+    squareH += (double)s * s;
   }
-  squareX = warpSum(squareX), squareD = warpSum(squareD);
-  if (lane == 0) r.squares[(size_t)e * r.squaresRow + r.squares0] = (squareX + (bias ? 1 : 0)) * squareD;
+  squareIn = warpSum(squareIn), squareX = warpSum(squareX), squareH = warpSum(squareH), squareD = warpSum(squareD);
+  double *to = r.squares + (size_t)e * r.squaresRow;
+  if (lane == 0) to[r.squares0] = (squareX + (bias ? 1 : 0)) * squareD, to[hiddenSquare] = (squareIn + (hiddenBias ? 1 : 0)) * squareH;
 }
 
 // squared_error: the same of the mean squared difference to the example itself; scale is 2
