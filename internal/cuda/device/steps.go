@@ -130,7 +130,7 @@ func (n *Network) forward(s *set, g int) { n.forwardTo(s, g, len(n.layers)) }
 // forwardTo takes them through the first layers: up to a head, the last one has no end yet.
 func (n *Network) forwardTo(s *set, g, end int) {
 	if !n.plan.Words {
-		n.call("gather", along(g*s.each, 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
+		n.call("gather", along(tiles(g*s.each, 4), 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
 	}
 	for i := range n.layers[:end] {
 		l := &n.layers[i]
@@ -185,18 +185,18 @@ func poolOf(l *layer, to model.Shape, g int) (p pool, channels int) {
 // then does what is to follow, unless that is nil. The root of errors is made here, between
 // both ways, so that its kernels are recorded in parts.
 func (n *Network) gradientsOf(r recorded, s *set, then func()) {
-	back := func() {
+	clear := func() {
 		if r.which == 1 {
 			n.d.clear(n.sums, 8*n.plan.Parameters)
 		}
-		n.backward(s, r.count)
 	}
 	if then == nil {
 		then = func() {}
 	}
 	if n.plan.Loss == "rmse" {
 		n.together(recorded{what: recordForward, set: r.set, count: r.count, side: r.side}, func() { n.forward(s, r.count) })
-		back()
+		clear()
+		n.backward(s, r.count)
 		then()
 		return
 	}
@@ -205,8 +205,8 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 		end--
 	}
 	n.together(r, func() {
-		n.forwardTo(s, r.count, end)
-		back()
+		n.d.atOnce(clear, func() { n.forwardTo(s, r.count, end) })
+		n.backward(s, r.count)
 		then()
 	})
 }

@@ -48,14 +48,23 @@ __device__ __forceinline__ float4 fewGate(Act gate, const float *y, const float 
 
 // few_back: the gradient at the input, times the slope of gate at its output y: 128 inputs of
 // 64 examples a block of 256 threads, 8 of 4 each, 32 outputs at a time. The order of every
-// sum is dense_back's.
-extern "C" __global__ void __launch_bounds__(256) few_back(const float *__restrict__ d, const float *__restrict__ w, const float *__restrict__ y, Act gate, float *__restrict__ dx, int g,
-                                                           int in, int out) {
+// sum is dense_back's. AHEAD reads y before anything else, which takes registers.
+template <bool AHEAD>
+__device__ __forceinline__ void fewBack(const float *__restrict__ d, const float *__restrict__ w, const float *__restrict__ y, Act gate, float *__restrict__ dx, int g, int in, int out) {
   const int INPUTS = 128, EXAMPLES = 64, OUTPUTS = 32;
   __shared__ float4 ws4[OUTPUTS * INPUTS / 4], ds4[OUTPUTS * EXAMPLES / 4];
   const int t = threadIdx.x, tx = t % 16, ty = t / 16, i0 = blockIdx.x * INPUTS, e0 = blockIdx.y * EXAMPLES;
   const bool vectorW = aligned(w) && out % 4 == 0, vectorD = aligned(d) && out % 4 == 0, vector = in % 4 == 0 && aligned(y) && aligned(dx);
-  float acc[4][8] = {};
+  float acc[4][8] = {}, there[4][8] = {};
+  auto read = [&](int p) {
+    const int e = e0 + ty * 4 + p, i = i0 + tx * 4;
+#pragma unroll
+    for (int q = 0; q < 2; q++)
+      if (gate.kind && e < g && i + q * INPUTS / 2 < in) *(float4 *)(there[p] + 4 * q) = *(const float4 *)(y + (size_t)e * in + i + q * INPUTS / 2);
+  };
+  if (AHEAD && vector)
+#pragma unroll
+    for (int p = 0; p < 4; p++) read(p);
 #pragma unroll 1
   for (int k0 = 0; k0 < out; k0 += OUTPUTS) {
     if (k0) __syncthreads();
@@ -79,15 +88,10 @@ extern "C" __global__ void __launch_bounds__(256) few_back(const float *__restri
 #pragma unroll
     for (int p = 0; p < 4; p++) {
       const int e = e0 + ty * 4 + p, i = i0 + tx * 4;
-      const size_t o = (size_t)e * in + i;
-      float there[2][4] = {};
-      if (e >= g) break;
+      if (!AHEAD) read(p);
 #pragma unroll
       for (int q = 0; q < 2; q++)
-        if (gate.kind && i + q * INPUTS / 2 < in) *(float4 *)there[q] = *(const float4 *)(y + o + q * INPUTS / 2);
-#pragma unroll
-      for (int q = 0; q < 2; q++)
-        if (i + q * INPUTS / 2 < in) *(float4 *)(dx + o + q * INPUTS / 2) = fewGate(gate, there[q], acc[p] + 4 * q);
+        if (e < g && i + q * INPUTS / 2 < in) *(float4 *)(dx + (size_t)e * in + i + q * INPUTS / 2) = fewGate(gate, there[p] + 4 * q, acc[p] + 4 * q);
     }
     return;
   }
@@ -98,6 +102,11 @@ extern "C" __global__ void __launch_bounds__(256) few_back(const float *__restri
       const int e = e0 + ty * 4 + p, i = i0 + q / 4 * (INPUTS / 2) + tx * 4 + q % 4;
       if (e < g && i < in) dx[(size_t)e * in + i] = slopeAt(gate, gate.kind ? y[(size_t)e * in + i] : 0.f, acc[p][q]);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) few_back(const float *__restrict__ d, const float *__restrict__ w, const float *__restrict__ y, Act gate, float *__restrict__ dx, int g,
+                                                           int in, int out) {
+  fewBack<false>(d, w, y, gate, dx, g, in, out);
 }
 
 // dense_sums_32: dense_sums_64 of layers of up to 32 outputs: those of 128 inputs a block of
