@@ -28,16 +28,19 @@ type sliding struct {
 }
 
 // strip is what a thread of a kernel has: so many pixels of a line, and channels; near says
-// that filters lie in shared memory, and threads how many a block has at most.
+// that filters lie in shared memory, and threads how many a block has at most. Share is what
+// the kernel takes of the time that a count of instructions says, as far as kernels of a width
+// differ in that.
 type strip struct {
 	pixels, channels int
 	near             bool
 	threads          int
+	share            float64
 }
 
 // strips are what direct.cuh has kernels for, by the width of the filter.
 var strips = map[int][]strip{
-	2: {far(10)}, 3: {far(8), far(9), far(10)}, 4: {far(8), far(9), {12, 8, true, 192}, {13, 4, true, 256}}, 5: {far(9)}, 8: {far(9)},
+	2: {far(10)}, 3: {far(8), far(9), far(10), {13, 4, true, 256, 0.88}}, 4: {far(8), far(9), {13, 4, true, 256, 0.85}}, 5: {far(9)}, 8: {far(9)},
 }
 
 // splits says that blocks of so many groups would split filters that lie together near: these
@@ -47,7 +50,7 @@ func (s strip) splits(w window, groups int) bool {
 }
 
 // far is a strip of 8 channels whose filters are read through the cache.
-func far(pixels int) strip { return strip{pixels, 8, false, mostThreads} }
+func far(pixels int) strip { return strip{pixels, 8, false, mostThreads, 1} }
 
 // kernel is the name of that for filters of k columns.
 func (s strip) kernel(k int) string {
@@ -58,13 +61,13 @@ func (s strip) kernel(k int) string {
 }
 
 const (
-	sharedBytes = 48 << 10 // that a block has without asking
-	processors  = 132      // that a plan fills: an H200's
-	mostThreads = 256      // of a block
+	sharedBytes   = 48 << 10 // that a block has without asking
+	declaredBytes = 2 << 10  // at most, that kernels have beside what is asked for
+	processors    = 132      // that a plan fills: an H200's
+	mostThreads   = 256      // of a block
 
-	// nearShare is what kernels with filters in shared memory take of the time that a count
-	// of instructions says, if a block has a whole picture: so did those of one network.
-	nearShare = 0.65
+	processorShared = 227 << 10 // of one, that its blocks have
+	stageWait       = 2000      // cycles until a block has what it reads
 )
 
 // over is what kernels divide by d with.
@@ -165,34 +168,44 @@ func slidingBy(w window, s strip, each, rows, parts, columns, groups, chunk int)
 func segment(s, k int) int { return (s + k + 2) / 4 * 4 }
 
 // time is about how long the kernel takes, in cycles: a count of instructions of a block, by
-// warps, of which four schedulers share them, and of what blocks wait for. Ending is what a
-// warp does with what it has computed.
+// warps, of which four schedulers share them, and of what blocks wait for. Blocks come in
+// waves, of which the last one leaves processors idle: batches of any size that a chunk is for
+// count alike. Ending is what a warp does with what it has computed.
 func (one *sliding) time(s strip, k, examples int, ending float64) (time float64) {
 	d := &one.shape
-	inC, each, parts := int(d.inC), int(d.each), int(d.parts)
+	inC, each := int(d.inC), int(d.each)
 	warps, stages := float64(one.threads/32), float64(tiles(inC, int(d.chunk)))
 	count := warps * (float64(inC*(k*(s.channels*s.pixels*k+segment(s.pixels, k)/4+s.channels/4*k+2)+6)) + ending)
 	pixels := each * (int(d.rows) + k - 1) * (int(d.strips)*s.pixels + k - 1) * tiles(int(d.chunk), 4)
-	count += stages * float64(pixels*70) / 32
-	if one.threads%128 != 0 {
-		count *= 1.08
+	filters := 0 // in fours, that lie near
+	if s.near {
+		filters = int(d.chunk) * k * k * tiles(int(d.groups)*s.channels, 8) * 2
 	}
-	registers := 32768 / s.threads // two blocks fit, whatever they need
-	fit := min(float64(65536/(registers*one.threads)), float64(220<<10/(one.shared+1024)), 16,
-		float64(examples)/float64(each*processors)*float64(parts*one.across*one.deep))
-	cycles := count/4*math.Pow(max(1, 16/(fit*warps)), 0.7) + stages*3000/fit + stages*float64(16*pixels)/48
-	whole := each*parts*one.across*one.deep == 1
-	if s.near && whole {
-		cycles *= nearShare
+	count += stages * float64(pixels*70+filters*20) / 32
+	if one.threads%64 != 0 {
+		count *= 1.04
 	}
-	if inC == 1 && !whole { // a block of one whole picture is faster than the count says
-		cycles *= 1.4
+	registers := 32768 / s.threads / 8 * 8 // two blocks fit, whatever they need
+	fit := min(65536/(registers*one.threads), processorShared/(one.shared+1024), 16)
+	beside := func(blocks int) float64 { // of so many on a processor
+		b := float64(blocks)
+		return b*count/4*math.Pow(max(1, 16/(b*warps)), 0.7) + stages*stageWait + b*stages*float64(16*(pixels+filters))/48
 	}
-	for _, n := range []int{examples * 7 / 8, examples * 15 / 16, examples} {
-		blocks := tiles(n, each) * parts * one.across * one.deep
-		time += float64(tiles(blocks, processors)) * cycles
+	for n := 26; n <= 32; n++ {
+		blocks := tiles(examples*n/32, each) * int(d.parts) * one.across * one.deep
+		waves := blocks / (processors * fit)
+		time += float64(waves) * beside(fit)
+		if rest := tiles(blocks-waves*processors*fit, processors); rest > 0 {
+			time += beside(rest)
+		}
 	}
-	return time
+	if warps == 1 { // nobody computes while the block reads
+		time *= 1.15
+	}
+	if one.across > 1 { // and edges are read twice
+		time *= 1.04
+	}
+	return time * s.share
 }
 
 // arranged is how many values a filter has as a kernel that slides reads it.

@@ -35,6 +35,7 @@ type driver struct {
 	memset             func(dst uintptr, v uint8, n uint64, stream uintptr) int32
 	moduleLoad         func(m *uintptr, image *byte) int32
 	moduleFunction     func(f *uintptr, m uintptr, name string) int32
+	functionAttribute  func(f uintptr, attribute, v int32) int32
 	streamCreate       func(s *uintptr, flags uint32) int32
 	streamSynchronize  func(s uintptr) int32
 	streamWaitEvent    func(s, e uintptr, flags uint32) int32
@@ -60,6 +61,7 @@ type driver struct {
 	parts      uintptr    // event: where it begins
 	joins      uintptr    // and where it has ended
 	processors int32      // how many the device has
+	shared     int        // bytes of shared memory that a block may ask for
 	taken      []uintptr  // memory, until it is given back
 	failed     error      // the first: everything after it is idle
 }
@@ -85,7 +87,7 @@ func open(library string, n int) (*driver, About, error) {
 		"cuMemGetInfo_v2": &d.memInfo, "cuMemAlloc_v2": &d.memAlloc, "cuMemFree_v2": &d.memFree,
 		"cuMemHostRegister_v2": &d.hostRegister, "cuMemHostUnregister": &d.hostUnregister,
 		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
-		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
+		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction, "cuFuncSetAttribute": &d.functionAttribute,
 		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuStreamWaitEvent": &d.streamWaitEvent, "cuLaunchKernel": &d.launchKernel,
 		"cuStreamBeginCapture_v2": &d.streamBeginCapture, "cuStreamEndCapture": &d.streamEndCapture, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
 		"cuGraphLaunch": &d.graphLaunch, "cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.graphExecDestroy,
@@ -112,6 +114,9 @@ func open(library string, n int) (*driver, About, error) {
 	d.must(d.deviceAttribute(&major, 75, dev), "cuDeviceGetAttribute")
 	d.must(d.deviceAttribute(&minor, 76, dev), "cuDeviceGetAttribute")
 	d.must(d.deviceAttribute(&d.processors, 16, dev), "cuDeviceGetAttribute")
+	var shared int32
+	d.must(d.deviceAttribute(&shared, 97, dev), "cuDeviceGetAttribute")
+	d.shared = max(sharedBytes, int(shared)-declaredBytes)
 	about := About{string(name[:max(0, bytes.IndexByte(name, 0))]), fmt.Sprintf("CUDA %d.%d", version/1000, version%1000/10)}
 	if d.failed == nil && (major < leastMajor || major == leastMajor && minor < leastMinor) {
 		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)

@@ -128,9 +128,10 @@ func (k *kernelSet) load(d *driver) error {
 			names = append(names, s.kernel(k))
 		}
 	}
+	large := map[string]bool{} // kernels whose blocks may have more shared memory than others
 	for k, all := range pooledStrips {
 		for _, s := range all {
-			names = append(names, s.pooledKernel(k))
+			names, large[s.pooledKernel(k)] = append(names, s.pooledKernel(k)), true
 		}
 	}
 	for k, lines := range tapLines {
@@ -145,6 +146,10 @@ func (k *kernelSet) load(d *driver) error {
 		var f uintptr
 		d.must(d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)
 		functions[name] = f
+		if d.failed == nil && large[name] && d.shared > sharedBytes {
+			const mostShared = 8
+			d.must(d.functionAttribute(f, mostShared, int32(d.shared)), "cuFuncSetAttribute "+name)
+		}
 	}
 	if d.failed == nil {
 		k.functions = functions

@@ -24,7 +24,7 @@ type pooledSliding struct {
 }
 
 // pooledStrips are strips that pooled.cuh has kernels for.
-var pooledStrips = map[int][]strip{2: {far(10)}, 3: {far(8), far(9)}, 4: {far(9)}, 5: {far(9)}, 8: {far(9), {9, 4, true, 352}}}
+var pooledStrips = map[int][]strip{2: {far(10)}, 3: {far(8), far(9), {12, 8, true, 192, 0.8}}, 4: {far(9)}, 5: {far(9)}, 8: {far(9), {9, 4, true, 352, 0.9}}}
 
 // pooledKernel is the name of that for filters of k columns.
 func (s strip) pooledKernel(k int) string {
@@ -34,14 +34,14 @@ func (s strip) pooledKernel(k int) string {
 	return fmt.Sprint("pooled_", k, "_", s.pixels)
 }
 
-// slidePooled chooses a kernel for a window and a pool of 2x2 behind it, as slide does; none
-// where a block would need too much memory.
-func slidePooled(w window, to model.Shape, stride, examples int) pooledSliding {
-	return slidePooledBy(w, to, stride, examples, pooledStrips[int(w.kernelW)])
+// slidePooled chooses a kernel for a window and a pool of 2x2 behind it, as slide does, whose
+// blocks have at most so many bytes of shared memory; none where one would need more.
+func slidePooled(w window, to model.Shape, stride, examples, most int) pooledSliding {
+	return slidePooledBy(w, to, stride, examples, most, pooledStrips[int(w.kernelW)])
 }
 
 // slidePooledBy is slidePooled with these strips to choose from.
-func slidePooledBy(w window, to model.Shape, stride, examples int, strips []strip) pooledSliding {
+func slidePooledBy(w window, to model.Shape, stride, examples, most int, strips []strip) pooledSliding {
 	best, least := pooledSliding{}, math.Inf(1)
 	if !slides(w) || w.back == 1 {
 		return best
@@ -62,7 +62,7 @@ func slidePooledBy(w window, to model.Shape, stride, examples int, strips []stri
 					one := slidingBy(w, s, 1, rows, parts, columns, groups, chunk)
 					one.name = s.pooledKernel(k)
 					one.shared = max(one.shared, 4*rows*int(p.pitch))
-					if one.shared > sharedBytes {
+					if one.shared > most {
 						continue
 					}
 					ending := float64(s.pixels*s.channels/4*6) + float64(60*lines*to.Width*quads)/float64(one.threads)
@@ -84,7 +84,7 @@ func (n *Network) fusePools() {
 	for i := 1; i < len(n.layers); i++ {
 		l, pool := &n.layers[i-1], &n.layers[i]
 		if l.Kind == "conv" && l.activation.kind <= 1 && pool.Kind == "max-pool" && pool.Kernel == 2 && pool.Stride <= 2 && pool.Padding == 0 {
-			l.pooled = slidePooled(l.forward, pool.Out, pool.Stride, n.chunk)
+			l.pooled = slidePooled(l.forward, pool.Out, pool.Stride, n.chunk, n.d.shared)
 		}
 	}
 }

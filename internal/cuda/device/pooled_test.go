@@ -26,7 +26,7 @@ func TestPooledIsBoth(t *testing.T) {
 				g := window{inH: int32(h), inW: int32(w), inC: int32(inC), outH: int32(h) + grow, outW: int32(w) + grow, outC: int32(outC), kernelH: int32(k), kernelW: int32(k), stride: 1, padding: int32(pad)}
 				to := model.Shape{Height: (int(g.outH)-2)/stride + 1, Width: (int(g.outW)-2)/stride + 1, Channels: outC}
 				const examples = 3
-				both := slidePooledBy(g, to, stride, 64, []strip{one})
+				both := slidePooledBy(g, to, stride, 64, n.d.shared, []strip{one})
 				if both.name != one.pooledKernel(k) {
 					t.Fatalf("%+v: %q", g, both.name)
 				}

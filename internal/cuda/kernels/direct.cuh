@@ -211,5 +211,5 @@ DIRECT(8, 9)
                                                                                 const float *y, Act gate, float *out) {                                 \
     direct<K, S, F, true>(g, in, w, bias, act, y, gate, out);                                                                                           \
   }
-SLIDES_NEAR(4, 12, 8, 192)
+SLIDES_NEAR(3, 13, 4, 256)
 SLIDES_NEAR(4, 13, 4, 256)

@@ -125,4 +125,5 @@ POOLED(8, 9)
                                                                                        const float *bias, Act act, Act after, float *out, unsigned char *which) { \
     pooled<K, S, F, true>(g, p, in, w, bias, act, after, out, which);                                                                                     \
   }
+POOLED_NEAR(3, 12, 8, 192)
 POOLED_NEAR(8, 9, 4, 352)
