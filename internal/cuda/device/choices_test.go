@@ -43,4 +43,13 @@ func TestChosenAsTimed(t *testing.T) {
 			t.Errorf("of %d bytes: %s with %d", most, told(s.sliding), s.shared)
 		}
 	}
+	for most, want := range map[int]int{sharedBytes: 0, 97 << 10: 0, 161 << 10: 8, 225 << 10: 16} {
+		if m := merge(secondBack, first, true, most); int(m.shape.chunk) != want || 2*m.shared > most {
+			t.Errorf("of %d bytes: %q, %d channels at a time, %d bytes", most, m.name, m.shape.chunk, m.shared)
+		}
+	}
+	m := merge(secondBack, first, true, 225<<10)
+	if got, want := fmt.Sprint(told(m.sliding), " by ", m.taps.parts), "merged_4_13_8 columns 2 groups 4 parts 1 each 1 chunk 16 threads 224 by 14"; got != want {
+		t.Errorf("%s instead of %s", got, want)
+	}
 }

@@ -56,6 +56,7 @@ type layer struct {
 	slides          [2]sliding    // how both are computed with a stride of 1
 	pooled          pooledSliding // how outputs are, with the pool behind
 	taps            tapping       // how its filter's gradients are
+	merged          merging       // how gradients at the input are, and those of the first filter
 	arranged        [2]uintptr    // the filter as those read it
 	turned          uintptr       // the filter as gathering back reads it
 	own             uintptr       // room for the gradient at the output
@@ -134,6 +135,10 @@ func (k *kernelSet) load(d *driver) error {
 			names, large[s.pooledKernel(k)] = append(names, s.pooledKernel(k)), true
 		}
 	}
+	for k, s := range mergedStrips {
+		name := s.mergedKernel(k[0], k[1])
+		names, large[name] = append(names, name), true
+	}
 	for k, lines := range tapLines {
 		for _, ky := range lines {
 			names = append(names, fmt.Sprint("taps_", k, "_", ky), fmt.Sprint("taps_pooled_", k, "_", ky))
@@ -205,6 +210,7 @@ func (n *Network) prepare() error {
 		n.layers = append(n.layers, one)
 	}
 	n.fusePools()
+	n.mergeBack()
 	return nil
 }
 

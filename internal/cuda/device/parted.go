@@ -129,6 +129,10 @@ func (n *Network) contribute(i, g int) {
 	if l.From == 0 {
 		return // nobody asks for the example's gradient
 	}
+	if n.merges(i) {
+		n.merge(i, g)
+		return
+	}
 	if n.unpools(l.From - 1) {
 		return // its kernel reads this layer's
 	}

@@ -269,6 +269,9 @@ func (n *Network) gradients(i, g int) {
 		}
 		n.call("dense_square", along(g, 1), 256, in, d, l.In.Len(), l.Out.Len(), l.biases(), at)
 	case "conv", "transposed-conv":
+		if n.isMerged(i) {
+			return // a kernel behind has them
+		}
 		w := filterWindow(*l)
 		x, slopes := in, d
 		if l.Kind == "transposed-conv" {

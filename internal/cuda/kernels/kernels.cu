@@ -5,6 +5,7 @@
 #include "direct.cuh"
 #include "pooled.cuh"
 #include "taps.cuh"
+#include "merged.cuh"
 #include "dense.cuh"
 #include "few.cuh"
 #include "other.cuh"

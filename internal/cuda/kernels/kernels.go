@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
 var sources embed.FS
 
 // compressed is PTX, a fifth as long.
@@ -35,7 +35,7 @@ var PTX = sync.OnceValue(func() string {
 })
 
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

@@ -130,6 +130,7 @@ std::map<std::string, Kernel> kernels = {
     K(pooled_2_10), K(pooled_3_8), K(pooled_3_9), K(pooled_4_9), K(pooled_5_9), K(pooled_8_9), K(pooled_near_3_12_8), K(pooled_near_8_9_4),
     K(taps_2_2), K(taps_3_3), K(taps_3_1), K(taps_4_2), K(taps_5_1), K(taps_8_1),
     K(taps_pooled_2_2), K(taps_pooled_3_3), K(taps_pooled_3_1), K(taps_pooled_4_2), K(taps_pooled_5_1), K(taps_pooled_8_1),
+    K(merged_4_13_8),
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
     K(dense_32), K(dense_64), K(dense_end), K(dense_back), K(few_back), K(dense_sums_32), K(dense_sums_64), K(dense_adds), K(dense_square),
     K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(head), K(squared_error), K(norms), K(row_sum), K(arranged_all),
