@@ -27,6 +27,9 @@ var networks = map[string]struct {
 	"convolutions, a pool, linear layers": {data.Shape{Height: 10, Width: 9, Classes: 5}, "cross-entropy", layers{
 		{Kind: "conv", Channels: 8, Kernel: 4, Padding: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2, Stride: 1},
 		{Kind: "conv", Channels: 20, Kernel: 3}, {Kind: "relu"}, {Kind: "linear", Units: 33}, {Kind: "relu"}, {Kind: "linear", Units: 5}}},
+	"a pool between convolutions that one kernel takes back": {data.Shape{Height: 13, Width: 15, Channels: 2, Classes: 4}, "cross-entropy", layers{
+		{Kind: "conv", Channels: 12, Kernel: 8, Padding: 3}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2, Stride: 1},
+		{Kind: "conv", Channels: 6, Kernel: 4}, {Kind: "relu"}, {Kind: "linear", Units: 4}}},
 	"an autoencoder": {data.Shape{Height: 9, Width: 9, Reconstruct: true}, "squared-error", layers{
 		{Kind: "conv", Channels: 4, Kernel: 3}, {Kind: "leaky-relu"}, {Kind: "conv", Channels: 8, Kernel: 3}, {Kind: "leaky-relu", Slope: 0.2},
 		{Kind: "transposed-conv", Channels: 4, Kernel: 3}, {Kind: "tanh"}, {Kind: "transposed-conv", Channels: 1, Kernel: 3}, {Kind: "sigmoid"}}},
