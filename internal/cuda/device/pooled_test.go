@@ -117,7 +117,7 @@ func TestTapsBehindPools(t *testing.T) {
 				n.tapPooled(&s, &pool, examples, x, d, rooms[0])
 				n.tap(&s, examples, x, between, rooms[1])
 				name := fmt.Sprintf("taps %s, pictures of %dx%dx%d, stride %d", s.name, h, w, inC, stride)
-				if got, want := get(t, n, rooms[0].kept, examples*row), get(t, n, rooms[1].kept, examples*row); !slices.Equal(got, want) || want[0] == 0 {
+				if got, want := get(t, n, rooms[0].kept, examples*row), get(t, n, rooms[1].kept, examples*row); !slices.Equal(got, want) || !slices.ContainsFunc(want, func(v float32) bool { return v != 0 }) {
 					t.Errorf("%s: off by %.2g", name, off(got, want))
 				}
 				if got, want := doubles(t, n, rooms[0].squares, examples*s.across*s.deep), doubles(t, n, rooms[1].squares, examples*s.across*s.deep); !slices.Equal(got, want) {

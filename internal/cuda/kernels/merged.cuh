@@ -74,6 +74,7 @@ __device__ __forceinline__ void merged(const Direct &g, const Taps &p, const Unp
     for (int i = t / deep; i < p.outH * p.wide; i += beside) sum += zs[i * pixel + t % deep];
   const int each = p.channels * K1 * p.groups, part = t / each;
   const int channel = t % p.channels, ky = t / p.channels % K1, group = t / (p.channels * K1) % p.groups;
+  const int whole = p.outW / 4 * 4;
   float acc[T][K1] = {};
   if (part < p.parts)
 #pragma unroll 1
@@ -83,10 +84,10 @@ __device__ __forceinline__ void merged(const Direct &g, const Taps &p, const Unp
 #pragma unroll
       for (int k = 0; k < Q - 1; k++) *(float4 *)(v + 4 * k) = *(const float4 *)(from + 4 * k);
 #pragma unroll 1
-      for (int x0 = 0; x0 < p.wide; x0 += 4 * Q, from += 4 * Q)
+      for (int x0 = 0; x0 < whole; x0 += 4 * Q, from += 4 * Q)
 #pragma unroll
         for (int u = 0; u < Q; u++) {
-          if (x0 + 4 * u >= p.wide) break;
+          if (x0 + 4 * u >= whole) break;
           *(float4 *)(v + 4 * ((u + Q - 1) % Q)) = *(const float4 *)(from + 4 * (u + Q - 1));
 #pragma unroll
           for (int i = 0; i < 4; i++, slope += pixel) {
@@ -98,6 +99,20 @@ __device__ __forceinline__ void merged(const Direct &g, const Taps &p, const Unp
               for (int j = 0; j < T; j++) acc[j][kx] += f[j] * v[(4 * u + i + kx) % (4 * Q)];
           }
         }
+      if (whole == p.outW) continue;
+      from = xs + channel * p.plane + (l + ky) * p.pitch + whole;  // up to three pixels more
+#pragma unroll
+      for (int k = 0; k < Q; k++) *(float4 *)(v + 4 * k) = *(const float4 *)(from + 4 * k);
+#pragma unroll
+      for (int i = 0; i < 3; i++, slope += pixel) {
+        if (whole + i >= p.outW) break;
+        float f[T];
+        *(float4 *)f = *(const float4 *)slope, *(float4 *)(f + 4) = *(const float4 *)(slope + 4);
+#pragma unroll
+        for (int kx = 0; kx < K1; kx++)
+#pragma unroll
+          for (int j = 0; j < T; j++) acc[j][kx] += f[j] * v[i + kx];
+      }
     }
   // The parts' sums, side by side, and then their own.
   __syncthreads();

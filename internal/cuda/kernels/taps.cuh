@@ -46,6 +46,8 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
   const bool vectorIn = g.inC % 4 == 0, vectorOut = g.outC % 4 == 0, biases = g.bias && blockIdx.z == 0;
   const int beside = blockDim.x / deep;  // threads that share the sum of a bias
   const float *picture = x + (size_t)e * g.inH * g.inW * g.inC;
+  const bool EXACT = SUMS <= 64;  // with more, registers are short
+  const int whole = EXACT ? g.outW / 4 * 4 : g.wide;
   float acc[F][KY * K] = {}, sum = 0.f;
 #pragma unroll 1
   for (int y0 = 0; y0 < g.outH; y0 += g.rows) {
@@ -99,10 +101,10 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
 #pragma unroll
         for (int i = 0; i < KY; i++) *(float4 *)(w[i] + 4 * k) = *(const float4 *)(from + i * g.pitch + 4 * k);
 #pragma unroll 1
-      for (int x0 = 0; x0 < g.wide; x0 += 4 * Q, from += 4 * Q)
+      for (int x0 = 0; x0 < whole; x0 += 4 * Q, from += 4 * Q)
 #pragma unroll
         for (int u = 0; u < Q; u++) {
-          if (x0 + 4 * u >= g.wide) break;
+          if (x0 + 4 * u >= whole) break;
 #pragma unroll
           for (int i = 0; i < KY; i++) *(float4 *)(w[i] + 4 * ((u + Q - 1) % Q)) = *(const float4 *)(from + i * g.pitch + 4 * (u + Q - 1));
 #pragma unroll
@@ -117,6 +119,24 @@ __device__ __forceinline__ void taps(const Taps &g, const float *__restrict__ x,
                 for (int j = 0; j < F; j++) acc[j][i * K + kx] += f[j] * w[i][(4 * u + v + kx) % (4 * Q)];
           }
         }
+      if (!EXACT || whole == g.outW) continue;
+      from = xs + channel * g.plane + (l + ky) * g.pitch + whole;  // up to three pixels more
+#pragma unroll
+      for (int k = 0; k < Q; k++)
+#pragma unroll
+        for (int i = 0; i < KY; i++) *(float4 *)(w[i] + 4 * k) = *(const float4 *)(from + i * g.pitch + 4 * k);
+#pragma unroll
+      for (int v = 0; v < 3; v++, slope += deep) {
+        if (whole + v >= g.outW) break;
+        float f[F];
+        *(float4 *)f = *(const float4 *)slope, *(float4 *)(f + 4) = *(const float4 *)(slope + 4);
+#pragma unroll
+        for (int i = 0; i < KY; i++)
+#pragma unroll
+          for (int kx = 0; kx < K; kx++)
+#pragma unroll
+            for (int j = 0; j < F; j++) acc[j][i * K + kx] += f[j] * w[i][v + kx];
+      }
     }
   }
   // The parts' sums: the upper half of them to the lower, until one is left.
