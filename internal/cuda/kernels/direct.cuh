@@ -32,13 +32,18 @@ __device__ __forceinline__ bool busy(const Direct &g) {
   return group < g.groups && (blockIdx.z * g.groups + group) * F < g.outC;
 }
 
+// What a thread asks for at once, where it has few sums, and registers for it: pixels in fours.
+#ifndef SLIDE_BATCH
+#define SLIDE_BATCH 8
+#endif
+
 // slid: the sums of F channels of S pixels, a thread's own, of blocks that begin step lines
 // apart. Threads are of lines first, then of strips and of groups of channels. NEAR has
 // filters lie behind the pixels in shared memory; others are read through the cache.
 // Whoever calls it may use the shared memory after a barrier.
 template <int K, int S, int F, bool NEAR>
 __device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const float *__restrict__ in, const float *__restrict__ w, float (&acc)[F][S]) {
-  const int SEGMENT = (S + K + 2) / 4 * 4, BATCH = 4, TAPS = 2 * K * K;  // of a channel's filters of 8, in fours
+  const int SEGMENT = (S + K + 2) / 4 * 4, BATCH = F * S <= 52 ? SLIDE_BATCH : 4, TAPS = 2 * K * K;  // of a channel's filters of 8, in fours
   const int t = threadIdx.x, lines = g.each * g.rows, tall = g.rows + K - 1;
   const int example0 = blockIdx.x / g.parts * g.each, row0 = blockIdx.x % g.parts * step;
   const int column0 = blockIdx.y * g.strips * S, channel0 = blockIdx.z * g.groups * F;
@@ -80,11 +85,21 @@ __device__ __forceinline__ void slid(const Direct &g, int step, float *xs, const
     }
     const int some = g.inC - c0 < g.chunk ? g.inC - c0 : g.chunk;
     if (NEAR) {
+      const int AT_ONCE = 6, wide = g.groups * F < g.outC - channel0 ? g.groups * F : g.outC - channel0, each = some * TAPS, all = (wide + 7) / 8 * each;
+      const float4 *far = (const float4 *)w + ((size_t)(channel0 / 8) * g.inC + c0) * TAPS;
 #pragma unroll 1
-      for (int eight = 0; eight * 8 < g.groups * F && channel0 + eight * 8 < g.outC; eight++) {
-        const float4 *far = (const float4 *)w + ((size_t)(channel0 / 8 + eight) * g.inC + c0) * TAPS;
-#pragma unroll 4
-        for (int i = t; i < some * TAPS; i += blockDim.x) near[eight * g.chunk * TAPS + i] = __ldg(far + i);
+      for (int i0 = t; i0 < all; i0 += AT_ONCE * blockDim.x) {
+        float4 v[AT_ONCE];
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+          const int i = i0 + b * blockDim.x, eight = (unsigned)i / each;
+          if (i < all) v[b] = __ldg(far + (size_t)eight * g.inC * TAPS + i - eight * each);
+        }
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+          const int i = i0 + b * blockDim.x, eight = (unsigned)i / each;
+          if (i < all) near[eight * g.chunk * TAPS + i - eight * each] = v[b];
+        }
       }
       filter = near + (first - channel0) / 8 * g.chunk * TAPS + first % 8 / 4;
     }
