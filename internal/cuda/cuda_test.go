@@ -469,3 +469,33 @@ func TestStreamsDoNotMeet(t *testing.T) {
 		})
 	}
 }
+
+// TestLittleSharedMemory: a device whose blocks have less shared memory than some kernels want
+// computes the same by others.
+func TestLittleSharedMemory(t *testing.T) {
+	cudatest.Use(t)
+	if cudatest.OnDevice() {
+		t.Skip("a device has what it has")
+	}
+	n := networks["a pool between convolutions that one kernel takes back"]
+	n.shape.Height, n.shape.Width = 24, 24
+	m, theta := build(t, n.shape, n.loss, n.layers)
+	c := client(n.shape, 12, rand.New(rand.NewPCG(3, 4)))
+	var before []float64
+	for _, shared := range []string{"232448", "65536", "0"} {
+		t.Setenv("COTERIE_EMU_SHARED", shared)
+		got := make([]float64, len(theta))
+		if err := learner(t, model.On(m, open(t, m, 4))).Gradient(got, theta, c, []int{1, 2, 3}, &model.Step{Clip: 0.5, Divisor: 3}); err != nil {
+			t.Fatal(err)
+		}
+		if before != nil && !(apart(got, before) < 2e-6) {
+			t.Errorf("%s bytes: off by %.2g", shared, apart(got, before))
+		}
+		if shared == "0" && slices.Equal(before, got) {
+			t.Error("no other kernels, of which nothing is tested then")
+		}
+		if before == nil {
+			before = got
+		}
+	}
+}
