@@ -50,16 +50,16 @@ func TestMergedIsThree(t *testing.T) {
 			arranged, dx := n.d.alloc(4*alone.arranged(k)), n.d.alloc(4*examples*to.Len())
 			n.arrange(back, &alone, filter, arranged)
 			row, squares := tiles(k1*k1*inC*between+between, 4)*4, taps.across*taps.deep
-			newRoom := func() room {
+			newRoom := func(squares int) room {
 				return room{kept: put(n, make([]float32, examples*row)), squares: n.d.alloc(8 * examples * squares), keptRow: int32(row), squaresRow: int32(squares)}
 			}
 			sumsOf := func(r room) []float64 {
 				norms := n.d.alloc(8 * examples)
-				n.call("norms", along(examples, 64), 64, r.squares, norms, examples, squares)
+				n.call("norms", along(examples, 64), 64, r.squares, norms, examples, int(r.squaresRow))
 				return doubles(t, n, norms, examples)
 			}
-			one, other := newRoom(), newRoom()
-			n.mergeTo(&m, &pool, examples, d, arranged, x, one, squares)
+			one, other := newRoom(squares+2), newRoom(squares) // where there is room for more than one, all are written
+			n.mergeTo(&m, &pool, examples, d, arranged, x, one, squares+2)
 			n.slide(&alone, examples, d, arranged, 0, act{}, 0, act{}, dx)
 			n.tapPooled(&taps, &pool, examples, x, dx, other)
 			got, want := get(t, n, one.kept, examples*row), get(t, n, other.kept, examples*row)
@@ -73,7 +73,7 @@ func TestMergedIsThree(t *testing.T) {
 				}
 			}
 			slopes[len(slopes)/2] = float32(math.Inf(1)) // of the second of three
-			spoilt := newRoom()
+			spoilt := newRoom(squares)
 			n.mergeTo(&m, &pool, examples, put(n, slopes), arranged, x, spoilt, squares)
 			spoiltGot, c := get(t, n, spoilt.kept, examples*row), sumsOf(spoilt)
 			for _, e := range []int{0, 2} {
