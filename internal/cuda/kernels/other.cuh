@@ -141,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__
   const int HQ = HEAD_HIDDEN / 32, CQ = HEAD_CLASSES / 32;
   float v[HQ], y[CQ], p[CQ];
   double squareIn = 0, squareX = 0, squareH = 0, squareD = 0, sum = 0;
+#pragma unroll 4
   for (int i = t; i < hidden * classes; i += 128) ws[i / classes * pitch + i % classes] = w[i];
 #pragma unroll
   for (int q = 0; q < HQ; q++) {
@@ -177,6 +178,7 @@ extern "C" __global__ void __launch_bounds__(128) head(const float *__restrict__
     p[q] = (float)there;
   }
   sum = warpSum(sum);
+  __syncwarp();  // all have read ds
   const int label = labels[rows[e]];
 #pragma unroll
   for (int q = 0; q < CQ; q++) {
