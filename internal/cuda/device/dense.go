@@ -9,7 +9,7 @@ import (
 )
 
 // what a head's kernel has room for; and how many values of a product's part may be: of their
-// squares a thread adds one in four after another, of which docs/proofs/gpu-clip.md allows
+// squares a thread adds at most one in four after another, of which docs/proofs/gpu-clip.md allows
 // 2^12.
 const headHidden, headClasses, headPart = 128, 64, 1 << 14
 

@@ -125,14 +125,14 @@ __device__ __forceinline__ int part(int n, int z, int parts) {
   return from < n ? from : n;
 }
 
-// dense: one of gridDim.z parts of x*w, of g examples; and of the squares of x, unless those
-// are nobody's.
-template <int BN>
-__device__ __forceinline__ void dense(const float *x, const float *w, float *parts, int g, int in, int out, double *squares) {
+// dense_64: one of gridDim.z parts of x*w, of g examples; and of the squares of x, unless
+// those are nobody's. Of few outputs: dense_32.
+extern "C" __global__ void __launch_bounds__(128) dense_64(const float *x, const float *w, float *parts, int g, int in, int out, double *squares) {
   float *to = parts + (size_t)blockIdx.z * g * out;
   bool vector = out % 4 == 0;
-  product<BN, 16, 2, false, true, false>(blockIdx.x * 128, g, blockIdx.y * BN, out, part(in, blockIdx.z, gridDim.z), part(in, blockIdx.z + 1, gridDim.z), {x, in}, {w, out}, nullptr, squares && blockIdx.y == 0 ? squares + (size_t)blockIdx.z * g : nullptr,
-                           [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
+  product<64, 16, 2, false, true, false>(blockIdx.x * 128, g, blockIdx.y * 64, out, part(in, blockIdx.z, gridDim.z), part(in, blockIdx.z + 1, gridDim.z), {x, in}, {w, out}, nullptr,
+                                         squares && blockIdx.y == 0 ? squares + (size_t)blockIdx.z * g : nullptr,
+                                         [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
 
 // dense_end adds a product's parts in their order, and the bias.
@@ -192,14 +192,6 @@ extern "C" __global__ void __launch_bounds__(128) dense_sums_64(const float *wei
   product<64, 16, 2, true, false, false>(b % down * 128, rows, b / down % across * 64, out, part(g, z, l.split), part(g, z + 1, l.split), {l.x, l.in}, {l.d, out}, weights, nullptr,
                                          [=](int m, int n, const float *v, int some) { store4(to + (size_t)m * out + n, v, some, vector); });
 }
-
-#define DENSE(BN)                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128) dense_##BN(const float *x, const float *w, float *parts, int g, int in, int out,   \
-                                                               double *squares) {                                                      \
-    dense<BN>(x, w, parts, g, in, out, squares);                                                                                       \
-  }
-DENSE(32)
-DENSE(64)
 
 // dense_adds adds the parts of layers' sums in their order to the sums.
 extern "C" __global__ void __launch_bounds__(256) dense_adds(Linears all) {

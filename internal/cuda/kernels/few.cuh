@@ -109,6 +109,88 @@ extern "C" __global__ void __launch_bounds__(256) few_back(const float *__restri
   fewBack<false>(d, w, y, gate, dx, g, in, out);
 }
 
+// dense_32: dense_64 of layers of up to 32 outputs: those of 128 examples a block of 128
+// threads, 8 x 4 each, 32 inputs at a time. The next ones are on their way meanwhile.
+extern "C" __global__ void __launch_bounds__(128) dense_32(const float *__restrict__ x, const float *__restrict__ w, float *__restrict__ parts, int g, int in, int out,
+                                                           double *__restrict__ squares) {
+  const int EXAMPLES = 128, OUTPUTS = 32, INPUTS = 32;
+  __shared__ float4 xs4[INPUTS * EXAMPLES / 4], ws4[INPUTS * OUTPUTS / 4];
+  float *xs = (float *)xs4;
+  const int t = threadIdx.x, tx = t % 8, ty = t / 8, n = tx * 4, e0 = blockIdx.x * EXAMPLES, z = blockIdx.z, from = part(in, z, gridDim.z), to = part(in, z + 1, gridDim.z);
+  const bool vectorX = aligned(x) && in % 4 == 0, vectorW = aligned(w) && out % 4 == 0;
+  float4 rx[8], rw[2];
+  float acc[8][4] = {};
+  double square[8] = {};
+  auto load = [&](int k0) {
+    const float4 zero = make_float4(0.f, 0.f, 0.f, 0.f);
+    const int k = k0 + tx * 4;
+    if (vectorX) {
+#pragma unroll
+      for (int i = 0; i < 8; i++) rx[i] = e0 + ty + 16 * i < g && k < to ? *(const float4 *)(x + (size_t)(e0 + ty + 16 * i) * in + k) : zero;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        const float *p = x + (size_t)(e0 + ty + 16 * i) * in + k;
+        const bool is = e0 + ty + 16 * i < g;
+        rx[i].x = is && k < to ? p[0] : 0.f, rx[i].y = is && k + 1 < to ? p[1] : 0.f, rx[i].z = is && k + 2 < to ? p[2] : 0.f, rx[i].w = is && k + 3 < to ? p[3] : 0.f;
+      }
+    }
+    if (vectorW) {
+#pragma unroll
+      for (int i = 0; i < 2; i++) rw[i] = k0 + ty + 16 * i < to && n < out ? *(const float4 *)(w + (size_t)(k0 + ty + 16 * i) * out + n) : zero;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const float *p = w + (size_t)(k0 + ty + 16 * i) * out + n;
+        const bool is = k0 + ty + 16 * i < to;
+        rw[i].x = is && n < out ? p[0] : 0.f, rw[i].y = is && n + 1 < out ? p[1] : 0.f, rw[i].z = is && n + 2 < out ? p[2] : 0.f, rw[i].w = is && n + 3 < out ? p[3] : 0.f;
+      }
+    }
+  };
+  load(from);
+#pragma unroll 1
+  for (int k0 = from; k0 < to; k0 += INPUTS) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      const float v[4] = {rx[i].x, rx[i].y, rx[i].z, rx[i].w};
+#pragma unroll
+      for (int j = 0; j < 4; j++) xs[fewSlot<EXAMPLES>(tx * 4 + j, ty + 16 * i)] = v[j];
+      if (squares)
+#pragma unroll
+        for (int j = 0; j < 4; j++) square[i] += (double)v[j] * v[j];
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) ws4[t + 128 * i] = rw[i];
+    __syncthreads();
+    if (k0 + INPUTS < to) load(k0 + INPUTS);
+#pragma unroll 2
+    for (int q = 0; q < INPUTS / 4; q++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const int k = 4 * q + j;
+        const float4 u = xs4[k * EXAMPLES / 4 + (ty ^ q)], v = xs4[k * EXAMPLES / 4 + EXAMPLES / 8 + (ty ^ q)], b = ws4[k * OUTPUTS / 4 + tx];
+        const float xr[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w}, wr[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+          for (int m = 0; m < 4; m++) acc[i][m] += xr[i] * wr[m];
+      }
+  }
+  float *put = parts + (size_t)z * g * out;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const int e = e0 + i / 4 * (EXAMPLES / 2) + ty * 4 + i % 4;
+    if (e < g && n < out) store4(put + (size_t)e * out + n, acc[i], out - n, out % 4 == 0);
+  }
+  if (squares)
+#pragma unroll
+    for (int i = 0; i < 8; i++) {  // 8 threads side by side had an example
+      for (int o = 1; o < 8; o *= 2) square[i] += __shfl_xor_sync(~0u, square[i], o);
+      if (tx == 0 && e0 + ty + 16 * i < g) squares[(size_t)z * g + e0 + ty + 16 * i] = square[i];
+    }
+}
+
 // dense_sums_32: dense_sums_64 of layers of up to 32 outputs: those of 128 inputs a block of
 // 128 threads, 8 x 4 each, 32 examples at a time. The next ones are on their way meanwhile.
 extern "C" __global__ void __launch_bounds__(128) dense_sums_32(const float *__restrict__ weights, Linears all, int g) {
