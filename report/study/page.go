@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/report/layout"
@@ -61,6 +62,17 @@ type page struct {
 	Strips       []shownStrip
 	Again        []layout.Fact
 	Command      string
+}
+
+// Contents are the sections that the page lists at its top: not those that go on with the
+// one before, such as what the text claims of a table.
+func (p page) Contents() (listed []section) {
+	for i, s := range p.Sections {
+		if i == 0 || !strings.HasPrefix(s.Title, p.Sections[i-1].Title+": ") {
+			listed = append(listed, s)
+		}
+	}
+	return listed
 }
 
 func newPage(s Study) (page, error) {

@@ -390,3 +390,16 @@ func TestStudyFaultsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestContentsAreShort: sections that go on with the one before are not listed, those that
+// only begin alike are.
+func TestContentsAreShort(t *testing.T) {
+	p := page{Sections: []section{{Title: "Table"}, {Title: "Table: what the text claims"}, {Title: "Table 2"}, {Title: "Other: what the text claims"}}}
+	var listed []string
+	for _, s := range p.Contents() {
+		listed = append(listed, s.Title)
+	}
+	if got := strings.Join(listed, "|"); got != "Table|Table 2|Other: what the text claims" {
+		t.Errorf("listed are %s", got)
+	}
+}
