@@ -213,11 +213,6 @@ func (s *sliding) arranged(kernel int) int {
 	return kernel * kernel * int(s.shape.inC) * tiles(int(s.shape.outC), 8) * 8
 }
 
-// arrange lays a layer's filter as a kernel that slides reads it.
-func (n *Network) arrange(w window, s *sliding, filter, to uintptr) {
-	n.call("arranged", along(s.arranged(int(w.kernelW)), 256), 256, filter, to, int(w.kernelW*w.kernelW), int(w.inC), int(w.outC), int(w.back))
-}
-
 // grid is how many blocks slide along g pictures.
 func (s *sliding) grid(g int) [3]int {
 	return [3]int{tiles(g, int(s.shape.each)) * int(s.shape.parts), s.across, s.deep}

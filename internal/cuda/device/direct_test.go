@@ -109,7 +109,7 @@ func TestSlidingIsGathering(t *testing.T) {
 				in, filter, bias, y := put(n, drawn(src, examples*h*w*inC)), put(n, drawn(src, k*k*inC*outC)), put(n, drawn(src, outC)), put(n, drawn(src, count))
 				one, other := n.d.alloc(4*count), n.d.alloc(4*count)
 				arranged := n.d.alloc(4 * slides.arranged(k))
-				n.arrange(g, &slides, filter, arranged)
+				n.arrangeAll([]filterPlace{filterOf(g, filter, arranged)})
 				if back == 1 {
 					turned, gate := n.d.alloc(4*k*k*inC*outC), act{kind: int32(2 + s%2), slope: 0.1}
 					n.call("turn", along(k*k*inC*outC, 256), 256, filter, turned, k*k, outC, inC)

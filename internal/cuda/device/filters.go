@@ -19,7 +19,8 @@ func filterOf(w window, from, to uintptr) filterPlace {
 	return filterPlace{from: from, to: to, taps: w.kernelW * w.kernelW, inC: w.inC, outC: w.outC, goesBack: w.back}
 }
 
-// arrangeAll lays filters as arrange does, one by one.
+// arrangeAll lays filters as kernels that slide read them: by eights of what is computed, what
+// is read, and taps, which are turned round where a convolution goes back.
 func (n *Network) arrangeAll(all []filterPlace) {
 	for len(all) > 0 {
 		var some filterList

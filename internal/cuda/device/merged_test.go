@@ -48,7 +48,7 @@ func TestMergedIsThree(t *testing.T) {
 			x, d, filter := put(n, drawn(src, examples*h*w*inC)), put(n, slopes), put(n, drawn(src, k*k*between*behind))
 			alone, taps := slide(back, 64), tap(first, bias)
 			arranged, dx := n.d.alloc(4*alone.arranged(k)), n.d.alloc(4*examples*to.Len())
-			n.arrange(back, &alone, filter, arranged)
+			n.arrangeAll([]filterPlace{filterOf(back, filter, arranged)})
 			row, squares := tiles(k1*k1*inC*between+between, 4)*4, taps.across*taps.deep
 			newRoom := func(squares int) room {
 				return room{kept: put(n, make([]float32, examples*row)), squares: n.d.alloc(8 * examples * squares), keptRow: int32(row), squaresRow: int32(squares)}

@@ -114,7 +114,7 @@ func (k *kernelSet) load(d *driver) error {
 	d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
 	functions := map[string]uintptr{}
 	names := []string{
-		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn", "arranged",
+		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sums_32", "dense_sums_64", "dense_adds", "dense_square",
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "row_sum", "arranged_all",

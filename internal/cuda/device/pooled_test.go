@@ -41,7 +41,7 @@ func TestPooledIsBoth(t *testing.T) {
 				in, filter, bias := put(n, pixels), put(n, weights), put(n, drawn(src, outC))
 				between, count := n.d.alloc(4*examples*int(g.outH*g.outW*g.outC)), examples*to.Len()
 				arranged := n.d.alloc(4 * both.arranged(k))
-				n.arrange(g, &both.sliding, filter, arranged)
+				n.arrangeAll([]filterPlace{filterOf(g, filter, arranged)})
 				l := layer{activation: a, pooled: both, arranged: [2]uintptr{arranged}}
 				pool := layer{PlannedLayer: model.PlannedLayer{In: model.Shape{Height: int(g.outH), Width: int(g.outW), Channels: outC}, Out: to, Kernel: 2, Stride: stride}, activation: after}
 				var outs, codes [2]uintptr
