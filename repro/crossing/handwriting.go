@@ -11,7 +11,7 @@ import (
 var handwritingMethods = lab.Experiment{
 	ID: "handwriting-methods", Title: "Handwriting: a model a group or a model a writer, under noise on updates",
 	Paper: "Algorithm 1 of paper 000 beside paper 002's methods; in neither",
-	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "3 min", Full: "3 h",
+	Needs: []string{"mnist", "mnist-by-writer"}, Quick: "3 min", Full: "90 min",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 5},
 	Launch: runHandwritingMethods,

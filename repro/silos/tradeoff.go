@@ -12,7 +12,7 @@ import (
 var tradeoff = lab.Experiment{
 	ID: "silo-tradeoff", Title: "Silos: privacy against utility, method by method",
 	Paper: "paper 002, figure 1.3",
-	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "2 min", Full: "3 h",
+	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "2 min", Full: "2 h",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: apartly(runTradeoff),
