@@ -16,29 +16,30 @@ import (
 // left is the folder to clear up; empty: none.
 var left string
 
-// made are the helper and the emulation, once for a package's tests.
-var made = sync.OnceValues(func() (folder string, err error) {
-	if folder, err = os.MkdirTemp("", "coterie-cuda-"); err != nil {
-		return "", err
+// parts are what stands in for a program beside coterie, and for a driver's library, which is
+// empty on a GPU.
+type parts struct{ helper, library string }
+
+// made are both, once for a package's tests.
+var made = sync.OnceValues(func() (p parts, err error) {
+	folder, err := os.MkdirTemp("", "coterie-cuda-")
+	if err != nil {
+		return p, err
 	}
-	left = folder
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "coterie-cuda"), "./cmd/coterie-cuda")
+	left, p.helper = folder, filepath.Join(folder, "coterie-cuda")
+	build := exec.Command("go", "build", "-o", p.helper, "./cmd/coterie-cuda")
 	build.Dir, build.Env = tier.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return folder, fmt.Errorf("%w: %s", err, out)
+		return p, fmt.Errorf("%w: %s", err, out)
 	}
 	if OnDevice() {
-		return folder, nil
+		return p, nil
 	}
 	if err := readSources(); err != nil {
-		return folder, err
+		return p, err
 	}
-	emulation := exec.Command("g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", filepath.Join(folder, "libemu.so"), "internal/cuda/kernels/emu/emu.cc")
-	emulation.Dir = tier.Root()
-	if out, err := emulation.CombinedOutput(); err != nil {
-		return folder, fmt.Errorf("%w: %s", err, out)
-	}
-	return folder, nil
+	p.library, err = emulation()
+	return p, err
 })
 
 // readSources opens what the compilers read, of which the helper's is none of the test's own
@@ -65,13 +66,13 @@ func Use(t testing.TB) {
 	if _, err := exec.LookPath("g++"); err != nil && !OnDevice() {
 		tier.LeaveOut(t, tier.Compiler, err)
 	}
-	folder, err := made()
+	p, err := made()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("COTERIE_CUDA_PROGRAM", filepath.Join(folder, "coterie-cuda"))
+	t.Setenv("COTERIE_CUDA_PROGRAM", p.helper)
 	if !OnDevice() {
-		t.Setenv("COTERIE_CUDA_LIBRARY", filepath.Join(folder, "libemu.so"))
+		t.Setenv("COTERIE_CUDA_LIBRARY", p.library)
 	}
 }
 
