@@ -21,7 +21,7 @@ func bare(t testing.TB) *Network {
 	t.Helper()
 	cudatest.Use(t)
 	runtime.LockOSThread()
-	library, image := "libcuda.so.1", kernels.PTX()
+	library, images := "libcuda.so.1", []string{kernels.PTX(), kernels.TensorPTX()}
 	if !cudatest.OnDevice() {
 		library = os.Getenv("COTERIE_CUDA_LIBRARY")
 	}
@@ -30,13 +30,13 @@ func bare(t testing.TB) *Network {
 		if err != nil {
 			t.Fatal(err)
 		}
-		image = string(text)
+		images = []string{string(text)}
 	}
 	d, _, err := open(library, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled := kernelSet{image: image}
+	compiled := kernelSet{images: images}
 	if err := compiled.load(d); err != nil {
 		t.Fatal(err)
 	}

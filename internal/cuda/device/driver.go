@@ -62,6 +62,7 @@ type driver struct {
 	joins      uintptr    // and where it has ended
 	processors int32      // how many the device has
 	shared     int        // bytes of shared memory that a block may ask for
+	tensor     bool       // it has the tensor cores that tensor.cuh is for
 	taken      []uintptr  // memory, until it is given back
 	failed     error      // the first: everything after it is idle
 }
@@ -71,6 +72,9 @@ type About struct{ Name, Driver string }
 
 // Of compute capabilities the least that the kernels are made for.
 const leastMajor, leastMinor = 7, 5
+
+// tensorMajor is the least of those with products of bfloat16 on tensor cores.
+const tensorMajor = 8
 
 // open loads the driver's library and readies device n. The calling goroutine must stay on
 // its thread.
@@ -121,6 +125,7 @@ func open(library string, n int) (*driver, About, error) {
 	if d.failed == nil && (major < leastMajor || major == leastMajor && minor < leastMinor) {
 		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)
 	}
+	d.tensor = major >= tensorMajor
 	var ctx uintptr
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")

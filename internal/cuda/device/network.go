@@ -98,9 +98,10 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 	return n, d.wait()
 }
 
-// kernelSet is the kernels, which every network has in common.
+// kernelSet is the kernels, which every network has in common: a module for every device and
+// one for those with tensor cores, or one of both.
 type kernelSet struct {
-	image     string
+	images    []string
 	functions map[string]uintptr // by name; nil: not compiled yet
 }
 
@@ -109,9 +110,16 @@ func (k *kernelSet) load(d *driver) error {
 	if k.functions != nil {
 		return nil
 	}
-	var module uintptr
-	text := append([]byte(k.image), 0)
-	d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
+	var modules []uintptr
+	for i, image := range k.images {
+		if i > 0 && !d.tensor {
+			break
+		}
+		var module uintptr
+		text := append([]byte(image), 0)
+		d.must(d.moduleLoad(&module, &text[0]), "cuModuleLoadData")
+		modules = append(modules, module)
+	}
 	functions := map[string]uintptr{}
 	names := []string{
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn",
@@ -144,9 +152,19 @@ func (k *kernelSet) load(d *driver) error {
 			names = append(names, fmt.Sprint("taps_", k, "_", ky), fmt.Sprint("taps_pooled_", k, "_", ky))
 		}
 	}
-	for _, name := range names {
+	general := len(names)
+	if d.tensor {
+		for _, name := range tensorKernels() {
+			names, large[name] = append(names, name), true
+		}
+	}
+	for i, name := range names {
 		if d.failed != nil {
 			return d.failed
+		}
+		module := modules[0]
+		if i >= general {
+			module = modules[len(modules)-1]
 		}
 		var f uintptr
 		d.must(d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)

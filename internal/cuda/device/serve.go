@@ -28,13 +28,13 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	library := cmp.Or(os.Getenv("COTERIE_CUDA_LIBRARY"), "libcuda.so.1")
 	d, about, err := open(library, n)
 	hello := cuda.Hello{Version: cuda.Version, Name: about.Name, Driver: about.Driver, Kernels: kernels.Hash()}
-	image := kernels.PTX()
+	images := []string{kernels.PTX(), kernels.TensorPTX()}
 	if named := os.Getenv("COTERIE_CUDA_KERNELS"); err == nil && named != "" { // for whoever works on them
 		var text []byte
 		text, err = os.ReadFile(named)
-		image = string(text)
-		hello.Kernels = kernels.Source(image)
-	} else if err == nil && kernels.Source(image) != hello.Kernels && library == "libcuda.so.1" {
+		images = []string{string(text)}
+		hello.Kernels = kernels.Source(images[0])
+	} else if err == nil && (kernels.Source(images[0]) != hello.Kernels || kernels.Source(images[1]) != hello.Kernels) && library == "libcuda.so.1" {
 		err = fmt.Errorf("this build's kernels are not those of its source; make them with scripts/cuda-kernels")
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	if err != nil {
 		return nil // it was told
 	}
-	s := &server{d: d, kernels: kernelSet{image: image}, in: bufio.NewReader(in), out: out, file: shared}
+	s := &server{d: d, kernels: kernelSet{images: images}, in: bufio.NewReader(in), out: out, file: shared}
 	for {
 		if err := s.begin(); err != nil {
 			return ended(err)

@@ -12,30 +12,39 @@ import (
 	"sync"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh
 var sources embed.FS
 
-// compressed is PTX, a fifth as long.
-//
-//go:embed kernels.ptx.gz
-var compressed []byte
+// Compressed, PTX is a fifth as long.
+var (
+	//go:embed kernels.ptx.gz
+	compressed []byte
+	//go:embed tensor.ptx.gz
+	compressedTensor []byte
+)
 
-// PTX is what nvcc made of the source, for any device from compute capability 7.5 on; its
-// first line names the source (scripts/cuda-kernels).
-var PTX = sync.OnceValue(func() string {
+// PTX is what nvcc made of kernels.cu, for any device from compute capability 7.5 on, and
+// TensorPTX what it made of tensor.cu, for those from 8.0 on; the first line of each names the
+// source (scripts/cuda-kernels).
+var (
+	PTX       = sync.OnceValue(func() string { return unpacked(compressed) })
+	TensorPTX = sync.OnceValue(func() string { return unpacked(compressedTensor) })
+)
+
+func unpacked(compressed []byte) string {
 	var text strings.Builder
-	unpacked, err := gzip.NewReader(bytes.NewReader(compressed))
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err == nil {
-		_, err = io.Copy(&text, unpacked)
+		_, err = io.Copy(&text, r)
 	}
 	if err != nil {
 		panic("kernels: " + err.Error()) // it is embedded
 	}
 	return text.String()
-})
+}
 
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

@@ -10,15 +10,16 @@ import (
 
 // TestPTXIsOfTheSource: whoever changes a kernel makes the PTX anew (scripts/cuda-kernels).
 func TestPTXIsOfTheSource(t *testing.T) {
-	ptx := PTX()
-	if Source(ptx) != Hash() {
-		t.Errorf("kernels.ptx.gz is of the source %s, the source here is %s: run scripts/cuda-kernels where there is nvcc", Source(ptx), Hash())
-	}
-	if !strings.Contains(ptx, ".target sm_75") || !strings.Contains(ptx, ".version 7.5") {
-		t.Error("kernels.ptx.gz is for other devices or drivers than docs/gpu.md says")
-	}
-	if regexp.MustCompile(`\b(atom|red)\.`).MatchString(ptx) {
-		t.Error("a kernel has atomic operations: sums must have a fixed order")
+	for _, of := range []struct{ name, ptx, target string }{{"kernels.ptx.gz", PTX(), "sm_75"}, {"tensor.ptx.gz", TensorPTX(), "sm_80"}} {
+		if Source(of.ptx) != Hash() {
+			t.Errorf("%s is of the source %s, the source here is %s: run scripts/cuda-kernels where there is nvcc", of.name, Source(of.ptx), Hash())
+		}
+		if !strings.Contains(of.ptx, ".target "+of.target) || !strings.Contains(of.ptx, ".version 7.5") {
+			t.Errorf("%s is for other devices or drivers than docs/gpu.md says", of.name)
+		}
+		if regexp.MustCompile(`\b(atom|red)\.`).MatchString(of.ptx) {
+			t.Errorf("%s: a kernel has atomic operations: sums must have a fixed order", of.name)
+		}
 	}
 	files, err := os.ReadDir(".")
 	if err != nil {

@@ -6,6 +6,7 @@
 // waits for it. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
 #define EMULATED
 #include "../kernels.cu"
+#include "../tensor.cu"
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,8 @@
 dim3 blockIdx, threadIdx, gridDim, blockDim;
 float *emu_shared;
 double emu_exchange[1024];
+unsigned emu_sides[1024][18];
+const void *emu_rows[1024];
 
 // emu_switch saves where one fiber is and goes on with another. The system's own
 // (swapcontext) asks the kernel each time, which takes most of a test's time.
@@ -57,7 +60,9 @@ struct Fiber {
 #endif
   std::vector<char> stack = std::vector<char>(64 << 10);
   bool done = false;
+  int waits = 0;  // for its warp (WARP), or for all of the block's threads (BLOCK)
 };
+enum { WARP = 1, BLOCK };
 std::vector<Fiber *> fibers;
 unsigned current;
 std::function<void()> body;
@@ -79,7 +84,7 @@ void enter() {
 }
 
 void start(Fiber *f) {
-  f->done = false;
+  f->done = false, f->waits = 0;
 #ifdef __x86_64__
   uintptr_t top = (uintptr_t)(f->stack.data() + f->stack.size()) & ~(uintptr_t)15;
   void **to = (void **)top;
@@ -96,17 +101,41 @@ void start(Fiber *f) {
 #endif
 }
 
+// release lets warps go on all of whose threads wait for one another, and the block, if all
+// of its do. Threads that are done are waited for by nobody; a block in which nobody can go
+// on waits for ever on a device.
+void release(unsigned threads, bool ran) {
+  bool all = true, gone = true, any = false;
+  for (unsigned first = 0; first < threads; first += 32) {
+    bool warp = true, one = false;
+    for (unsigned t = first; t < threads && t < first + 32; t++) {
+      Fiber *f = fibers[t];
+      if (f->done) continue;
+      gone = false, one = true;
+      warp = warp && f->waits == WARP, all = all && f->waits == BLOCK;
+    }
+    if (!warp || !one) continue;
+    any = true;
+    for (unsigned t = first; t < threads && t < first + 32; t++) fibers[t]->waits = 0;
+  }
+  if (gone || any) return;
+  if (!all && !ran) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
+  if (all)
+    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
+}
+
 void block(unsigned threads) {
   while (fibers.size() < threads) fibers.push_back(new Fiber);
   for (unsigned t = 0; t < threads; t++) start(fibers[t]);
-  for (bool any = true; any;) {  // a round runs every thread to its next barrier
+  for (bool any = true; any;) {  // a round runs every thread that does not wait to its next barrier
     any = false;
     for (unsigned t = 0; t < threads; t++)
-      if (!fibers[t]->done) {
+      if (!fibers[t]->done && !fibers[t]->waits) {
         current = t, threadIdx = {t, 0, 0};
         go(fibers[t]);
         any = true;
       }
+    release(threads, any);
   }
 }
 
@@ -195,8 +224,8 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 }
 }  // namespace
 
-void __syncthreads() { leave(); }
-void emu_warp() { leave(); }
+void __syncthreads() { fibers[current]->waits = BLOCK, leave(); }
+void emu_warp() { fibers[current]->waits = WARP, leave(); }
 
 extern "C" {
 int cuInit(unsigned) { return fails("cuInit") ? 100 : 0; }
@@ -208,7 +237,8 @@ int cuDeviceGetAttribute(int *v, int what, int) {
   const char *processors = getenv("COTERIE_EMU_PROCESSORS");  // with few, large tiles pay
   const char *shared = getenv("COTERIE_EMU_SHARED");  // bytes that a block may ask for
   if (what == 97) return *v = shared ? atoi(shared) : 227 << 10, 0;
-  return *v = what == 75 ? (fails("old") ? 5 : 9) : what == 16 ? (processors ? atoi(processors) : 1000) : 0, 0;
+  const char *major = getenv("COTERIE_EMU_MAJOR");  // of the compute capability
+  return *v = what == 75 ? (fails("old") ? 5 : major ? atoi(major) : 9) : what == 76 ? 5 : what == 16 ? (processors ? atoi(processors) : 1000) : 0, 0;
 }
 int cuDevicePrimaryCtxRetain(void **c, int) { return *c = nullptr, 0; }
 int cuCtxSetCurrent(void *) { return 0; }

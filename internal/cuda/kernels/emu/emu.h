@@ -28,6 +28,10 @@ void __syncthreads();
 void emu_warp();
 inline void __syncwarp() { emu_warp(); }
 
+// What the lanes of a warp have laid side by side for a product, or an address.
+extern unsigned emu_sides[1024][18];
+extern const void *emu_rows[1024];
+
 inline double __shfl_xor_sync(unsigned, double v, int mask) {
   unsigned t = threadIdx.x;
   emu_exchange[t] = v;
