@@ -299,6 +299,10 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
 			*(*linears)(unsafe.Pointer(&structs[used])) = v
+		case patch:
+			*(*patch)(unsafe.Pointer(&structs[used])) = v
+		case tensorTaps:
+			*(*tensorTaps)(unsafe.Pointer(&structs[used])) = v
 		case heads:
 			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:

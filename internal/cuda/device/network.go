@@ -56,6 +56,10 @@ type layer struct {
 	slides          [2]sliding    // how both are computed with a stride of 1
 	pooled          pooledSliding // how outputs are, with the pool behind
 	taps            tapping       // how its filter's gradients are
+	patches         [2]patching   // how tensor cores compute both ways, instead
+	patchesPooled   patching      // and outputs with the pool behind
+	tensorTaps      tensorTapping // and the filter's gradients
+	laid            [2]uintptr    // the filter as those read it
 	merged          merging       // how gradients at the input are, and those of the first filter
 	arranged        [2]uintptr    // the filter as those read it
 	turned          uintptr       // the filter as gathering back reads it
@@ -201,9 +205,10 @@ func (n *Network) prepare() error {
 			one.kept0, one.squares0 = n.keptRow, n.squaresRow
 			inner := filterWindow(one)
 			one.taps = tap(inner, l.Bias && l.Kind == "conv")
+			n.useTensor(&one)
 			n.keptRow += tiles(int(inner.kernelH*inner.kernelW*inner.inC*inner.outC)+l.Out.Channels, 4) * 4
 			n.squaresRow += filterTiles(one)
-			if l.Bias && one.taps.shape.bias == 0 {
+			if l.Bias && one.biasApart() {
 				n.squaresRow++
 			}
 		case "linear":
@@ -260,6 +265,9 @@ func filterWindow(l layer) window {
 
 // filterTiles is how many blocks have an example's gradient of a filter.
 func filterTiles(l layer) int {
+	if l.tensorTaps.name != "" {
+		return 1
+	}
 	if l.taps.name != "" {
 		return l.taps.across * l.taps.deep
 	}
@@ -312,10 +320,12 @@ func (n *Network) allocate() {
 			n.values[i] = floats(n.chunk * each)
 		}
 	}
-	turns := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}
+	turns, turn := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}, 0
 	for i := range n.layers {
 		l := &n.layers[i]
-		l.own = turns[i%2]
+		if l.own = turns[turn]; !n.unpools(i) { // otherwise its gradients are not there, and the pool's are read in its place
+			turn ^= 1
+		}
 		switch l.Kind {
 		case "linear": // until the weights of its examples are known
 			sides(&l.own, l.Out.Len())
@@ -324,6 +334,11 @@ func (n *Network) allocate() {
 		case "max-pool":
 			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
 		case "conv", "transposed-conv":
+			for way, s := range l.patches {
+				if s.name != "" && (way == 0 || l.From > 0) {
+					l.laid[way] = floats(s.laidBytes() / 4)
+				}
+			}
 			for way, s := range l.slides {
 				if s.name != "" && (way == 0 || l.From > 0) {
 					l.arranged[way] = floats(s.arranged(l.Kernel))
@@ -361,7 +376,7 @@ func (n *Network) toSide(side int) {
 func (n *Network) turns(i int) bool {
 	l := &n.layers[i]
 	if l.Kind == "transposed-conv" {
-		return l.slides[0].name == ""
+		return l.slides[0].name == "" && l.patches[0].name == ""
 	}
-	return l.Kind == "conv" && l.From > 0 && l.slides[1].name == ""
+	return l.Kind == "conv" && l.From > 0 && l.slides[1].name == "" && l.patches[1].name == ""
 }

@@ -84,7 +84,7 @@ func (n *Network) turnFilters() {
 }
 
 func (n *Network) turnEach() {
-	var all []filterPlace
+	var all, laid []filterPlace
 	for i := range n.layers {
 		l := &n.layers[i]
 		w, _ := n.weights(l)
@@ -97,13 +97,23 @@ func (n *Network) turnEach() {
 				all = append(all, filterOf([2]window{l.forward, l.back}[way], w, to))
 			}
 		}
+		for way, to := range l.laid {
+			if to != 0 {
+				laid = append(laid, filterOf([2]window{l.forward, l.back}[way], w, to))
+			}
+		}
 	}
 	n.arrangeAll(all)
+	n.layAll(laid)
 }
 
 // convolve starts the kernel of a convolution's way, forward (0) or back (1): one that slides
 // if there is one, otherwise one that gathers, by a filter that may be a turned one.
 func (n *Network) convolve(l *layer, way, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	if s := &l.patches[way]; s.name != "" {
+		n.patch(s, g, in, l.laid[way], bias, a, y, gate, out)
+		return
+	}
 	if s := &l.slides[way]; s.name != "" {
 		n.slide(s, g, in, l.arranged[way], bias, a, y, gate, out)
 		return
@@ -138,6 +148,10 @@ func (n *Network) forwardTo(s *set, g, end int) {
 		w, b := n.weights(l)
 		switch l.Kind {
 		case "conv":
+			if l.patchesPooled.name != "" {
+				n.patchPooled(l, &n.layers[i+1], g, in, b, n.values[i+2])
+				continue
+			}
 			if n.pools(i) {
 				n.slidePooled(l, &n.layers[i+1], g, in, b, n.values[i+2])
 				continue
@@ -277,7 +291,11 @@ func (n *Network) gradients(i, g int) {
 		if l.Kind == "transposed-conv" {
 			x, slopes = d, in
 		}
-		if n.unpools(i) {
+		if l.tensorTaps.name != "" && n.unpools(i) {
+			n.tapTensor(&l.tensorTaps, &n.layers[i+1], g, x, n.layers[i+1].gradient, at)
+		} else if l.tensorTaps.name != "" {
+			n.tapTensor(&l.tensorTaps, nil, g, x, slopes, at)
+		} else if n.unpools(i) {
 			n.tapPooled(&l.taps, &n.layers[i+1], g, x, n.layers[i+1].gradient, at)
 		} else if l.taps.name != "" {
 			n.tap(&l.taps, g, x, slopes, at)
@@ -286,7 +304,7 @@ func (n *Network) gradients(i, g int) {
 		}
 		at.kept0 += int32(n.weightCount(l))
 		at.squares0 += int32(filterTiles(*l))
-		if l.Bias && l.taps.shape.bias == 0 {
+		if l.Bias && l.biasApart() {
 			n.call("biases", along(g, 1), 256, d, l.Out.Height*l.Out.Width, l.Out.Channels, at)
 		}
 	default:
@@ -311,6 +329,10 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	w, _ := n.weights(l)
 	switch l.Kind {
 	case "conv":
+		if n.unpools(i) {
+			n.patchUnpooled(&l.patches[1], &n.layers[i+1], g, n.layers[i+1].gradient, l.laid[1], y, gate, dx)
+			return
+		}
 		n.convolve(l, 1, g, d, l.turned, 0, act{}, y, gate, dx)
 	case "transposed-conv":
 		n.convolve(l, 1, g, d, w, 0, act{}, y, gate, dx)

@@ -92,6 +92,21 @@ __device__ __forceinline__ void multiply(float (&c)[4], const Tile (&a)[PARTS], 
 }
 #endif
 
+// multiplyRow is multiply of one tile with N strips: parts are outside, so that no product
+// waits for the one before it.
+template <int N>
+__device__ __forceinline__ void multiplyRow(float (&c)[N][4], const Tile (&a)[PARTS], const Strip (&b)[N][PARTS]) {
+#ifdef EMULATED
+  for (int j = 0; j < N; j++) multiply(c[j], a, b[j]);
+#else
+  const int left[6] = {2, 0, 1, 1, 0, 0}, right[6] = {0, 2, 1, 0, 1, 0};
+#pragma unroll
+  for (int i = 0; i < 6; i++)
+#pragma unroll
+    for (int j = 0; j < N; j++) multiplyOne(c[j], a[left[i]], b[j][right[i]]);
+#endif
+}
+
 // fetchTile reads four tiles of 8x8 of two bytes, whose lines begin, of 16 bytes, where lanes 0
 // to 7, 8 to 15 and so on say, in shared memory: a lane has two values of line lane/4, from
 // lane%4*2 on. Those of A's lines 0 to 7 and 8 to 15 of k 0 to 7, and then of k 8 to 15, are a
