@@ -26,11 +26,10 @@ func bare(t testing.TB) *Network {
 		library = os.Getenv("COTERIE_CUDA_LIBRARY")
 	}
 	if named := os.Getenv("COTERIE_CUDA_KERNELS"); named != "" {
-		text, err := os.ReadFile(named)
-		if err != nil {
+		var err error
+		if images, err = imagesOf(named); err != nil {
 			t.Fatal(err)
 		}
-		images = []string{string(text)}
 	}
 	d, _, err := open(library, 0)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -30,9 +31,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	hello := cuda.Hello{Version: cuda.Version, Name: about.Name, Driver: about.Driver, Kernels: kernels.Hash()}
 	images := []string{kernels.PTX(), kernels.TensorPTX()}
 	if named := os.Getenv("COTERIE_CUDA_KERNELS"); err == nil && named != "" { // for whoever works on them
-		var text []byte
-		text, err = os.ReadFile(named)
-		images = []string{string(text)}
+		images, err = imagesOf(named)
 		hello.Kernels = kernels.Source(images[0])
 	} else if err == nil && (kernels.Source(images[0]) != hello.Kernels || kernels.Source(images[1]) != hello.Kernels) && library == "libcuda.so.1" {
 		err = fmt.Errorf("this build's kernels are not those of its source; make them with scripts/cuda-kernels")
@@ -62,6 +61,20 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 			return ended(err)
 		}
 	}
+}
+
+// imagesOf reads kernels from files: one with all of them, or, behind a colon, a second one with
+// those for tensor cores.
+func imagesOf(named string) ([]string, error) {
+	images := []string{}
+	for _, file := range strings.Split(named, ":") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return []string{""}, err
+		}
+		images = append(images, string(text))
+	}
+	return images, nil
 }
 
 // ended is what the end of the conversation means: whoever closes the pipe is content.
