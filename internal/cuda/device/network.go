@@ -266,7 +266,7 @@ func filterWindow(l layer) window {
 // filterTiles is how many blocks have an example's gradient of a filter.
 func filterTiles(l layer) int {
 	if l.tensorTaps.name != "" {
-		return 1
+		return l.tensorTaps.across
 	}
 	if l.taps.name != "" {
 		return l.taps.across * l.taps.deep
@@ -335,6 +335,9 @@ func (n *Network) allocate() {
 			l.which = floats(tiles(n.chunk*l.Out.Len(), 4))
 		case "conv", "transposed-conv":
 			for way, s := range l.patches {
+				if way == 0 && l.patchesPooled.name != "" {
+					s = l.patchesPooled
+				}
 				if s.name != "" && (way == 0 || l.From > 0) {
 					l.laid[way] = floats(s.laidBytes() / 4)
 				}

@@ -5,8 +5,6 @@ package device
 import (
 	"fmt"
 	"math"
-	"os"
-	"strings"
 
 	"github.com/coterie-fl/coterie/model"
 )
@@ -48,30 +46,46 @@ type patching struct {
 type tensorTapping struct {
 	name            string
 	shape           tensorTaps
+	across          int // blocks of an example
 	threads, shared int
 }
 
-// tensorWarps is how many a block has at most: two blocks of so many have the registers that
-// the kernels are compiled for.
-const tensorWarps = 6
+// tensorTile is what a warp of a kernel has: tiles of 16 lines, and strips of 8 columns; how many
+// threads a block may have, and registers a thread.
+type tensorTile struct{ tiles, strips, threads, registers int }
 
-// tensorTiles are how many tiles of 16 lines, and strips of 8 columns, a warp of the kernels
-// has.
+func (t tensorTile) String() string { return fmt.Sprintf("%d_%d", t.tiles, t.strips) }
+
+// What tensor_conv.cuh and tensor_taps.cuh have kernels for.
 var (
-	patchTiles = [][2]int{{4, 4}, {4, 2}}
-	tapTiles   = [][2]int{{3, 4}, {4, 4}, {6, 4}, {4, 2}}
+	patchTiles = []tensorTile{{3, 4, 256, 128}, {4, 4, 128, 168}, {4, 2, 256, 128}}
+	tapTiles   = []tensorTile{{3, 4, 128, 128}, {4, 4, 128, 168}, {5, 4, 128, 168}, {9, 4, 128, 255}, {5, 2, 128, 128}}
 )
 
 // tensorKernels are the names of the kernels in tensor.cu.
 func tensorKernels() []string {
-	names := []string{"tensor_filters", "tensor_pooled_4_4"}
+	names := []string{"tensor_filters"}
 	for _, of := range patchTiles {
-		names = append(names, fmt.Sprintf("tensor_conv_%d_%d", of[0], of[1]), fmt.Sprintf("tensor_conv_unpooled_%d_%d", of[0], of[1]))
+		names = append(names, "tensor_conv_"+of.String(), "tensor_conv_unpooled_"+of.String(), "tensor_pooled_"+of.String())
 	}
 	for _, of := range tapTiles {
-		names = append(names, fmt.Sprintf("tensor_taps_%d_%d", of[0], of[1]), fmt.Sprintf("tensor_taps_unpooled_%d_%d", of[0], of[1]))
+		names = append(names, "tensor_taps_"+of.String(), "tensor_taps_unpooled_"+of.String())
 	}
 	return names
+}
+
+// tensorTime is about how long a block takes, in cycles, of so many products of tiles, pixels in
+// fours that are laid, and stages; of those that fit on a processor, which share it. Its four
+// parts have warps of their own, and keep busy with three each.
+func tensorTime(t tensorTile, warps, shared int, products, laid, stages float64) float64 {
+	fit := min(65536/(t.registers*32*warps), processorShared/(shared+1024), 16)
+	if fit == 0 {
+		return math.Inf(1)
+	}
+	idle := float64(tiles(warps, 4)*4) / float64(warps) // warps that three parts wait for
+	busy := max(1, 12/float64(fit*warps))
+	alone := 1 + 0.5/float64(fit) // nobody computes while the block reads
+	return products*8*6/4*idle*math.Pow(busy, 0.7) + (laid*70/128+stages*600)*alone
 }
 
 // layingOf is for lines of so many pixels, so many in all.
@@ -96,26 +110,31 @@ func paddingOf(w window) int32 {
 }
 
 // patchesOf chooses what blocks of a window's kernel compute, with at most so many bytes of
-// shared memory, two at a time: what takes the least time by a count of products and of pixels
-// that are laid. Of a pool of 2x2 that is not nil lines are whole. The choice does not change
-// the order of any sum.
-func patchesOf(w window, pool *model.Shape, most int) (best patching) {
-	if !tensorFits(w) || pool != nil && w.outC%32 != 0 {
+// shared memory: what takes the least time by a count of products and of pixels that are laid.
+// Of a pool of 2x2 that is not nil lines are whole. The choice does not change the order of any
+// sum.
+func patchesOf(w window, pool *model.Shape, most int) patching {
+	return patchesBy(w, pool, most, patchTiles)
+}
+
+// patchesBy is patchesOf with these kernels to choose from.
+func patchesBy(w window, pool *model.Shape, most int, kernels []tensorTile) (best patching) {
+	if !tensorFits(w) {
 		return best
 	}
 	least := math.Inf(1)
 	k, outH, outW, outC, inC := int(w.kernelW), int(w.outH), int(w.outW), int(w.outC), int(w.inC)
-	for _, of := range patchTiles {
-		if outC%(8*of[1]) != 0 {
+	for _, of := range kernels {
+		groups := outC / (8 * of.strips)
+		if outC%(8*of.strips) != 0 {
 			continue
 		}
-		groups := outC / (8 * of[1])
 		for rows := 1; rows <= outH; rows++ {
-			if pool != nil && rows%2 != 0 || rows > 1 && tiles(outH, rows) == tiles(outH, rows-1) && pool == nil {
+			if pool != nil && rows%2 != 0 {
 				continue
 			}
-			warps := tiles(tiles(rows*outW, 16), of[0])
-			if warps*groups > tensorWarps {
+			warps := tiles(tiles(rows*outW, 16), of.tiles) * groups
+			if warps*32 > of.threads {
 				break
 			}
 			for _, chunk := range []int{64, 32, 16} {
@@ -123,7 +142,7 @@ func patchesOf(w window, pool *model.Shape, most int) (best patching) {
 					continue
 				}
 				wide, tall, parts := outW+k-1, rows+k-1, tiles(outH, rows)
-				one := patching{name: fmt.Sprintf("%d_%d", of[0], of[1]), threads: 32 * warps * groups, shape: patch{
+				one := patching{name: of.String(), threads: 32 * warps, shape: patch{
 					outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, kernel: w.kernelW, padding: paddingOf(w),
 					rows: int32(rows), parts: int32(parts), groups: int32(groups), overWidth: over(outW), lay: layingOf(wide, chunk, tall*wide),
 				}}
@@ -132,12 +151,11 @@ func patchesOf(w window, pool *model.Shape, most int) (best patching) {
 					one.pool = pooling{int32(pool.Height), int32(pool.Width), int32(rows / 2), 2, int32(outW * (outC + 8)), over(outC / 4), over(pool.Width)}
 					one.shared = max(one.shared, 4*rows*outW*(outC+8))
 				}
-				if 2*(one.shared+declaredBytes) > most {
+				if one.shared > most {
 					continue
 				}
-				products := float64(warps * groups * of[0] * of[1] * 6 * k * k * inC / 16 * 2)
-				laid := float64(tall*wide*inC/4*60) / 128
-				if time := float64(parts) * (products + laid + 500*float64(inC/chunk)); time < least {
+				products := float64(warps * of.tiles * of.strips * k * k * inC / 16)
+				if time := float64(parts) * tensorTime(of, warps, one.shared, products, float64(tall*wide*inC/4), float64(inC/chunk)); time < least {
 					best, least = one, time
 				}
 			}
@@ -146,39 +164,47 @@ func patchesOf(w window, pool *model.Shape, most int) (best patching) {
 	return best
 }
 
-// tensorTapsOf chooses what blocks hold at a time of the gradients of w's filter.
-func tensorTapsOf(w window, bias bool, most int) (best tensorTapping) {
+// tensorTapsOf chooses what blocks hold at a time of the gradients of w's filter. How many lines
+// those are is part of the order of sums, so that the choice follows from the shape alone.
+func tensorTapsOf(w window, bias bool, most int) tensorTapping {
+	return tensorTapsBy(w, bias, most, tapTiles)
+}
+
+// tensorTapsBy is tensorTapsOf with these kernels to choose from.
+func tensorTapsBy(w window, bias bool, most int, kernels []tensorTile) (best tensorTapping) {
 	if !tensorFits(w) {
 		return best
 	}
 	least := math.Inf(1)
 	k, outH, outC, inC := int(w.kernelW), int(w.outH), int(w.outC), int(w.inC)
 	wide := int(w.outW) + k - 1
-	for _, of := range tapTiles {
-		groups := outC / (8 * of[1])
-		warps := tiles(k*k*inC/16, of[0])
-		if outC%(8*of[1]) != 0 || warps*groups > tensorWarps || 32*warps*groups%(outC/4) != 0 {
-			continue
-		}
-		for rows := 1; rows <= outH; rows++ {
-			pixels := tiles(rows*wide, 16) * 16
-			one := tensorTapping{name: fmt.Sprintf("%d_%d", of[0], of[1]), threads: 32 * warps * groups, shape: tensorTaps{
-				outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, kernel: w.kernelW, padding: w.padding,
-				rows: int32(rows), groups: int32(groups), pixels: int32(pixels),
-				x: layingOf(wide, inC, pixels+(k-1)*(wide+1)), d: layingOf(wide, outC, pixels),
-			}}
-			if bias {
-				one.shape.bias = 1
+	for _, of := range kernels {
+		for across := 1; across <= 4; across++ { // blocks of an example
+			groups := outC / (8 * of.strips * across)
+			warps := tiles(k*k*inC/16, of.tiles) * groups
+			if outC%(8*of.strips*across) != 0 || warps == 0 || warps*32 > of.threads || 32*warps%(outC/across/4) != 0 {
+				continue
 			}
-			one.shared = max(one.shape.x.bytes()+one.shape.d.bytes(), 16*one.threads)
-			if 2*(one.shared+declaredBytes) > most {
-				break
-			}
-			products := float64(warps * groups * of[0] * of[1] * 6 * pixels / 16 * 2)
-			laid := float64((pixels+(k-1)*(wide+1))*inC/4*60+pixels*outC/4*60) / 128
-			stages := float64(tiles(outH, rows))
-			if time := stages*(products+laid+500) + 100*float64(of[0]); time < least {
-				best, least = one, time
+			for rows := 1; rows <= outH; rows++ {
+				pixels := tiles(rows*wide, 16) * 16
+				one := tensorTapping{name: of.String(), threads: 32 * warps, across: across, shape: tensorTaps{
+					outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, kernel: w.kernelW, padding: w.padding,
+					rows: int32(rows), groups: int32(groups), pixels: int32(pixels),
+					x: layingOf(wide, inC, pixels+(k-1)*(wide+1)), d: layingOf(wide, outC/across, pixels),
+				}}
+				if bias {
+					one.shape.bias = 1
+				}
+				one.shared = max(one.shape.x.bytes()+one.shape.d.bytes(), 16*one.threads)
+				if one.shared > most {
+					break
+				}
+				stages := tiles(outH, rows)
+				products := float64(stages * warps * of.tiles * of.strips * pixels / 16)
+				laid := float64(stages * ((pixels+(k-1)*(wide+1))*inC + pixels*outC/across) / 4)
+				if time := float64(across) * tensorTime(of, warps, one.shared, products, laid, float64(stages)); time < least {
+					best, least = one, time
+				}
 			}
 		}
 	}
@@ -190,18 +216,12 @@ func (n *Network) useTensor(l *layer) {
 	if !n.d.tensor {
 		return
 	}
-	try := os.Getenv("COTERIE_CUDA_TRY")
 	for way, w := range []window{l.forward, l.back} {
-		if strings.Contains(try, []string{"noforward", "noback"}[way]) {
-			continue
-		}
 		if l.patches[way] = patchesOf(w, nil, n.d.shared); l.patches[way].name != "" {
 			l.slides[way] = sliding{}
 		}
 	}
-	if !strings.Contains(try, "notaps") {
-		l.tensorTaps = tensorTapsOf(filterWindow(*l), l.Bias && l.Kind == "conv", n.d.shared)
-	}
+	l.tensorTaps = tensorTapsOf(filterWindow(*l), l.Bias && l.Kind == "conv", n.d.shared)
 }
 
 // biasApart says that a convolution's biases are not in the kernel of its filter's gradients.
@@ -237,10 +257,10 @@ func (n *Network) patchPooled(l, pool *layer, g int, in, bias, out uintptr) {
 // the one whose gradients d are.
 func (n *Network) tapTensor(s *tensorTapping, pool *layer, g int, x, d uintptr, at room) {
 	if pool != nil {
-		n.callShared("tensor_taps_unpooled_"+s.name, [3]int{g, 1, 1}, s.threads, s.shared, s.shape, x, d, unpoolingOf(pool), at)
+		n.callShared("tensor_taps_unpooled_"+s.name, [3]int{g, s.across, 1}, s.threads, s.shared, s.shape, x, d, unpoolingOf(pool), at)
 		return
 	}
-	n.callShared("tensor_taps_"+s.name, [3]int{g, 1, 1}, s.threads, s.shared, s.shape, x, d, at)
+	n.callShared("tensor_taps_"+s.name, [3]int{g, s.across, 1}, s.threads, s.shared, s.shape, x, d, at)
 }
 
 func unpoolingOf(pool *layer) unpooling {

@@ -5,7 +5,7 @@
 #include "pooling.cuh"
 #include "tensor.cuh"
 
-// Given reads a picture of pixels as they are, and GivenPooled the gradient before a pool.
+// TensorGiven reads pixels as they are, and TensorUnpooled the gradient before a pool.
 struct TensorGiven {
   const float *from;
   __device__ __forceinline__ float4 operator()(int e, int y, int x, int c, int H, int W, int C) const {
@@ -17,8 +17,17 @@ struct TensorUnpooled {
   Unpooling pool;
   __device__ __forceinline__ float4 operator()(int e, int y, int x, int c, int, int, int C) const {
     float s[4];
-    unpooled(pool, from, e, y, x, c, C, s);
-    return make_float4(s[0], s[1], s[2], s[3]);
+    if (pool.stride != 2) {
+      unpooled(pool, from, e, y, x, c, C, s);
+      return make_float4(s[0], s[1], s[2], s[3]);
+    }
+    // A pixel is in one window, if it is in any.
+    const int oy = y >> 1, ox = x >> 1, n = (y & 1) * 2 + (x & 1);
+    if (oy >= pool.outH || ox >= pool.outW) return make_float4(0.f, 0.f, 0.f, 0.f);
+    const size_t o = (((size_t)e * pool.outH + oy) * pool.outW + ox) * C + c;
+    const float4 d = __ldg((const float4 *)(from + o));
+    const unsigned took = __ldg((const unsigned *)(pool.which + o));
+    return make_float4((took & 255) == n ? d.x : 0.f, (took >> 8 & 255) == n ? d.y : 0.f, (took >> 16 & 255) == n ? d.z : 0.f, took >> 24 == n ? d.w : 0.f);
   }
 };
 
@@ -212,19 +221,26 @@ __device__ __forceinline__ void tensorPooled(const Patch &g, const Pooling &p, c
   takeLargest(p, zs, wide, g.outC / 4, blockIdx.x / g.parts, blockIdx.x % g.parts * p.lines, 0, g.outC, act, after, out, which);
 }
 
-#define TENSOR_CONV(MT, NT)                                                                                                                            \
-  extern "C" __global__ void __launch_bounds__(192, 2) tensor_conv_##MT##_##NT(Patch g, const float *in, const uint4 *w, const float *bias, Act act,   \
+// Blocks of whole fours of warps: a processor has four parts, and each its own warps. Of THREADS
+// so many BLOCKS have the registers that a warp's sums need.
+#define TENSOR_CONV(MT, NT, THREADS, BLOCKS)                                                                                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_conv_##MT##_##NT(Patch g, const float *in, const uint4 *w, const float *bias, Act act,   \
                                                                                const float *y, Act gate, float *out) {                                 \
     tensorConv<MT, NT>(g, TensorGiven{in}, w, bias, act, y, gate, out);                                                                                \
   }                                                                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(192, 2) tensor_conv_unpooled_##MT##_##NT(Patch g, const float *in, Unpooling p, const uint4 *w,         \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_conv_unpooled_##MT##_##NT(Patch g, const float *in, Unpooling p, const uint4 *w,         \
                                                                                         const float *y, Act gate, float *out) {                        \
     tensorConv<MT, NT>(g, TensorUnpooled{in, p}, w, nullptr, Act{0, 0.f}, y, gate, out);                                                               \
   }
-TENSOR_CONV(4, 4)
-TENSOR_CONV(4, 2)
+TENSOR_CONV(3, 4, 256, 2)
+TENSOR_CONV(4, 4, 128, 3)
+TENSOR_CONV(4, 2, 256, 2)
 
-extern "C" __global__ void __launch_bounds__(192, 2) tensor_pooled_4_4(Patch g, Pooling p, const float *in, const uint4 *w, const float *bias, Act act, Act after,
-                                                                       float *out, unsigned char *which) {
-  tensorPooled<4, 4>(g, p, in, w, bias, act, after, out, which);
-}
+#define TENSOR_POOLED(MT, NT, THREADS, BLOCKS)                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_pooled_##MT##_##NT(Patch g, Pooling p, const float *in, const uint4 *w, const float *bias, \
+                                                                                          Act act, Act after, float *out, unsigned char *which) {      \
+    tensorPooled<MT, NT>(g, p, in, w, bias, act, after, out, which);                                                                                   \
+  }
+TENSOR_POOLED(3, 4, 256, 2)
+TENSOR_POOLED(4, 4, 128, 3)
+TENSOR_POOLED(4, 2, 256, 2)

@@ -10,12 +10,12 @@
 struct TensorTaps {
   int outH, outW, outC, inH, inW, inC;
   int kernel, pad, bias;
-  int rows, groups, pixels;  // groups of NT*8 channels; pixels of the gradient, whole sixteens
+  int rows, groups, pixels;  // groups of NT*8 channels of a block; pixels of the gradient, whole sixteens
   Laying x, d;
 };
 
 // tensorTaps: a warp has MT tiles of 16 channels read, at one place of the filter each, and
-// NT*8 channels computed.
+// NT*8 channels computed. Blocks of an example have channels computed of their own.
 template <int MT, int NT, class Read>
 __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, Read given, const Room &room) {
   DYNAMIC(zs);
@@ -29,6 +29,7 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
     const int tap = tile / deep;
     offset[i] = (tap / g.kernel * g.x.wide + tap % g.kernel) * g.x.pitch + tile % deep * 16 + (lane % 8 + lane / 16 * 8) * g.x.pitch + lane / 8 % 2 * 8;
   }
+  const int out0 = blockIdx.y * g.d.chunk;
   const unsigned short *slopes = ds + warp % g.groups * NT * 8 + lane % 16 * g.d.pitch + lane / 16 * 8;
   float acc[MT][NT][4] = {};
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
@@ -37,7 +38,7 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
     __syncthreads();
     // Pixels behind those of the lines: the gradient is zero there.
     lay(xs, g.x, g.pixels + (g.kernel - 1) * (g.x.wide + 1), TensorGiven{x}, e, row0 - g.pad, -g.pad, 0, g.inH, g.inH, g.inW, g.inC, Nothing());
-    lay(ds, g.d, g.pixels, given, e, row0, 0, 0, row0 + g.rows < g.outH ? row0 + g.rows : g.outH, g.outH, g.outW, g.outC,
+    lay(ds, g.d, g.pixels, given, e, row0, 0, out0, row0 + g.rows < g.outH ? row0 + g.rows : g.outH, g.outH, g.outW, g.outC,
         [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; });
     __syncthreads();
 #pragma unroll 1
@@ -76,7 +77,7 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         const float u = acc[i][j][2 * h], v = acc[i][j][2 * h + 1];
-        const int in = tile / deep * g.inC + tile % deep * 16 + lane / 4 + 8 * h, out = (warp % g.groups * NT + j) * 8 + lane % 4 * 2;
+        const int in = tile / deep * g.inC + tile % deep * 16 + lane / 4 + 8 * h, out = out0 + (warp % g.groups * NT + j) * 8 + lane % 4 * 2;
         *(float2 *)(kept + (size_t)in * g.outC + out) = make_float2(u, v);
         square += (double)u * u + (double)v * v;
       }
@@ -86,27 +87,28 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
     __syncthreads();
     columnSums[t] = sum;
     __syncthreads();
-    const int quads = g.outC / 4;
-    for (int c = t; c < g.outC; c += blockDim.x) {
+    const int quads = g.d.chunk / 4;
+    for (int c = t; c < g.d.chunk; c += blockDim.x) {
       float s = 0;
       for (int i = c / 4; i < (int)blockDim.x; i += quads) s += ((const float *)(columnSums + i))[c % 4];
-      kept[(size_t)g.kernel * g.kernel * g.inC * g.outC + c] = s;
+      kept[(size_t)g.kernel * g.kernel * g.inC * g.outC + out0 + c] = s;
       square += (double)s * s;
     }
   }
   square = blockSum(square);
-  if (t == 0) room.squares[(size_t)e * room.squaresRow + room.squares0] = square;
+  if (t == 0) room.squares[(size_t)e * room.squaresRow + room.squares0 + blockIdx.y] = square;
 }
 
-#define TENSOR_TAPS(MT, NT)                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(192, 2) tensor_taps_##MT##_##NT(TensorTaps g, const float *x, const float *d, Room room) {        \
+#define TENSOR_TAPS(MT, NT, BLOCKS)                                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(128, BLOCKS) tensor_taps_##MT##_##NT(TensorTaps g, const float *x, const float *d, Room room) {        \
     tensorTaps<MT, NT>(g, x, TensorGiven{d}, room);                                                                                              \
   }                                                                                                                                              \
-  extern "C" __global__ void __launch_bounds__(192, 2) tensor_taps_unpooled_##MT##_##NT(TensorTaps g, const float *x, const float *d, Unpooling p, \
+  extern "C" __global__ void __launch_bounds__(128, BLOCKS) tensor_taps_unpooled_##MT##_##NT(TensorTaps g, const float *x, const float *d, Unpooling p, \
                                                                                         Room room) {                                             \
     tensorTaps<MT, NT>(g, x, TensorUnpooled{d, p}, room);                                                                                        \
   }
-TENSOR_TAPS(3, 4)
-TENSOR_TAPS(4, 4)
-TENSOR_TAPS(6, 4)
-TENSOR_TAPS(4, 2)
+TENSOR_TAPS(3, 4, 4)
+TENSOR_TAPS(4, 4, 3)
+TENSOR_TAPS(5, 4, 3)
+TENSOR_TAPS(9, 4, 2)
+TENSOR_TAPS(5, 2, 4)

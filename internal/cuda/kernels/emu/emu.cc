@@ -168,9 +168,9 @@ std::map<std::string, Kernel> kernels = {
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
     K(attend), K(attend_back),
-    K(tensor_filters), K(tensor_conv_4_4), K(tensor_conv_4_2), K(tensor_conv_unpooled_4_4), K(tensor_conv_unpooled_4_2), K(tensor_pooled_4_4),
-    K(tensor_taps_3_4), K(tensor_taps_4_4), K(tensor_taps_6_4), K(tensor_taps_4_2),
-    K(tensor_taps_unpooled_3_4), K(tensor_taps_unpooled_4_4), K(tensor_taps_unpooled_6_4), K(tensor_taps_unpooled_4_2)};
+    K(tensor_filters),
+    K(tensor_conv_3_4), K(tensor_conv_4_4), K(tensor_conv_4_2), K(tensor_conv_unpooled_3_4), K(tensor_conv_unpooled_4_4), K(tensor_conv_unpooled_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_4), K(tensor_pooled_4_2),
+    K(tensor_taps_3_4), K(tensor_taps_4_4), K(tensor_taps_5_4), K(tensor_taps_9_4), K(tensor_taps_5_2), K(tensor_taps_unpooled_3_4), K(tensor_taps_unpooled_4_4), K(tensor_taps_unpooled_5_4), K(tensor_taps_unpooled_9_4), K(tensor_taps_unpooled_5_2)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
