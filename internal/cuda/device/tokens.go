@@ -48,8 +48,12 @@ func (n *Network) prepareParted(l *layer) bool {
 
 // splitSum says in how many parts a sum over all places is made, of m x n values.
 func (n *Network) splitSum(l *layer, m, columns int, bias bool) {
-	blocks := tiles(m, 128) * tiles(columns, 128)
-	l.split = min(max(1, tiles(264, blocks)), max(1, tiles(n.chunk*placesOf(l), 128)))
+	const together = 2 * processors // blocks that run at the same time
+	split := tiles(together, tiles(m, 128)*tiles(columns, 128))
+	if n.d.tensor {
+		split = together / tensorTiles[1].blocks(m, columns)
+	}
+	l.split = min(max(1, split), max(1, tiles(n.chunk*placesOf(l), 128)))
 	if bias {
 		m++
 	}
@@ -72,21 +76,36 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 
 // product multiplies rows of k values by w, [k][n].
 func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
+	args := []any{x, w, bias, plus, before, out, rows, columns, k, a}
+	if t, ok := n.tensorTile(rows, columns, 1, columns, k, int(w/4)); ok {
+		n.callShared(t.kernel("times"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, false), args...)
+		return
+	}
 	name, size := n.wide("times", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
-	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, x, w, bias, plus, before, out, rows, columns, k, a)
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, args...)
 }
 
 // productBack multiplies rows of k values by w, [n][k].
 func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
+	args := []any{d, w, plus, at, gate, dx, rows, columns, k}
+	if t, ok := n.tensorTile(rows, columns, 1, columns, k, int(w/4)); ok {
+		n.callShared(t.kernel("times_back"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, true), args...)
+		return
+	}
 	name, size := n.wide("times_back", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
-	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, d, w, plus, at, gate, dx, rows, columns, k)
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, args...)
 }
 
 // productSum adds the sum over all places of x times d, and of d alone if there is a bias.
 func (n *Network) productSum(l *layer, x, d, sum uintptr, rows, m, columns, bias int) {
 	split := min(l.split, tiles(rows, 128))
-	name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
-	n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, x, d, n.parted.weights, n.parts, m, columns, rows, bias)
+	args := []any{x, d, n.parted.weights, n.parts, m, columns, rows, bias}
+	if t, ok := n.tensorTile(m, columns, split, m, columns); ok {
+		n.callShared(t.kernel("times_sum"), [3]int{t.blocks(m, columns), 1, split}, t.threads, t.shared(false, false), args...)
+	} else {
+		name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
+		n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, args...)
+	}
 	n.call("parts_sum", along((m+bias)*columns, 256), 256, n.parts, sum, (m+bias)*columns, split)
 }
 
