@@ -146,7 +146,7 @@ func (n *Network) forwardParted(i, g int) {
 		p, _ := poolOf(l, l.Out, g)
 		n.call("mean_pool", [3]int{tiles(l.Out.Width*channels, 256), l.Out.Height, g}, 256, p, in, out, l.activation)
 	case "attention":
-		n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, headsOf(l))
+		n.attend(l, g, in, out)
 		applied = 0
 	case "joined":
 		a := l.activation
@@ -164,6 +164,40 @@ func headsOf(l *layer) heads {
 	return heads{int32(placesOf(l)), int32(l.Heads), int32(l.Out.Channels / l.Heads)}
 }
 
+// near says that a block has room for a head of an example.
+func (h heads) near() bool { return h.places <= 64 && h.width <= 32 && h.width%4 == 0 }
+
+// attend has every place look back.
+func (n *Network) attend(l *layer, g int, in, out uintptr) {
+	h := headsOf(l)
+	if h.near() {
+		n.call("attend_near", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, h)
+		return
+	}
+	n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, h)
+}
+
+// attendBack takes the gradient d at its output to its input, dx.
+func (n *Network) attendBack(l *layer, g int, in, out, d, dx uintptr) {
+	h := headsOf(l)
+	if h.near() {
+		n.call("attend_back_near", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, d, dx, h)
+		return
+	}
+	n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, d, l.extra.slopes, l.extra.along, dx, h)
+}
+
+// nextWordKernel is the kernel for so many words: of some, threads hold a place's scores.
+func nextWordKernel(vocabulary int) string {
+	switch {
+	case vocabulary%4 != 0 || vocabulary > 4096:
+		return "next_word"
+	case vocabulary <= 2048:
+		return "next_word_2"
+	}
+	return "next_word_4"
+}
+
 // nextWord makes losses of scores and, if they are to go back, slopes in their place.
 func (n *Network) nextWord(g int, back bool) {
 	goes := 0
@@ -171,7 +205,7 @@ func (n *Network) nextWord(g int, back bool) {
 		goes = 1
 	}
 	last := &n.layers[len(n.layers)-1]
-	n.call("next_word", along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
+	n.call(nextWordKernel(last.Out.Channels), along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
 	if back && last.Kind != "scores" { // their room is the layer's own
 		n.call("joined", along(g*last.Out.Len(), 256), 256, n.values[len(n.layers)], uintptr(0), last.own, g*last.Out.Len(), act{})
 	}
@@ -286,7 +320,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 	case "scores":
 		n.product(d, w, 0, 0, 0, spare, rows, l.In.Channels, l.Words, act{})
 	case "attention":
-		n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, n.values[i+1], d, l.extra.slopes, l.extra.along, spare, headsOf(l))
+		n.attendBack(l, g, in, n.values[i+1], d, spare)
 	case "mean-pool":
 		p, _ := poolOf(l, l.Out, g)
 		n.call("mean_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, p, d, spare)
