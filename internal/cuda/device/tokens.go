@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // heads is attention, as attention.cuh has it.
@@ -106,7 +107,7 @@ func (n *Network) productSum(l *layer, x, d, sum uintptr, rows, m, columns, bias
 		name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
 		n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, args...)
 	}
-	n.call("parts_sum", along((m+bias)*columns, 256), 256, n.parts, sum, (m+bias)*columns, split)
+	n.call("parts_sum", along((m+bias)*columns, 32), 256, n.parts, sum, (m+bias)*columns, split)
 }
 
 // plusOf is the value that is added to what a layer makes; 0: none.
@@ -233,7 +234,7 @@ const maxRow = 1 << 16
 // roundingShare is by how much of the square of the places' lengths, added up, products of
 // such rows may be off (docs/proofs/gpu-clip.md).
 func roundingShare(a, b int) float64 {
-	return float64(72+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
+	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
 
 // gradientsParted keeps what a layer's examples' gradients are, or their norms.
@@ -350,6 +351,36 @@ func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 	case "layer-norm", "group-norm":
 		n.call("row_sum", along(2*l.Out.Channels, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, 2*l.Out.Channels, n.keptRow)
 	}
+}
+
+// onlyPlaces says that all layers with parameters are on as many places, as those of texts are.
+func (n *Network) onlyPlaces() bool {
+	for i := range n.layers {
+		switch l := &n.layers[i]; l.Kind {
+		case "linear", "conv", "transposed-conv":
+			return false
+		default:
+			if !n.plan.Words || placesOf(l) != placesOf(&n.layers[0]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addPlaces is addParted of all layers: what is no product runs beside those that are. Scores
+// come last, whose vectors may be the embedding's.
+func (n *Network) addPlaces(g int, sum, factors uintptr) {
+	those := func(kinds ...string) {
+		for i := range n.layers {
+			if l := &n.layers[i]; slices.Contains(kinds, l.Kind) {
+				n.addParted(l, g, sum, factors)
+			}
+		}
+	}
+	n.spread(g, placesOf(&n.layers[0]), factors)
+	n.d.atOnce(func() { those("embedding", "positions", "layer-norm", "group-norm") }, func() { those("places") })
+	those("scores")
 }
 
 // spread gives every place its example's factor, unless the layer before had as many.

@@ -170,12 +170,19 @@ WIDE(128, 128, true)
 WIDE(64, 64, true)
 WIDE(odd, 64, false)
 
-// parts_sum adds a sum's parts to it, in their order.
-extern "C" __global__ void parts_sum(const float *parts, float *sum, int n, int count) {
-  int k = blockIdx.x * 256 + threadIdx.x;
-  if (k >= n) return;
+// parts_sum adds a sum's parts to it: a block is of 32 values, of which a warp adds every eighth
+// part.
+extern "C" __global__ void __launch_bounds__(256) parts_sum(const float *parts, float *sum, int n, int count) {
+  __shared__ float sums[8][32];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = blockIdx.x * 32 + lane;
   float s = 0;
-  for (int i = 0; i < count; i++) s += parts[(size_t)i * n + k];
+  if (k < n)
+#pragma unroll 4
+    for (int i = warp; i < count; i += 8) s += parts[(size_t)i * n + k];
+  sums[warp][lane] = s;
+  __syncthreads();
+  if (warp > 0 || k >= n) return;
+  for (int i = 1; i < 8; i++) s += sums[i][lane];
   sum[k] += s;
 }
 
