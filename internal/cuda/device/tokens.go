@@ -140,7 +140,7 @@ func (n *Network) forwardParted(i, g int) {
 		n.call("places_add", along(count, 256), 256, in, w, out, count, l.Out.Len())
 		applied = 0
 	case "layer-norm":
-		n.call("layer_norm", along(rows, 8), 256, in, w, out, l.extra.stats, rows, channels, l.activation)
+		n.call(normKernel("layer_norm", channels, w), along(rows, 8), 256, in, w, out, l.extra.stats, rows, channels, l.activation)
 	case "group-norm":
 		n.call("group_norm", [3]int{l.Groups, g, 1}, 256, in, w, out, l.extra.stats, placesOf(l), channels, l.Groups, l.activation)
 	case "mean-pool":
@@ -159,6 +159,18 @@ func (n *Network) forwardParted(i, g int) {
 	if a := l.activation; applied != a.kind && a.kind < 3 {
 		n.call("joined", along(count, 256), 256, out, uintptr(0), out, count, a)
 	}
+}
+
+// normKernel is the kernel of a layer norm of so many channels, with factors at w: of some, lanes
+// hold a place's.
+func normKernel(name string, channels int, w uintptr) string {
+	switch {
+	case channels%4 != 0 || channels > 512 || w%16 != 0:
+		return name
+	case channels <= 128:
+		return name + "_128"
+	}
+	return name + "_512"
 }
 
 func headsOf(l *layer) heads {
@@ -311,7 +323,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 		n.productBack(d, w, plus, at, gate, dx, rows, l.In.Channels, l.Out.Channels)
 		return
 	case "layer-norm":
-		n.call("layer_norm_back", along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
+		n.call(normKernel("layer_norm_back", l.Out.Channels, w), along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
 		return
 	case "group-norm":
 		return // with its gradients

@@ -145,3 +145,39 @@ func TestNextWord(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldNorms: layer norms that hold a place have what those do that do not, both ways, with a
+// gradient that is added and a gate, or without; and a place that is not finite spoils no other.
+func TestHeldNorms(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 6))
+	for i, s := range [][2]int{{9, 128}, {1, 4}, {17, 36}, {8, 132}, {3, 512}, {5, 500}} {
+		rows, channels := s[0], s[1]
+		values := drawn(src, rows*channels)
+		values[rows*channels-1] = float32(math.NaN())
+		x, affine, d, at := put(n, values), put(n, drawn(src, 2*channels)), put(n, drawn(src, rows*channels)), put(n, drawn(src, rows*channels))
+		plus := uintptr(0)
+		if i%2 == 0 {
+			plus = put(n, drawn(src, rows*channels))
+		}
+		var got [2][3][]float32
+		for j := range got {
+			names := [2]string{"layer_norm", "layer_norm_back"}
+			if j == 0 {
+				names = [2]string{normKernel(names[0], channels, affine), normKernel(names[1], channels, affine)}
+			}
+			out, stats, dx := n.d.alloc(4*rows*channels), n.d.alloc(8*rows), n.d.alloc(4*rows*channels)
+			n.call(names[0], along(rows, 8), 256, x, affine, out, stats, rows, channels, act{int32(i % 3), 0.1})
+			n.call(names[1], along(rows, 8), 256, x, stats, affine, d, plus, at, act{[]int32{5, 0, 2}[i%3], 0.3}, dx, rows, channels)
+			last := (rows - 1) * channels
+			got[j] = [3][]float32{get(t, n, out, rows*channels)[:last], get(t, n, stats, 2*rows)[:2*rows-2], get(t, n, dx, rows*channels)[:last]}
+			if v := get(t, n, out, rows*channels)[last]; v == v && i%3 == 0 {
+				t.Errorf("%v: a place that is not finite gives %v", s, v)
+			}
+		}
+		for k, name := range []string{"outputs", "means and deviations", "gradients"} {
+			if v := off(got[0][k], got[1][k]); !(v < 1e-6) && rows > 1 {
+				t.Errorf("%v: %s are off by %.2g", s, name, v)
+			}
+		}
+	}
+}
