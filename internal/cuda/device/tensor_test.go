@@ -15,9 +15,10 @@ func near(got []float32, want, sizes []float64) float64 {
 	worst := 0.0
 	for i, v := range got {
 		d := math.Abs(float64(v)-want[i]) / (2e-6 * sizes[i])
-		if !(d <= worst) {
-			worst = d
+		if d != d {
+			return math.Inf(1)
 		}
+		worst = max(worst, d)
 	}
 	return worst
 }

@@ -101,41 +101,39 @@ void start(Fiber *f) {
 #endif
 }
 
-// release lets warps go on all of whose threads wait for one another, and the block, if all
-// of its do. Threads that are done are waited for by nobody; a block in which nobody can go
-// on waits for ever on a device.
-void release(unsigned threads, bool ran) {
-  bool all = true, gone = true, any = false;
-  for (unsigned first = 0; first < threads; first += 32) {
-    bool warp = true, one = false;
-    for (unsigned t = first; t < threads && t < first + 32; t++) {
-      Fiber *f = fibers[t];
-      if (f->done) continue;
-      gone = false, one = true;
-      warp = warp && f->waits == WARP, all = all && f->waits == BLOCK;
-    }
-    if (!warp || !one) continue;
-    any = true;
-    for (unsigned t = first; t < threads && t < first + 32; t++) fibers[t]->waits = 0;
+// warp runs the threads of one, from first on, as far as they come: until all that are not done
+// wait for the block.
+void warp(unsigned first, unsigned end) {
+  for (;;) {
+    for (unsigned t = first; t < end; t++)
+      if (!fibers[t]->done && !fibers[t]->waits) current = t, threadIdx = {t, 0, 0}, go(fibers[t]);
+    bool together = true, any = false;
+    for (unsigned t = first; t < end; t++)
+      if (!fibers[t]->done) together = together && fibers[t]->waits == WARP, any = true;
+    if (!together || !any) return;
+    for (unsigned t = first; t < end; t++) fibers[t]->waits = 0;
   }
-  if (gone || any) return;
-  if (!all && !ran) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
-  if (all)
-    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
 }
 
-void block(unsigned threads) {
+// block runs one warp after another to the next barrier of all, the last one first if blocks
+// run backward: a warp that does not wait for what another one writes, or reads, is found.
+// Threads that are done are waited for by nobody; a block in which nobody can go on waits for
+// ever on a device.
+void block(unsigned threads, bool last) {
   while (fibers.size() < threads) fibers.push_back(new Fiber);
   for (unsigned t = 0; t < threads; t++) start(fibers[t]);
-  for (bool any = true; any;) {  // a round runs every thread that does not wait to its next barrier
-    any = false;
+  unsigned warps = (threads + 31) / 32;
+  for (;;) {
+    for (unsigned i = 0; i < warps; i++) {
+      unsigned first = 32 * (last ? warps - 1 - i : i);
+      warp(first, first + 32 < threads ? first + 32 : threads);
+    }
+    bool all = true, gone = true;
     for (unsigned t = 0; t < threads; t++)
-      if (!fibers[t]->done && !fibers[t]->waits) {
-        current = t, threadIdx = {t, 0, 0};
-        go(fibers[t]);
-        any = true;
-      }
-    release(threads, any);
+      if (!fibers[t]->done) gone = false, all = all && fibers[t]->waits == BLOCK;
+    if (gone) return;
+    if (!all) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
+    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
   }
 }
 
@@ -222,7 +220,7 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     unsigned b = last ? all - 1 - i : i;
     memset((void *)room.data(), 0xff, shared);
     emu_shared = (float *)room.data();
-    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
+    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx, last);
   }
 }
 }  // namespace
