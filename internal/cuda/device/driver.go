@@ -52,7 +52,7 @@ type driver struct {
 
 	arguments struct { // of a launch, where they stay
 		slots   [20]uint64
-		structs [4][32]uint64
+		structs [4][128]uint64
 		params  [20]unsafe.Pointer
 	}
 	stream     uintptr
@@ -308,6 +308,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
 			*(*linears)(unsafe.Pointer(&structs[used])) = v
+		case summeds:
+			*(*summeds)(unsafe.Pointer(&structs[used])) = v
 		case heads:
 			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:

@@ -229,6 +229,7 @@ func (n *Network) prepare() error {
 	}
 	n.fusePools()
 	n.mergeBack()
+	n.roomForSums()
 	return nil
 }
 

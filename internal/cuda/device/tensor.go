@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"os"
+	"slices"
 )
 
 // tile is how a block of a product on tensor cores is cut (products.cuh): lines and columns, how
@@ -41,33 +42,155 @@ func tensorKernels() (names []string) {
 			names = append(names, t.kernel(name))
 		}
 	}
-	return names
+	return append(names, "tensor_parts_sum")
 }
 
-// tensorTile is the largest tile of which a product in so many parts has blocks for all
-// processors, or the smallest; ok is false if the device has no tensor cores, or lengths are not
-// multiples of 4.
-func (n *Network) tensorTile(m, columns, split int, lengths ...int) (t tile, ok bool) {
-	if !n.d.tensor {
-		return t, false
-	}
+// tilesFor are the tiles for products with such lengths, which have to be multiples of 4; none
+// if the device has no tensor cores.
+func (n *Network) tilesFor(lengths ...int) []tile {
 	for _, v := range lengths {
 		if v%4 != 0 {
-			return t, false
+			return nil
 		}
+	}
+	if !n.d.tensor {
+		return nil
 	}
 	if named := os.Getenv("COTERIE_CUDA_TILE"); named != "" { // for whoever works on them
-		for _, t = range tensorTiles {
-			if named == fmt.Sprint(t.lines, "x", t.columns) {
-				return t, true
-			}
-		}
-		return t, false
+		i := slices.IndexFunc(tensorTiles, func(t tile) bool { return named == fmt.Sprint(t.lines, "x", t.columns) })
+		return tensorTiles[max(i, 0) : i+1]
 	}
-	for _, t = range tensorTiles[1:] {
-		if split*t.blocks(m, columns) >= int(n.d.processors) {
+	return tensorTiles[1:]
+}
+
+// tensorTile is the largest tile of which a product has blocks for all processors, or the
+// smallest; ok is false if there is none for such lengths.
+func (n *Network) tensorTile(m, columns int, lengths ...int) (t tile, ok bool) {
+	for _, t = range n.tilesFor(lengths...) {
+		ok = true
+		if t.blocks(m, columns) >= int(n.d.processors) {
 			break
 		}
 	}
-	return t, true
+	return t, ok
+}
+
+// summed is a layer whose examples' gradients are added up, as products.cuh has it.
+type summed struct {
+	x, d, parts, sum           uintptr
+	m, n, bias, first, adds, _ int32
+}
+
+// summeds are those of a launch.
+type summeds struct {
+	of           [16]summed
+	count, split int32
+}
+
+// tensorSplit is in how many parts sums of so many blocks are made: as few as nearly fill the
+// processors some whole times, two blocks each.
+func tensorSplit(blocks int) int {
+	const together, most = 2 * processors, 4
+	best, share := 1, 0.0
+	for turns := 1; turns <= most && share < 0.95; turns++ {
+		if split := turns * together / blocks; float64(split*blocks)/float64(turns*together) > share {
+			best, share = split, float64(split*blocks)/float64(turns*together)
+		}
+	}
+	return best
+}
+
+// tensorSums adds the weighted gradients of layers on places of so many rows to their sums, and
+// does meanwhile what is to run beside, unless that is nil.
+func (n *Network) tensorSums(all []summed, rows int, beside func()) {
+	for len(all) > 0 {
+		list := summeds{}
+		list.count = int32(copy(list.of[:], all))
+		all = all[list.count:]
+		t, split := n.sumTile(list.of[:list.count], rows)
+		list.split = int32(split)
+		parts, blocks, adds := n.parts, 0, 0
+		for i := range list.of[:list.count] {
+			l := &list.of[i]
+			l.parts, l.first, l.adds = parts, int32(blocks), int32(adds)
+			parts += uintptr(4 * split * l.values())
+			blocks += split * t.blocks(int(l.m), int(l.n))
+			adds += tiles(l.values(), 32)
+		}
+		product := func() {
+			n.callShared(t.kernel("times_sum"), along(blocks, 1), t.threads, t.shared(false, false), n.parted.weights, list, rows)
+		}
+		if beside == nil {
+			product()
+		} else {
+			n.d.atOnce(beside, product)
+			beside = nil
+		}
+		n.call("tensor_parts_sum", along(adds, 1), 256, list)
+	}
+}
+
+// values is how many a sum has.
+func (l summed) values() int { return int((l.m + l.bias) * l.n) }
+
+// sumBlocks is how many blocks one part of sums has.
+func (t tile) sumBlocks(of []summed) (count int) {
+	for _, l := range of {
+		count += t.blocks(int(l.m), int(l.n))
+	}
+	return count
+}
+
+// sumTile is how sums are cut, and in how many parts: there is a tile for them.
+func (n *Network) sumTile(of []summed, rows int) (t tile, split int) {
+	for _, t = range n.tilesFor() {
+		blocks := t.sumBlocks(of)
+		split = min(tensorSplit(blocks), tiles(rows, 128))
+		if split*blocks >= int(n.d.processors) {
+			break
+		}
+	}
+	return t, split
+}
+
+// sumShape is of which size the sum of a layer on places is, or of scores.
+func sumShape(l *layer) summed {
+	if l.Kind == "scores" { // whose matrix is of vectors
+		return summed{m: int32(l.Words), n: int32(l.In.Channels)}
+	}
+	return summed{m: int32(l.In.Channels), n: int32(l.Out.Channels), bias: int32(l.biases())}
+}
+
+// summedOf is that sum, and what it is of.
+func (n *Network) summedOf(l *layer, sum uintptr) summed {
+	one := sumShape(l)
+	one.x, one.d, one.sum = n.values[l.From], l.gradient, sum+uintptr(4*l.Start)
+	if l.Kind == "scores" {
+		one.x, one.d = one.d, one.x
+	}
+	return one
+}
+
+// roomForSums says how many values the parts of sums have at the most.
+func (n *Network) roomForSums() {
+	var all []summed
+	for i := range n.layers {
+		if l := &n.layers[i]; l.Kind == "places" || l.Kind == "scores" {
+			all = append(all, sumShape(l))
+		}
+	}
+	together := 1
+	if n.onlyPlaces() {
+		together = len(summeds{}.of)
+	}
+	for some := range slices.Chunk(all, together) {
+		values, split := 0, 0
+		for _, l := range some {
+			values += l.values()
+		}
+		for _, t := range n.tilesFor() {
+			split = max(split, tensorSplit(t.sumBlocks(some)))
+		}
+		n.partCount = max(n.partCount, split*values)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -153,52 +154,65 @@ func TestTensorProductsBack(t *testing.T) {
 	})
 }
 
-// TestTensorSums: weighted sums over rows on tensor cores are those of float32, in one part or
-// several, with the sums of one side or without; rows of weight 0 are left out, finite or not.
+// TestTensorSums: weighted sums over rows on tensor cores are those of float32, of several layers
+// in one or several parts, with the sums of one side or without; rows of weight 0 are left out,
+// finite or not.
 func TestTensorSums(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 3))
-	eachTile(t, [][3]int{{132, 68, 37}, {4, 4, 1}, {36, 132, 100}, {64, 32, 16}}, func(t *testing.T, one tile, m, columns, k int) {
-		x, d, weights := scaled(src, m*k), scaled(src, columns*k), drawn(src, k)
-		for i := range weights {
-			if i%3 == 1 {
-				weights[i] = 0
-			}
-		}
-		weighted := func(j, at int) float64 {
-			if j == columns { // rounded, as it enters
-				return 1
-			}
-			return float64(weights[at] * d[at*columns+j])
-		}
-		want, sizes := multiplied(m+1, columns, k, func(i, at int) float64 {
-			if i == m {
-				return 1
-			}
-			return float64(x[at*m+i])
-		}, weighted)
-		for i, w := range weights {
-			if w == 0 {
-				x[i*m], d[i*columns] = float32(math.Inf(1)), float32(math.NaN())
-			}
-		}
-		for split := 1; split <= 3; split += 2 {
-			for bias := range 2 {
-				values := (m + bias) * columns
-				parts := n.d.alloc(4 * split * values)
-				n.callShared(one.kernel("times_sum"), [3]int{one.blocks(m, columns), 1, split}, one.threads, one.shared(false, false), put(n, x), put(n, d), put(n, weights), parts, m, columns, k, bias)
-				got := get(t, n, parts, split*values)
-				for z := 1; z < split; z++ {
-					for i := range values {
-						got[i] += got[z*values+i]
+	for _, one := range tensorTiles {
+		for _, k := range []int{1, 16, 37, 300} {
+			t.Run(fmt.Sprint(one.lines, "x", one.columns, "/", k), func(t *testing.T) {
+				t.Setenv("COTERIE_CUDA_TILE", fmt.Sprint(one.lines, "x", one.columns))
+				weights := drawn(src, k)
+				for i := range weights {
+					if i%3 == 1 {
+						weights[i] = 0
 					}
 				}
-				for i := range sizes {
-					sizes[i] += 1e-30
+				var all []summed
+				var wants, sizes [][]float64
+				for i, s := range [][2]int{{132, 68}, {4, 4}, {36, 132}, {64, 32}} {
+					m, columns, bias := s[0], s[1], (i+k)%2
+					x, d := scaled(src, m*k), scaled(src, columns*k)
+					want, size := multiplied(m+bias, columns, k, func(i, at int) float64 {
+						if i == m {
+							return 1
+						}
+						return float64(x[at*m+i])
+					}, func(j, at int) float64 { return float64(weights[at] * d[at*columns+j]) }) // rounded, as it enters
+					for i, w := range weights {
+						if w == 0 {
+							x[i*m], d[i*columns] = float32(math.Inf(1)), float32(math.NaN())
+						}
+					}
+					for i := range want {
+						want[i], size[i] = want[i]+3, size[i]+3 // which was there
+					}
+					all = append(all, summed{x: put(n, x), d: put(n, d), sum: put(n, slices.Repeat([]float32{3}, len(want))), m: int32(m), n: int32(columns), bias: int32(bias)})
+					wants, sizes = append(wants, want), append(sizes, size)
 				}
-				if off := near(got[:values], want[:values], sizes); !(off <= 1) {
-					t.Errorf("%d parts, %d biases: off by %.3g of what it may", split, bias, off)
+				room := 0
+				for _, l := range all {
+					room += l.values()
 				}
-			}
+				n.parts, n.parted.weights = n.d.alloc(4*tiles(k, 128)*room), put(n, weights)
+				ran := false
+				n.tensorSums(all, k, func() { ran = true })
+				for i, l := range all {
+					if off := near(get(t, n, l.sum, l.values()), wants[i], sizes[i]); !(off <= 1) || !ran {
+						t.Errorf("layer %d: off by %.3g of what it may", i, off)
+					}
+				}
+			})
 		}
-	})
+	}
+}
+
+// TestTensorSplit: sums are made in as many parts as fill an H200's processors.
+func TestTensorSplit(t *testing.T) {
+	for _, s := range [][2]int{{1, 264}, {2, 132}, {6, 44}, {32, 8}, {80, 13}, {264, 1}, {300, 3}, {2000, 1}} {
+		if got := tensorSplit(s[0]); got != s[1] {
+			t.Errorf("%d blocks: %d parts, not %d", s[0], got, s[1])
+		}
+	}
 }

@@ -5,7 +5,6 @@ package device
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // heads is attention, as attention.cuh has it.
@@ -49,11 +48,7 @@ func (n *Network) prepareParted(l *layer) bool {
 
 // splitSum says in how many parts a sum over all places is made, of m x n values.
 func (n *Network) splitSum(l *layer, m, columns int, bias bool) {
-	const together = 2 * processors // blocks that run at the same time
-	split := tiles(together, tiles(m, 128)*tiles(columns, 128))
-	if n.d.tensor {
-		split = together / tensorTiles[1].blocks(m, columns)
-	}
+	split := tiles(2*processors, tiles(m, 128)*tiles(columns, 128)) // two blocks each
 	l.split = min(max(1, split), max(1, tiles(n.chunk*placesOf(l), 128)))
 	if bias {
 		m++
@@ -78,7 +73,7 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 // product multiplies rows of k values by w, [k][n].
 func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
 	args := []any{x, w, bias, plus, before, out, rows, columns, k, a}
-	if t, ok := n.tensorTile(rows, columns, 1, columns, k, int(w/4)); ok {
+	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, false), args...)
 		return
 	}
@@ -89,7 +84,7 @@ func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, 
 // productBack multiplies rows of k values by w, [n][k].
 func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
 	args := []any{d, w, plus, at, gate, dx, rows, columns, k}
-	if t, ok := n.tensorTile(rows, columns, 1, columns, k, int(w/4)); ok {
+	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times_back"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, true), args...)
 		return
 	}
@@ -98,16 +93,16 @@ func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows
 }
 
 // productSum adds the sum over all places of x times d, and of d alone if there is a bias.
-func (n *Network) productSum(l *layer, x, d, sum uintptr, rows, m, columns, bias int) {
-	split := min(l.split, tiles(rows, 128))
-	args := []any{x, d, n.parted.weights, n.parts, m, columns, rows, bias}
-	if t, ok := n.tensorTile(m, columns, split, m, columns); ok {
-		n.callShared(t.kernel("times_sum"), [3]int{t.blocks(m, columns), 1, split}, t.threads, t.shared(false, false), args...)
-	} else {
-		name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
-		n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, args...)
+func (n *Network) productSum(l *layer, one summed, rows int) {
+	m, columns, bias := int(one.m), int(one.n), int(one.bias)
+	if len(n.tilesFor(m, columns)) > 0 {
+		n.tensorSums([]summed{one}, rows, nil)
+		return
 	}
-	n.call("parts_sum", along((m+bias)*columns, 32), 256, n.parts, sum, (m+bias)*columns, split)
+	split := min(l.split, tiles(rows, 128))
+	name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
+	n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, one.x, one.d, n.parted.weights, n.parts, m, columns, rows, bias)
+	n.call("parts_sum", along(one.values(), 32), 256, n.parts, one.sum, one.values(), split)
 }
 
 // plusOf is the value that is added to what a layer makes; 0: none.
@@ -349,12 +344,9 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 	to, rows := sum+uintptr(4*l.Start), g*placesOf(l)
 	switch l.Kind {
-	case "places":
+	case "places", "scores":
 		n.spread(g, placesOf(l), factors)
-		n.productSum(l, n.values[l.From], l.gradient, to, rows, l.In.Channels, l.Out.Channels, l.biases())
-	case "scores":
-		n.spread(g, placesOf(l), factors)
-		n.productSum(l, l.gradient, n.values[l.From], to, rows, l.Words, l.In.Channels, 0)
+		n.productSum(l, n.summedOf(l, sum), rows)
 	case "embedding":
 		n.spread(g, placesOf(l), factors)
 		n.call("words_sum", [3]int{l.Words, tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels)
@@ -380,19 +372,34 @@ func (n *Network) onlyPlaces() bool {
 	return true
 }
 
-// addPlaces is addParted of all layers: what is no product runs beside those that are. Scores
-// come last, whose vectors may be the embedding's.
+// addPlaces is addParted of all layers: products on tensor cores are one launch, and what is no
+// product runs beside it. Only then are sums written whose vectors may be the embedding's, too.
 func (n *Network) addPlaces(g int, sum, factors uintptr) {
-	those := func(kinds ...string) {
-		for i := range n.layers {
-			if l := &n.layers[i]; slices.Contains(kinds, l.Kind) {
-				n.addParted(l, g, sum, factors)
-			}
+	var sums []summed
+	var products, others []*layer
+	for i := range n.layers {
+		l := &n.layers[i]
+		if l.Kind != "places" && l.Kind != "scores" {
+			others = append(others, l)
+		} else if one := n.summedOf(l, sum); len(n.tilesFor(int(one.m), int(one.n))) > 0 {
+			sums = append(sums, one)
+		} else {
+			products = append(products, l)
 		}
 	}
-	n.spread(g, placesOf(&n.layers[0]), factors)
-	n.d.atOnce(func() { those("embedding", "positions", "layer-norm", "group-norm") }, func() { those("places") })
-	those("scores")
+	each := func(layers []*layer) {
+		for _, l := range layers {
+			n.addParted(l, g, sum, factors)
+		}
+	}
+	places := placesOf(&n.layers[0])
+	n.spread(g, places, factors)
+	if len(sums) > 0 {
+		n.tensorSums(sums, g*places, func() { each(others) })
+	} else {
+		each(others)
+	}
+	each(products)
 }
 
 // spread gives every place its example's factor, unless the layer before had as many.

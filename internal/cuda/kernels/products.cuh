@@ -224,16 +224,53 @@ __device__ __forceinline__ void tensorBack(const float *d, const float *w, const
   });
 }
 
-// tensor_times_sum: one of gridDim.z parts of the sum over rows of x times (weight times d),
-// [m][n], and behind them, if there is a bias, of weight times d alone.
+// Summed is a layer on places whose examples' gradients are added up, weighted: x times d, [m][n],
+// and behind them, if there is a bias, d alone. First is where its blocks begin, and adds where
+// those begin that add its parts to the sum.
+struct Summed {
+  const float *x, *d;
+  float *parts, *sum;
+  int m, n, bias, first, adds;
+};
+
+// Summeds are layers that a launch has in common, each in split parts.
+struct Summeds {
+  Summed of[16];
+  int count, split;
+};
+
+// tensor_times_sum: parts of the sums over K rows of layers' x times (weight times d).
 template <class P>
-__device__ __forceinline__ void tensorSum(const float *x, const float *d, const float *weights, float *parts, int M, int N, int K, int bias) {
-  Where at = blockAt<P>(N);
-  int tiles = (K + P::K - 1) / P::K, from = (int)((long long)blockIdx.z * tiles / gridDim.z) * P::K, to = (int)((long long)(blockIdx.z + 1) * tiles / gridDim.z) * P::K;
+__device__ __forceinline__ void tensorSum(const float *weights, const Summeds &all, int K) {
+  int i = 0;
+  while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].first) i++;
+  const Summed &l = all.of[i];
+  int N = l.n, across = (N + P::N - 1) / P::N, down = (l.m + P::M - 1) / P::M, b = blockIdx.x - l.first, z = b / (across * down);
+  int m0 = b / across % down * P::M, n0 = b % across * P::N, tiles = (K + P::K - 1) / P::K;
+  int from = (int)((long long)z * tiles / all.split) * P::K, to = (int)((long long)(z + 1) * tiles / all.split) * P::K;
   if (to > K) to = K;
-  float *part = parts + (size_t)blockIdx.z * (M + bias) * N;
-  P::template multiplied<false, false>(at.m0, M, at.n0, N, from, to, {x, M}, {d, N}, weights, bias && at.m0 == 0 ? part + (size_t)M * N : nullptr,
+  float *part = l.parts + (size_t)z * (l.m + l.bias) * N;
+  P::template multiplied<false, false>(m0, l.m, n0, N, from, to, {l.x, l.m}, {l.d, N}, weights, l.bias && m0 == 0 ? part + (size_t)l.m * N : nullptr,
                                        [=](int m, int n, float u, float v) { *(float2 *)(part + (size_t)m * N + n) = make_float2(u, v); });
+}
+
+// tensor_parts_sum adds the parts of layers' sums to them: a block is of 32 values of one, of
+// which a warp adds every eighth part.
+extern "C" __global__ void __launch_bounds__(256) tensor_parts_sum(Summeds all) {
+  __shared__ float sums[8][32];
+  int i = 0;
+  while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].adds) i++;
+  const Summed &l = all.of[i];
+  int n = (l.m + l.bias) * l.n, lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = (blockIdx.x - l.adds) * 32 + lane;
+  float s = 0;
+  if (k < n)
+#pragma unroll 4
+    for (int z = warp; z < all.split; z += 8) s += l.parts[(size_t)z * n + k];
+  sums[warp][lane] = s;
+  __syncthreads();
+  if (warp > 0 || k >= n) return;
+  for (int z = 1; z < 8; z++) s += sums[z][lane];
+  l.sum[k] += s;
 }
 
 // Tiles of 128 are for many rows, smaller ones for few, so that no processor is idle; BLOCKS is
@@ -250,9 +287,8 @@ __device__ __forceinline__ void tensorSum(const float *x, const float *d, const 
                                                                                                      int K) {                                                \
     tensorBack<Plan##NAME>(d, w, plus, at, gate, dx, M, N, K);                                                                                               \
   }                                                                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_sum_##NAME(const float *x, const float *d, const float *weights,    \
-                                                                                                    float *parts, int M, int N, int K, int bias) {           \
-    tensorSum<Plan##NAME>(x, d, weights, parts, M, N, K, bias);                                                                                              \
+  extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_sum_##NAME(const float *weights, Summeds all, int K) {           \
+    tensorSum<Plan##NAME>(weights, all, K);                                                                                                                  \
   }
 TENSOR(128x128, 1, 128, 128, 16, 64, 32)
 TENSOR(128x64, 2, 128, 64, 16, 32, 32)

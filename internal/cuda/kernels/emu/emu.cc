@@ -168,7 +168,7 @@ std::map<std::string, Kernel> kernels = {
     K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
     K(tensor_times_128x64), K(tensor_times_back_128x64), K(tensor_times_sum_128x64), K(tensor_times_64x64), K(tensor_times_back_64x64), K(tensor_times_sum_64x64),
     K(tensor_times_32x32), K(tensor_times_back_32x32), K(tensor_times_sum_32x32),
-    K(tensor_times_128x128), K(tensor_times_back_128x128), K(tensor_times_sum_128x128)};
+    K(tensor_parts_sum), K(tensor_times_128x128), K(tensor_times_back_128x128), K(tensor_times_sum_128x128)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
