@@ -12,13 +12,17 @@ import (
 // many of k it takes at a time, and its threads.
 type tile struct{ lines, columns, k, threads int }
 
-// tensorTiles are those that there are kernels for, the largest first; the first is for whoever
-// times them.
-var tensorTiles = []tile{{128, 128, 16, 256}, {128, 64, 16, 256}, {64, 64, 32, 128}, {32, 32, 32, 128}}
+// tensorTiles are those that there are kernels for, the largest first, and timedTiles others for
+// whoever times them.
+var (
+	tensorTiles = []tile{{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 32, 128}}
+	timedTiles  = []tile{{128, 64, 16, 256}, {128, 128, 16, 256}}
+)
 
-func (t tile) kernel(name string) string {
-	return fmt.Sprint("tensor_", name, "_", t.lines, "x", t.columns)
-}
+// name is lines, columns and warps.
+func (t tile) name() string { return fmt.Sprint(t.lines, "x", t.columns, "x", t.threads/32) }
+
+func (t tile) kernel(name string) string { return "tensor_" + name + "_" + t.name() }
 
 // blocks is how many of them a product of m x n values has.
 func (t tile) blocks(m, n int) int { return tiles(m, t.lines) * tiles(n, t.columns) }
@@ -37,7 +41,7 @@ func (t tile) shared(along, columnsAlong bool) int {
 
 // tensorKernels are the names of the kernels in tensor.cu.
 func tensorKernels() (names []string) {
-	for _, t := range tensorTiles {
+	for _, t := range slices.Concat(tensorTiles, timedTiles) {
 		for _, name := range []string{"times", "times_back", "times_sum"} {
 			names = append(names, t.kernel(name))
 		}
@@ -57,10 +61,9 @@ func (n *Network) tilesFor(lengths ...int) []tile {
 		return nil
 	}
 	if named := os.Getenv("COTERIE_CUDA_TILE"); named != "" { // for whoever works on them
-		i := slices.IndexFunc(tensorTiles, func(t tile) bool { return named == fmt.Sprint(t.lines, "x", t.columns) })
-		return tensorTiles[max(i, 0) : i+1]
+		return slices.DeleteFunc(slices.Concat(tensorTiles, timedTiles), func(t tile) bool { return t.name() != named })
 	}
-	return tensorTiles[1:]
+	return tensorTiles
 }
 
 // tensorTile is the largest tile of which a product has blocks for all processors, or the
@@ -88,9 +91,9 @@ type summeds struct {
 }
 
 // tensorSplit is in how many parts sums of so many blocks are made: as few as nearly fill the
-// processors some whole times, two blocks each.
+// processors some whole times, three blocks each.
 func tensorSplit(blocks int) int {
-	const together, most = 2 * processors, 4
+	const together, most = 3 * processors, 4
 	best, share := 1, 0.0
 	for turns := 1; turns <= most && share < 0.95; turns++ {
 		if split := turns * together / blocks; float64(split*blocks)/float64(turns*together) > share {
@@ -174,9 +177,13 @@ func (n *Network) summedOf(l *layer, sum uintptr) summed {
 // roomForSums says how many values the parts of sums have at the most.
 func (n *Network) roomForSums() {
 	var all []summed
+	rows := 0
 	for i := range n.layers {
 		if l := &n.layers[i]; l.Kind == "places" || l.Kind == "scores" {
-			all = append(all, sumShape(l))
+			if one := sumShape(l); len(n.tilesFor(int(one.m), int(one.n))) > 0 {
+				all = append(all, one)
+			}
+			rows = max(rows, n.chunk*placesOf(l))
 		}
 	}
 	together := 1
@@ -189,7 +196,7 @@ func (n *Network) roomForSums() {
 			values += l.values()
 		}
 		for _, t := range n.tilesFor() {
-			split = max(split, tensorSplit(t.sumBlocks(some)))
+			split = max(split, min(tensorSplit(t.sumBlocks(some)), tiles(rows, 128)))
 		}
 		n.partCount = max(n.partCount, split*values)
 	}

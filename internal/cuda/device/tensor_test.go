@@ -59,9 +59,9 @@ func onTensors(t *testing.T) *Network {
 
 // eachTile calls a test for every tile, and sizes that it does not divide.
 func eachTile(t *testing.T, sizes [][3]int, test func(t *testing.T, one tile, m, n, k int)) {
-	for _, one := range tensorTiles {
+	for _, one := range slices.Concat(tensorTiles, timedTiles) {
 		for _, s := range sizes {
-			t.Run(fmt.Sprint(one.lines, "x", one.columns, "/", s), func(t *testing.T) { test(t, one, s[0], s[1], s[2]) })
+			t.Run(fmt.Sprint(one.name(), "/", s), func(t *testing.T) { test(t, one, s[0], s[1], s[2]) })
 		}
 	}
 }
@@ -159,10 +159,10 @@ func TestTensorProductsBack(t *testing.T) {
 // finite or not.
 func TestTensorSums(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 3))
-	for _, one := range tensorTiles {
+	for _, one := range slices.Concat(tensorTiles, timedTiles) {
 		for _, k := range []int{1, 16, 37, 300} {
-			t.Run(fmt.Sprint(one.lines, "x", one.columns, "/", k), func(t *testing.T) {
-				t.Setenv("COTERIE_CUDA_TILE", fmt.Sprint(one.lines, "x", one.columns))
+			t.Run(fmt.Sprint(one.name(), "/", k), func(t *testing.T) {
+				t.Setenv("COTERIE_CUDA_TILE", one.name())
 				weights := drawn(src, k)
 				for i := range weights {
 					if i%3 == 1 {
@@ -210,7 +210,7 @@ func TestTensorSums(t *testing.T) {
 
 // TestTensorSplit: sums are made in as many parts as fill an H200's processors.
 func TestTensorSplit(t *testing.T) {
-	for _, s := range [][2]int{{1, 264}, {2, 132}, {6, 44}, {32, 8}, {80, 13}, {264, 1}, {300, 3}, {2000, 1}} {
+	for _, s := range [][2]int{{1, 396}, {2, 198}, {6, 66}, {32, 12}, {80, 19}, {396, 1}, {500, 3}, {2000, 1}} {
 		if got := tensorSplit(s[0]); got != s[1] {
 			t.Errorf("%d blocks: %d parts, not %d", s[0], got, s[1])
 		}

@@ -273,8 +273,9 @@ extern "C" __global__ void __launch_bounds__(256) tensor_parts_sum(Summeds all) 
   l.sum[k] += s;
 }
 
-// Tiles of 128 are for many rows, smaller ones for few, so that no processor is idle; BLOCKS is
-// how many of them a processor has at a time.
+// Kernels are named by their blocks' lines, columns and warps. Tiles of 128 are for many rows,
+// smaller ones for few, so that no processor is idle; BLOCKS is how many a processor has at a
+// time.
 #define TENSOR(NAME, BLOCKS, ...)                                                                                                                            \
   typedef Plan<__VA_ARGS__> Plan##NAME;                                                                                                                      \
   extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_##NAME(const float *x, const float *w, const float *bias,           \
@@ -290,7 +291,9 @@ extern "C" __global__ void __launch_bounds__(256) tensor_parts_sum(Summeds all) 
   extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_sum_##NAME(const float *weights, Summeds all, int K) {           \
     tensorSum<Plan##NAME>(weights, all, K);                                                                                                                  \
   }
-TENSOR(128x128, 1, 128, 128, 16, 64, 32)
-TENSOR(128x64, 2, 128, 64, 16, 32, 32)
-TENSOR(64x64, 3, 64, 64, 32, 32, 32)
-TENSOR(32x32, 4, 32, 32, 32, 16, 16)
+TENSOR(128x64x4, 3, 128, 64, 16, 64, 32)
+TENSOR(64x64x4, 3, 64, 64, 32, 32, 32)
+TENSOR(32x32x4, 4, 32, 32, 32, 16, 16)
+// For whoever times them: others for many rows.
+TENSOR(128x64x8, 2, 128, 64, 16, 32, 32)
+TENSOR(128x128x8, 1, 128, 128, 16, 64, 32)

@@ -166,9 +166,11 @@ std::map<std::string, Kernel> kernels = {
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_128), K(layer_norm_back_128), K(layer_norm_512), K(layer_norm_back_512), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
     K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
-    K(tensor_times_128x64), K(tensor_times_back_128x64), K(tensor_times_sum_128x64), K(tensor_times_64x64), K(tensor_times_back_64x64), K(tensor_times_sum_64x64),
-    K(tensor_times_32x32), K(tensor_times_back_32x32), K(tensor_times_sum_32x32),
-    K(tensor_parts_sum), K(tensor_times_128x128), K(tensor_times_back_128x128), K(tensor_times_sum_128x128)};
+    K(tensor_times_128x64x4), K(tensor_times_back_128x64x4), K(tensor_times_sum_128x64x4),
+    K(tensor_times_64x64x4), K(tensor_times_back_64x64x4), K(tensor_times_sum_64x64x4),
+    K(tensor_times_32x32x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_32x32x4),
+    K(tensor_times_128x64x8), K(tensor_times_back_128x64x8), K(tensor_times_sum_128x64x8),
+    K(tensor_times_128x128x8), K(tensor_times_back_128x128x8), K(tensor_times_sum_128x128x8), K(tensor_parts_sum)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
