@@ -15,7 +15,7 @@ type tile struct{ lines, columns, k, threads int }
 // tensorTiles are those that there are kernels for, the largest first, and timedTiles others for
 // whoever times them.
 var (
-	tensorTiles = []tile{{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 32, 128}}
+	tensorTiles = []tile{{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}}
 	timedTiles  = []tile{{128, 64, 16, 256}, {128, 128, 16, 256}}
 )
 
@@ -66,12 +66,15 @@ func (n *Network) tilesFor(lengths ...int) []tile {
 	return tensorTiles
 }
 
-// tensorTile is the largest tile of which a product has blocks for all processors, or the
-// smallest; ok is false if there is none for such lengths.
+// fills says that so many blocks leave few processors idle.
+func (n *Network) fills(blocks int) bool { return 4*blocks >= 3*int(n.d.processors) }
+
+// tensorTile is the largest tile of which a product has blocks enough, or the smallest; ok is
+// false if there is none for such lengths.
 func (n *Network) tensorTile(m, columns int, lengths ...int) (t tile, ok bool) {
 	for _, t = range n.tilesFor(lengths...) {
 		ok = true
-		if t.blocks(m, columns) >= int(n.d.processors) {
+		if n.fills(t.blocks(m, columns)) {
 			break
 		}
 	}
@@ -149,7 +152,7 @@ func (n *Network) sumTile(of []summed, rows int) (t tile, split int) {
 	for _, t = range n.tilesFor() {
 		blocks := t.sumBlocks(of)
 		split = min(tensorSplit(blocks), tiles(rows, 128))
-		if split*blocks >= int(n.d.processors) {
+		if n.fills(split * blocks) {
 			break
 		}
 	}

@@ -293,7 +293,7 @@ extern "C" __global__ void __launch_bounds__(256) tensor_parts_sum(Summeds all) 
   }
 TENSOR(128x64x4, 3, 128, 64, 16, 64, 32)
 TENSOR(64x64x4, 3, 64, 64, 32, 32, 32)
-TENSOR(32x32x4, 4, 32, 32, 32, 16, 16)
+TENSOR(32x32x4, 3, 32, 32, 64, 16, 16)
 // For whoever times them: others for many rows.
 TENSOR(128x64x8, 2, 128, 64, 16, 32, 32)
 TENSOR(128x128x8, 1, 128, 128, 16, 64, 32)
