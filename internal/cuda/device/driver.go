@@ -308,6 +308,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
 			*(*linears)(unsafe.Pointer(&structs[used])) = v
+		case halves:
+			*(*halves)(unsafe.Pointer(&structs[used])) = v
 		case summeds:
 			*(*summeds)(unsafe.Pointer(&structs[used])) = v
 		case heads:

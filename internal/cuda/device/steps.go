@@ -239,6 +239,9 @@ func (n *Network) backward(s *set, g int) {
 	aside := false
 	for i := end - 1; i >= 0; i-- {
 		n.layers[i].gradient = n.parted.slopes[i+1]
+		if i == 0 && aside { // what its own do not have to wait for
+			n.d.aside(func() { n.squareHalves(g) })
+		}
 		// A kernel leaves much of the device idle at its end, and at any time of a small batch.
 		switch {
 		case n.goesOn(i):
@@ -252,6 +255,7 @@ func (n *Network) backward(s *set, g int) {
 			n.contribute(i, g)
 		}
 	}
+	n.squareHalves(g)
 	if aside {
 		n.d.rejoin()
 	}

@@ -277,16 +277,65 @@ func (n *Network) gradientsParted(i, g int, at room) {
 }
 
 // productSquare is the squared norm of every example's gradient of a matrix that its places
-// share.
+// share. Of few places it may wait for other layers' (squareHalves).
 func (n *Network) productSquare(x, d uintptr, g, places, in, out, bias int, share float64, at room) {
 	switch {
 	case places > 64:
 		n.call("times_square", [3]int{tiles(places, 64) * tiles(places, 64), 1, g}, 256, x, d, places, in, out, bias, share, at)
 	case in%4 == 0 && out%4 == 0:
-		n.call("times_half", along(g, 1), 128, x, d, places, in, out, bias, share, at)
+		if n.parted.halves.places != places {
+			n.squareHalves(g)
+		}
+		n.parted.halves.add(places, half{x: x, d: d, share: share, in: int32(in), out: int32(out), bias: int32(bias), squares0: at.squares0})
+		if n.parted.halves.full() {
+			n.squareHalves(g)
+		}
 	default:
 		n.call("times_half_odd", along(g, 1), 128, x, d, places, in, out, bias, share, at)
 	}
+}
+
+// half is a layer whose gradients' norms are asked for, as tokens.cuh has it.
+type half struct {
+	x, d                    uintptr
+	share                   float64
+	in, out, bias, squares0 int32
+}
+
+// halves are those of a launch.
+type halves struct {
+	of   [4]half
+	room room
+}
+
+// waitingHalves are layers of as many places whose norms have not been started yet: of a small
+// batch one layer has too few blocks.
+type waitingHalves struct {
+	list          halves
+	count, places int
+}
+
+// full says that there is no room for one more, or nobody should wait for the next: one as long
+// as scores has work enough.
+func (w *waitingHalves) full() bool {
+	last := w.list.of[w.count-1]
+	return w.count == len(w.list.of) || last.in+last.out > 1024
+}
+
+func (w *waitingHalves) add(places int, one half) {
+	w.list.of[w.count] = one
+	w.count, w.places = w.count+1, places
+}
+
+// squareHalves starts what waits.
+func (n *Network) squareHalves(g int) {
+	w := &n.parted.halves
+	if w.count == 0 {
+		return
+	}
+	w.list.room = n.room
+	n.call("times_half", [3]int{g, w.count, 1}, 128, w.list, w.places)
+	*w = waitingHalves{}
 }
 
 // groupNormBack makes a group norm's gradients, and those at its input.

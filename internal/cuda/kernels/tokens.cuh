@@ -370,9 +370,23 @@ __device__ __forceinline__ void timesHalf(const float *x, const float *d, int pl
   for (int i = 1; i < 4; i++) square += sums[0][i], lengths += sums[1][i];
   r.squares[(size_t)e * r.squaresRow + r.squares0] = square + share * lengths * lengths;
 }
-extern "C" __global__ void __launch_bounds__(128, 4) times_half(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
-  timesHalf<true>(x, d, places, in, out, bias, share, r);
-}
 extern "C" __global__ void __launch_bounds__(128, 4) times_half_odd(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
   timesHalf<false>(x, d, places, in, out, bias, share, r);
+}
+
+// Halves are layers that a launch of times_half has in common.
+struct HalfOf {
+  const float *x, *d;
+  double share;
+  int in, out, bias, squares0;
+};
+struct Halves {
+  HalfOf of[4];
+  Room room;
+};
+extern "C" __global__ void __launch_bounds__(128, 4) times_half(Halves all, int places) {
+  const HalfOf &l = all.of[blockIdx.y];
+  Room r = all.room;
+  r.squares0 = l.squares0;
+  timesHalf<true>(l.x, l.d, places, l.in, l.out, l.bias, l.share, r);
 }
