@@ -181,3 +181,60 @@ func TestHeldNorms(t *testing.T) {
 		}
 	}
 }
+
+// TestNormsOfLayersTogether: the squared norms of layers on places, which wait for one another,
+// are those of their sums over places, or above by what rounding may take; an example that is
+// not finite has none that is, and spoils no other; nothing is written beside them.
+func TestNormsOfLayersTogether(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 7))
+	shapes := [][3]int{{16, 20, 1}, {128, 32, 0}, {4, 8, 1}, {36, 4, 1}, {900, 200, 0}, {12, 12, 1}} // the last but one is long: nobody waits for more
+	for _, places := range []int{1, 7, 64} {
+		const g = 3
+		row := len(shapes) + 2
+		n.room = room{squares: n.d.alloc(8 * g * row), squaresRow: int32(row)}
+		var want, most [][g]float64
+		for i, s := range shapes {
+			in, out, bias := s[0], s[1], s[2]
+			x, d := drawn(src, g*places*in), drawn(src, g*places*out)
+			x[0] = float32(math.NaN())
+			var square, above [g]float64
+			share := roundingShare(in, out)
+			for e := 1; e < g; e++ {
+				lengths := 0.0
+				for a := range places {
+					for b := range places {
+						xx, dd := float64(bias), 0.0
+						for c := range in {
+							xx += float64(x[(e*places+a)*in+c]) * float64(x[(e*places+b)*in+c])
+						}
+						for c := range out {
+							dd += float64(d[(e*places+a)*out+c]) * float64(d[(e*places+b)*out+c])
+						}
+						if square[e] += xx * dd; a == b {
+							lengths += math.Sqrt(xx * dd)
+						}
+					}
+				}
+				above[e] = square[e] + 2*share*lengths*lengths
+			}
+			want, most = append(want, square), append(most, above)
+			at := n.room
+			at.squares0 = int32(i + 1)
+			n.productSquare(put(n, x), put(n, d), g, places, in, out, bias, share, at)
+		}
+		n.squareHalves(g)
+		raw := get(t, n, n.room.squares, 2*g*row)
+		got := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), g*row)
+		for e := range g {
+			for i := range shapes {
+				v := got[e*row+i+1]
+				if e == 0 && v-v == 0 || e > 0 && !(v >= want[i][e] && v <= most[i][e]) {
+					t.Errorf("%d places, example %d, layer %d: a square of %.9g, not from %.9g to %.9g", places, e, i, v, want[i][e], most[i][e])
+				}
+			}
+			if a, b := got[e*row], got[e*row+row-1]; a == a || b == b {
+				t.Errorf("%d places, example %d: wrote beside its squares", places, e)
+			}
+		}
+	}
+}
