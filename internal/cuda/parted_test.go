@@ -96,8 +96,11 @@ func TestTexts(t *testing.T) {
 			m, theta := buildText(t, n.shape, n.block)
 			c := written(n.shape, 11, rand.New(rand.NewPCG(3, 4)))
 			for _, processors := range n.processors {
-				t.Setenv("COTERIE_EMU_PROCESSORS", processors)
-				checkSteps(t, m, theta, c, []int{3, 1, 4, 9, 2, 6, 10, 8})
+				for _, major := range []string{"7", "9"} { // without tensor cores, and with them
+					t.Setenv("COTERIE_EMU_PROCESSORS", processors)
+					t.Setenv("COTERIE_EMU_MAJOR", major)
+					checkSteps(t, m, theta, c, []int{3, 1, 4, 9, 2, 6, 10, 8})
+				}
 			}
 		})
 	}

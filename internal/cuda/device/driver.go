@@ -52,7 +52,7 @@ type driver struct {
 
 	arguments struct { // of a launch, where they stay
 		slots   [20]uint64
-		structs [4][32]uint64
+		structs [4][128]uint64
 		params  [20]unsafe.Pointer
 	}
 	stream     uintptr
@@ -215,13 +215,22 @@ func (d *driver) wait() error {
 // atOnce starts what one and other start so that both may run at the same time; what is
 // started next waits for both. Neither may write what the other reads or writes.
 func (d *driver) atOnce(one, other func()) {
+	d.aside(one)
+	other()
+	d.rejoin()
+}
+
+// aside starts what do starts beside what is started next, until rejoin: it waits for all that
+// was started before. Nothing up to there may write what it reads or writes.
+func (d *driver) aside(do func()) {
 	d.order(d.parts, d.stream, d.beside)
 	d.stream, d.beside = d.beside, d.stream
-	one()
+	do()
 	d.stream, d.beside = d.beside, d.stream
-	other()
-	d.order(d.joins, d.beside, d.stream)
 }
+
+// rejoin has what is started next wait for what runs aside.
+func (d *driver) rejoin() { d.order(d.joins, d.beside, d.stream) }
 
 // order has what is started next on one stream wait for what was started on another.
 func (d *driver) order(event, first, then uintptr) {
@@ -303,6 +312,10 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*patch)(unsafe.Pointer(&structs[used])) = v
 		case tensorTaps:
 			*(*tensorTaps)(unsafe.Pointer(&structs[used])) = v
+		case halves:
+			*(*halves)(unsafe.Pointer(&structs[used])) = v
+		case summeds:
+			*(*summeds)(unsafe.Pointer(&structs[used])) = v
 		case heads:
 			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:

@@ -132,9 +132,9 @@ func (k *kernelSet) load(d *driver) error {
 		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "row_sum", "arranged_all",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
-		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "text_losses",
-		"layer_norm", "layer_norm_back", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
-		"attend", "attend_back",
+		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "next_word_2", "next_word_4", "text_losses",
+		"layer_norm", "layer_norm_back", "layer_norm_128", "layer_norm_back_128", "layer_norm_512", "layer_norm_back_512", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
+		"attend", "attend_back", "attend_near", "attend_back_near",
 	}
 	for k, all := range strips {
 		for _, s := range all {
@@ -234,6 +234,7 @@ func (n *Network) prepare() error {
 	}
 	n.fusePools()
 	n.mergeBack()
+	n.roomForSums()
 	return nil
 }
 

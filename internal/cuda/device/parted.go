@@ -6,15 +6,16 @@ import "github.com/coterie-fl/coterie/internal/cuda"
 
 // parted is what a network needs whose ways part and join, or that reads words.
 type parted struct {
-	slopes  []uintptr // gradients at every value, as far as they are known; 0: nothing yet
-	first   []int     // the first layer that reads a value, the last that adds to its gradient
-	spare   uintptr   // for a gradient that something is added to
-	plain   bool      // nobody asks for norms
-	weights uintptr   // of every place
-	spread  int       // places of an example that they are for; 0: they are none's
-	losses  uintptr   // at every place
-	noises  uintptr   // room for noise on words' vectors; 0: nobody has asked
-	noise   uintptr   // that is on the next ones; 0: none
+	slopes  []uintptr     // gradients at every value, as far as they are known; 0: nothing yet
+	first   []int         // the first layer that reads a value, the last that adds to its gradient
+	spare   uintptr       // for a gradient that something is added to
+	plain   bool          // nobody asks for norms
+	weights uintptr       // of every place
+	spread  int           // places of an example that they are for; 0: they are none's
+	losses  uintptr       // at every place
+	noises  uintptr       // room for noise on words' vectors; 0: nobody has asked
+	halves  waitingHalves // norms that are asked for
+	noise   uintptr       // that is on the next ones; 0: none
 }
 
 // layerExtra is what some kinds of layers hold beside their output.
@@ -98,6 +99,7 @@ const gelu = 5
 // begin forgets the gradients of the last rows.
 func (n *Network) begin() {
 	clear(n.parted.slopes)
+	n.parted.halves = waitingHalves{}
 	n.parted.slopes[len(n.layers)] = n.layers[len(n.layers)-1].own
 }
 

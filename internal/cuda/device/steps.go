@@ -250,15 +250,28 @@ func (n *Network) backward(s *set, g int) {
 		}
 		n.call("squared_error", along(g*n.output, 256), 256, out, n.values[0], last.own, g*n.output, scale, last.activation)
 	}
+	aside := false
 	for i := end - 1; i >= 0; i-- {
 		n.layers[i].gradient = n.parted.slopes[i+1]
-		if !n.goesOn(i) {
-			n.gradients(i, g)
-			n.contribute(i, g)
-			continue
+		if i == 0 && aside { // what its own do not have to wait for
+			n.d.aside(func() { n.squareHalves(g) })
 		}
 		// A kernel leaves much of the device idle at its end, and at any time of a small batch.
-		n.d.atOnce(func() { n.gradients(i, g) }, func() { n.contribute(i, g) })
+		switch {
+		case n.goesOn(i):
+			n.d.atOnce(func() { n.gradients(i, g) }, func() { n.contribute(i, g) })
+		case n.goesAside(i):
+			n.d.aside(func() { n.gradients(i, g) })
+			n.contribute(i, g)
+			aside = true
+		default:
+			n.gradients(i, g)
+			n.contribute(i, g)
+		}
+	}
+	n.squareHalves(g)
+	if aside {
+		n.d.rejoin()
 	}
 	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
 }
@@ -268,6 +281,21 @@ func (n *Network) backward(s *set, g int) {
 func (n *Network) goesOn(i int) bool {
 	l := &n.layers[i]
 	return !cuda.Parted(n.plan) && l.From > 0 && l.Kind != "max-pool" && !n.squared(i)
+}
+
+// goesAside says whether layer i's own gradients may be made at any time until all are: of a
+// network that parts, every gradient at an output has its own room, which nothing writes once
+// the way back is through the layers that read the output.
+func (n *Network) goesAside(i int) bool {
+	switch n.layers[i].Kind {
+	case "scores":
+		return !n.parted.plain
+	case "places", "positions":
+		return !n.parted.plain && n.layers[i].From > 0
+	case "layer-norm":
+		return n.layers[i].From > 0
+	}
+	return false
 }
 
 // gradients keeps what layer i's examples' gradients are.
@@ -386,6 +414,10 @@ func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out in
 func (n *Network) add(slot, g int) {
 	n.parted.spread = 0
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
+	if n.onlyPlaces() {
+		n.addPlaces(g, sum, factors)
+		return
+	}
 	var dense []linear
 	for i := range n.layers {
 		if l := &n.layers[i]; l.Kind == "linear" {

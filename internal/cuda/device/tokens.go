@@ -48,8 +48,8 @@ func (n *Network) prepareParted(l *layer) bool {
 
 // splitSum says in how many parts a sum over all places is made, of m x n values.
 func (n *Network) splitSum(l *layer, m, columns int, bias bool) {
-	blocks := tiles(m, 128) * tiles(columns, 128)
-	l.split = min(max(1, tiles(264, blocks)), max(1, tiles(n.chunk*placesOf(l), 128)))
+	split := tiles(2*processors, tiles(m, 128)*tiles(columns, 128)) // two blocks each
+	l.split = min(max(1, split), max(1, tiles(n.chunk*placesOf(l), 128)))
 	if bias {
 		m++
 	}
@@ -72,22 +72,37 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 
 // product multiplies rows of k values by w, [k][n].
 func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
+	args := []any{x, w, bias, plus, before, out, rows, columns, k, a}
+	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
+		n.callShared(t.kernel("times"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, false), args...)
+		return
+	}
 	name, size := n.wide("times", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
-	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, x, w, bias, plus, before, out, rows, columns, k, a)
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, args...)
 }
 
 // productBack multiplies rows of k values by w, [n][k].
 func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
+	args := []any{d, w, plus, at, gate, dx, rows, columns, k}
+	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
+		n.callShared(t.kernel("times_back"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, true), args...)
+		return
+	}
 	name, size := n.wide("times_back", tiles(rows, 128)*tiles(columns, 128), columns, k, int(w/4))
-	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, d, w, plus, at, gate, dx, rows, columns, k)
+	n.call(name, [3]int{tiles(rows, size), tiles(columns, size), 1}, 256, args...)
 }
 
 // productSum adds the sum over all places of x times d, and of d alone if there is a bias.
-func (n *Network) productSum(l *layer, x, d, sum uintptr, rows, m, columns, bias int) {
+func (n *Network) productSum(l *layer, one summed, rows int) {
+	m, columns, bias := int(one.m), int(one.n), int(one.bias)
+	if len(n.tilesFor(m, columns)) > 0 {
+		n.tensorSums([]summed{one}, rows, nil)
+		return
+	}
 	split := min(l.split, tiles(rows, 128))
 	name, size := n.wide("times_sum", split*tiles(m, 128)*tiles(columns, 128), m, columns)
-	n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, x, d, n.parted.weights, n.parts, m, columns, rows, bias)
-	n.call("parts_sum", along((m+bias)*columns, 256), 256, n.parts, sum, (m+bias)*columns, split)
+	n.call(name, [3]int{tiles(m, size), tiles(columns, size), split}, 256, one.x, one.d, n.parted.weights, n.parts, m, columns, rows, bias)
+	n.call("parts_sum", along(one.values(), 32), 256, n.parts, one.sum, one.values(), split)
 }
 
 // plusOf is the value that is added to what a layer makes; 0: none.
@@ -120,14 +135,14 @@ func (n *Network) forwardParted(i, g int) {
 		n.call("places_add", along(count, 256), 256, in, w, out, count, l.Out.Len())
 		applied = 0
 	case "layer-norm":
-		n.call("layer_norm", along(rows, 8), 256, in, w, out, l.extra.stats, rows, channels, l.activation)
+		n.call(normKernel("layer_norm", channels, w), along(rows, 8), 256, in, w, out, l.extra.stats, rows, channels, l.activation)
 	case "group-norm":
 		n.call("group_norm", [3]int{l.Groups, g, 1}, 256, in, w, out, l.extra.stats, placesOf(l), channels, l.Groups, l.activation)
 	case "mean-pool":
 		p, _ := poolOf(l, l.Out, g)
 		n.call("mean_pool", [3]int{tiles(l.Out.Width*channels, 256), l.Out.Height, g}, 256, p, in, out, l.activation)
 	case "attention":
-		n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, headsOf(l))
+		n.attend(l, g, in, out)
 		applied = 0
 	case "joined":
 		a := l.activation
@@ -141,8 +156,54 @@ func (n *Network) forwardParted(i, g int) {
 	}
 }
 
+// normKernel is the kernel of a layer norm of so many channels, with factors at w: of some, lanes
+// hold a place's.
+func normKernel(name string, channels int, w uintptr) string {
+	switch {
+	case channels%4 != 0 || channels > 512 || w%16 != 0:
+		return name
+	case channels <= 128:
+		return name + "_128"
+	}
+	return name + "_512"
+}
+
 func headsOf(l *layer) heads {
 	return heads{int32(placesOf(l)), int32(l.Heads), int32(l.Out.Channels / l.Heads)}
+}
+
+// near says that a block has room for a head of an example.
+func (h heads) near() bool { return h.places <= 64 && h.width <= 32 && h.width%4 == 0 }
+
+// attend has every place look back.
+func (n *Network) attend(l *layer, g int, in, out uintptr) {
+	h := headsOf(l)
+	if h.near() {
+		n.call("attend_near", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, h)
+		return
+	}
+	n.call("attend", [3]int{tiles(placesOf(l), 64), l.Heads, g}, 256, in, l.extra.looks, out, h)
+}
+
+// attendBack takes the gradient d at its output to its input, dx.
+func (n *Network) attendBack(l *layer, g int, in, out, d, dx uintptr) {
+	h := headsOf(l)
+	if h.near() {
+		n.call("attend_back_near", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, d, dx, h)
+		return
+	}
+	n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, out, d, l.extra.slopes, l.extra.along, dx, h)
+}
+
+// nextWordKernel is the kernel for so many words: of some, threads hold a place's scores.
+func nextWordKernel(vocabulary int) string {
+	switch {
+	case vocabulary%4 != 0 || vocabulary > 4096:
+		return "next_word"
+	case vocabulary <= 2048:
+		return "next_word_2"
+	}
+	return "next_word_4"
 }
 
 // nextWord makes losses of scores and, if they are to go back, slopes in their place.
@@ -152,7 +213,7 @@ func (n *Network) nextWord(g int, back bool) {
 		goes = 1
 	}
 	last := &n.layers[len(n.layers)-1]
-	n.call("next_word", along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
+	n.call(nextWordKernel(last.Out.Channels), along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
 	if back && last.Kind != "scores" { // their room is the layer's own
 		n.call("joined", along(g*last.Out.Len(), 256), 256, n.values[len(n.layers)], uintptr(0), last.own, g*last.Out.Len(), act{})
 	}
@@ -180,7 +241,7 @@ const maxRow = 1 << 16
 // roundingShare is by how much of the square of the places' lengths, added up, products of
 // such rows may be off (docs/proofs/gpu-clip.md).
 func roundingShare(a, b int) float64 {
-	return float64(72+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
+	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
 
 // gradientsParted keeps what a layer's examples' gradients are, or their norms.
@@ -216,16 +277,65 @@ func (n *Network) gradientsParted(i, g int, at room) {
 }
 
 // productSquare is the squared norm of every example's gradient of a matrix that its places
-// share.
+// share. Of few places it may wait for other layers' (squareHalves).
 func (n *Network) productSquare(x, d uintptr, g, places, in, out, bias int, share float64, at room) {
 	switch {
 	case places > 64:
 		n.call("times_square", [3]int{tiles(places, 64) * tiles(places, 64), 1, g}, 256, x, d, places, in, out, bias, share, at)
 	case in%4 == 0 && out%4 == 0:
-		n.call("times_half", along(g, 1), 128, x, d, places, in, out, bias, share, at)
+		if n.parted.halves.places != places {
+			n.squareHalves(g)
+		}
+		n.parted.halves.add(places, half{x: x, d: d, share: share, in: int32(in), out: int32(out), bias: int32(bias), squares0: at.squares0})
+		if n.parted.halves.full() {
+			n.squareHalves(g)
+		}
 	default:
 		n.call("times_half_odd", along(g, 1), 128, x, d, places, in, out, bias, share, at)
 	}
+}
+
+// half is a layer whose gradients' norms are asked for, as tokens.cuh has it.
+type half struct {
+	x, d                    uintptr
+	share                   float64
+	in, out, bias, squares0 int32
+}
+
+// halves are those of a launch.
+type halves struct {
+	of   [4]half
+	room room
+}
+
+// waitingHalves are layers of as many places whose norms have not been started yet: of a small
+// batch one layer has too few blocks.
+type waitingHalves struct {
+	list          halves
+	count, places int
+}
+
+// full says that there is no room for one more, or nobody should wait for the next: one as long
+// as scores has work enough.
+func (w *waitingHalves) full() bool {
+	last := w.list.of[w.count-1]
+	return w.count == len(w.list.of) || last.in+last.out > 1024
+}
+
+func (w *waitingHalves) add(places int, one half) {
+	w.list.of[w.count] = one
+	w.count, w.places = w.count+1, places
+}
+
+// squareHalves starts what waits.
+func (n *Network) squareHalves(g int) {
+	w := &n.parted.halves
+	if w.count == 0 {
+		return
+	}
+	w.list.room = n.room
+	n.call("times_half", [3]int{g, w.count, 1}, 128, w.list, w.places)
+	*w = waitingHalves{}
 }
 
 // groupNormBack makes a group norm's gradients, and those at its input.
@@ -257,7 +367,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 		n.productBack(d, w, plus, at, gate, dx, rows, l.In.Channels, l.Out.Channels)
 		return
 	case "layer-norm":
-		n.call("layer_norm_back", along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
+		n.call(normKernel("layer_norm_back", l.Out.Channels, w), along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
 		return
 	case "group-norm":
 		return // with its gradients
@@ -267,7 +377,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 	case "scores":
 		n.product(d, w, 0, 0, 0, spare, rows, l.In.Channels, l.Words, act{})
 	case "attention":
-		n.call("attend_back", [3]int{l.Heads, g, 1}, 256, in, l.extra.looks, n.values[i+1], d, l.extra.slopes, l.extra.along, spare, headsOf(l))
+		n.attendBack(l, g, in, n.values[i+1], d, spare)
 	case "mean-pool":
 		p, _ := poolOf(l, l.Out, g)
 		n.call("mean_pool_back", [3]int{tiles(l.In.Width*l.In.Channels, 256), l.In.Height, g}, 256, p, d, spare)
@@ -283,12 +393,9 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 	to, rows := sum+uintptr(4*l.Start), g*placesOf(l)
 	switch l.Kind {
-	case "places":
+	case "places", "scores":
 		n.spread(g, placesOf(l), factors)
-		n.productSum(l, n.values[l.From], l.gradient, to, rows, l.In.Channels, l.Out.Channels, l.biases())
-	case "scores":
-		n.spread(g, placesOf(l), factors)
-		n.productSum(l, l.gradient, n.values[l.From], to, rows, l.Words, l.In.Channels, 0)
+		n.productSum(l, n.summedOf(l, sum), rows)
 	case "embedding":
 		n.spread(g, placesOf(l), factors)
 		n.call("words_sum", [3]int{l.Words, tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels)
@@ -297,6 +404,51 @@ func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 	case "layer-norm", "group-norm":
 		n.call("row_sum", along(2*l.Out.Channels, 32), 256, n.room.kept+uintptr(4*l.kept0), factors, to, g, 2*l.Out.Channels, n.keptRow)
 	}
+}
+
+// onlyPlaces says that all layers with parameters are on as many places, as those of texts are.
+func (n *Network) onlyPlaces() bool {
+	for i := range n.layers {
+		switch l := &n.layers[i]; l.Kind {
+		case "linear", "conv", "transposed-conv":
+			return false
+		default:
+			if !n.plan.Words || placesOf(l) != placesOf(&n.layers[0]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addPlaces is addParted of all layers: products on tensor cores are one launch, and what is no
+// product runs beside it. Only then are sums written whose vectors may be the embedding's, too.
+func (n *Network) addPlaces(g int, sum, factors uintptr) {
+	var sums []summed
+	var products, others []*layer
+	for i := range n.layers {
+		l := &n.layers[i]
+		if l.Kind != "places" && l.Kind != "scores" {
+			others = append(others, l)
+		} else if one := n.summedOf(l, sum); len(n.tilesFor(int(one.m), int(one.n))) > 0 {
+			sums = append(sums, one)
+		} else {
+			products = append(products, l)
+		}
+	}
+	each := func(layers []*layer) {
+		for _, l := range layers {
+			n.addParted(l, g, sum, factors)
+		}
+	}
+	places := placesOf(&n.layers[0])
+	n.spread(g, places, factors)
+	if len(sums) > 0 {
+		n.tensorSums(sums, g*places, func() { each(others) })
+	} else {
+		each(others)
+	}
+	each(products)
 }
 
 // spread gives every place its example's factor, unless the layer before had as many.

@@ -143,3 +143,180 @@ extern "C" __global__ void __launch_bounds__(256) attend_back(const float *x, co
       put(dv, 1.f, acc);
     }
 }
+
+// Of at most 64 places and heads of at most 32 channels, in fours, a block holds a head of an
+// example whole: what lies between reading and writing stays in registers and shared memory. A
+// thread has places 4*(t/16) to 4*(t/16)+3, and of those that they look at t%16, t%16 + 16 and
+// so on, whose rows begin in different banks; of channels 2*(t%16) and the next one.
+enum { NEAR_PLACES = 64, NEAR_WIDTH = 32, NEAR_ROW = NEAR_WIDTH + 4, NEAR_ROWS = NEAR_PLACES * NEAR_ROW, NEAR_LOOKS_ROW = NEAR_PLACES + 4, NEAR_LOOKS = NEAR_PLACES * NEAR_LOOKS_ROW };
+
+// nearLoad reads a head's rows; what is not there is 0.
+__device__ __forceinline__ void nearLoad(float *to, const float *from, int step, const Heads &g) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    int at = threadIdx.x + 256 * i, place = at / 8, c = at % 8 * 4;
+    *(float4 *)(to + place * NEAR_ROW + c) = fetch<true>(from + (size_t)place * step + c, place < g.places && c < g.width ? 4 : 0);
+  }
+}
+
+// nearPairs: products of a thread's places' rows of x with rows of y that they look at.
+__device__ __forceinline__ void nearPairs(const float *x, const float *y, float (&acc)[4][4]) {
+  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) acc[i][j] = 0.f;
+#pragma unroll 2
+  for (int c = 0; c < NEAR_WIDTH; c += 4) {
+    float4 u[4], v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) u[i] = *(const float4 *)(x + (4 * ty + i) * NEAR_ROW + c), v[i] = *(const float4 *)(y + (tx + 16 * i) * NEAR_ROW + c);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) acc[i][j] += u[i].x * v[j].x + u[i].y * v[j].y + u[i].z * v[j].z + u[i].w * v[j].w;
+  }
+}
+
+// nearLooks lays what a thread has of weights, or their slopes, where others read it.
+__device__ __forceinline__ void nearLooks(float *looks, const float (&w)[4][4]) {
+  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) looks[(4 * ty + i) * NEAR_LOOKS_ROW + tx + 16 * j] = w[i][j];
+}
+
+// nearSeen: for a thread's places the sum of rows of y, times weights, that they look at.
+__device__ __forceinline__ void nearSeen(const float *looks, const float *y, float (&acc)[4][2]) {
+  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+  for (int i = 0; i < 4; i++) acc[i][0] = acc[i][1] = 0.f;
+#pragma unroll 2
+  for (int at = 0; at <= 4 * ty; at += 4) {  // later ones have no weight
+    float4 w[4];
+    float2 v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) w[i] = *(const float4 *)(looks + (4 * ty + i) * NEAR_LOOKS_ROW + at), v[i] = *(const float2 *)(y + (at + i) * NEAR_ROW + 2 * tx);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      acc[i][0] += w[i].x * v[0].x + w[i].y * v[1].x + w[i].z * v[2].x + w[i].w * v[3].x;
+      acc[i][1] += w[i].x * v[0].y + w[i].y * v[1].y + w[i].z * v[2].y + w[i].w * v[3].y;
+    }
+  }
+}
+
+// nearSeers: the same of the places that look at a thread's places.
+__device__ __forceinline__ void nearSeers(const float *looks, const float *y, float (&acc)[4][2]) {
+  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+  for (int i = 0; i < 4; i++) acc[i][0] = acc[i][1] = 0.f;
+#pragma unroll 4
+  for (int place = 4 * ty; place < NEAR_PLACES; place++) {
+    float4 w = *(const float4 *)(looks + place * NEAR_LOOKS_ROW + 4 * ty);
+    float2 v = *(const float2 *)(y + place * NEAR_ROW + 2 * tx);
+    acc[0][0] += w.x * v.x, acc[1][0] += w.y * v.x, acc[2][0] += w.z * v.x, acc[3][0] += w.w * v.x;
+    acc[0][1] += w.x * v.y, acc[1][1] += w.y * v.y, acc[2][1] += w.z * v.y, acc[3][1] += w.w * v.y;
+  }
+}
+
+// nearStore writes a thread's places' channels, times by.
+__device__ __forceinline__ void nearStore(float *to, int step, float by, const float (&acc)[4][2], const Heads &g) {
+  int c = threadIdx.x % 16 * 2, first = threadIdx.x / 16 * 4;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (first + i < g.places && c < g.width) *(float2 *)(to + (size_t)(first + i) * step + c) = make_float2(by * acc[i][0], by * acc[i][1]);
+}
+
+// nearShares makes weights of a place's products: what it does not look at has none.
+__device__ __forceinline__ void nearShares(float (&w)[4], int place, float scale) {
+  int tx = threadIdx.x % 16;
+  float top = tx <= place ? w[0] : -INFINITY, sum = 0.f;
+#pragma unroll
+  for (int j = 1; j < 4; j++) top = tx + 16 * j <= place && w[j] > top ? w[j] : top;
+#pragma unroll
+  for (int o = 8; o; o >>= 1) {
+    float other = __shfl_xor_sync(~0u, top, o);
+    top = other > top ? other : top;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++) sum += w[j] = tx + 16 * j <= place ? expf(scale * (w[j] - top)) : 0.f;
+#pragma unroll
+  for (int o = 8; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+#pragma unroll
+  for (int j = 0; j < 4; j++) w[j] = w[j] / sum;
+}
+
+// attend_near is attend, one head of one example a block.
+extern "C" __global__ void __launch_bounds__(256, 4) attend_near(const float *x, float *weights, float *out, Heads g) {
+  __shared__ float4 room[3 * NEAR_ROWS / 4];
+  float *q = (float *)room, *keys = q + NEAR_ROWS, *values = keys + NEAR_ROWS;
+  int T = g.places, all = g.heads * g.width, row = 3 * all, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  const float *from = x + (size_t)blockIdx.y * T * row + blockIdx.x * g.width;
+  float *kept = weights + ((size_t)blockIdx.y * g.heads + blockIdx.x) * T * T, scale = (float)(1 / sqrt((double)g.width));
+  nearLoad(q, from, row, g);
+  nearLoad(keys, from + all, row, g);
+  nearLoad(values, from + 2 * all, row, g);
+  __syncthreads();
+  float w[4][4], acc[4][2];
+  nearPairs(q, keys, w);
+#pragma unroll
+  for (int i = 0; i < 4; i++) nearShares(w[i], 4 * ty + i, scale);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (4 * ty + i < T && tx + 16 * j < T) kept[(4 * ty + i) * T + tx + 16 * j] = w[i][j];
+  __syncthreads();  // questions and keys give their place to weights
+  nearLooks(q, w);
+  __syncthreads();
+  nearSeen(q, values, acc);
+  nearStore(out + (size_t)blockIdx.y * T * all + blockIdx.x * g.width, all, 1.f, acc, g);
+}
+
+// attend_back_near is attend_back, one head of one example a block.
+extern "C" __global__ void __launch_bounds__(256, 3) attend_back_near(const float *x, const float *weights, const float *out, const float *d, float *dx, Heads g) {
+  __shared__ float4 room[(3 * NEAR_ROWS + NEAR_LOOKS) / 4];
+  __shared__ float along[NEAR_PLACES];
+  float *q = (float *)room, *keys = q + NEAR_ROWS, *dy = keys + NEAR_ROWS, *looks = dy + NEAR_ROWS, *values = looks;
+  int T = g.places, all = g.heads * g.width, row = 3 * all, t = threadIdx.x, tx = t % 16, ty = t / 16;
+  const float *from = x + (size_t)blockIdx.y * T * row + blockIdx.x * g.width, *kept = weights + ((size_t)blockIdx.y * g.heads + blockIdx.x) * T * T;
+  size_t first = (size_t)blockIdx.y * T * all + blockIdx.x * g.width;
+  float *to = dx + (size_t)blockIdx.y * T * row + blockIdx.x * g.width, scale = (float)(1 / sqrt((double)g.width));
+  float w[4][4], slopes[4][4], acc[4][2];
+  nearLoad(q, from, row, g);
+  nearLoad(keys, from + all, row, g);
+  nearLoad(values, from + 2 * all, row, g);
+  nearLoad(dy, d + first, all, g);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) w[i][j] = 4 * ty + i < T && tx + 16 * j <= 4 * ty + i ? kept[(4 * ty + i) * T + tx + 16 * j] : 0.f;
+  __syncthreads();
+  float dot = 0.f;  // of place t/4, from channel t%4*4 on and 16 behind
+#pragma unroll
+  for (int c = t % 4 * 4; c < NEAR_WIDTH; c += 16) {
+    float4 v = fetch<true>(out + first + (size_t)(t / 4) * all + c, t / 4 < T && c < g.width ? 4 : 0), u = *(const float4 *)(dy + t / 4 * NEAR_ROW + c);
+    dot += u.x * v.x + u.y * v.y + u.z * v.z + u.w * v.w;
+  }
+  dot += __shfl_xor_sync(~0u, dot, 1);
+  dot += __shfl_xor_sync(~0u, dot, 2);
+  if (t % 4 == 0) along[t / 4] = dot;
+  nearPairs(dy, values, slopes);
+  __syncthreads();  // values give their place to weights
+  nearLooks(looks, w);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) slopes[i][j] = tx + 16 * j <= 4 * ty + i ? w[i][j] * (slopes[i][j] - along[4 * ty + i]) : 0.f;
+  __syncthreads();
+  nearSeers(looks, dy, acc);
+  nearStore(to + 2 * all, row, 1.f, acc, g);
+  __syncthreads();  // and those to their slopes
+  nearLooks(looks, slopes);
+  __syncthreads();
+  nearSeers(looks, q, acc);
+  nearStore(to + all, row, scale, acc, g);
+  nearSeen(looks, keys, acc);
+  nearStore(to, row, scale, acc, g);
+}

@@ -79,3 +79,32 @@ __device__ __forceinline__ void load4(const float *from, float *v, int n, bool v
 #pragma unroll
   for (int j = 0; j < 4; j++) v[j] = j < n ? from[j] : 0.f;
 }
+
+// geluAt is x*(1 + tanh(u))/2 with u = sqrt(2/pi)*(x + 0.044715*x^3), and its slope.
+__device__ __forceinline__ float geluTanh(float x) { return tanhf(x * (0.79788456080286536f + 0.035677408136300125f * x * x)); }
+__device__ __forceinline__ float geluAt(float x) {
+  float half = 0.5f * x;
+  return half + half * geluTanh(x);
+}
+__device__ __forceinline__ float geluSlope(float x) {
+  float y = geluTanh(x);
+  return (1.f + y) * 0.5f * (1.f + (1.f - y) * x * (0.79788456080286536f + 0.10703222440890037f * x * x));
+}
+
+// slope is slopeAt, and that of a gelu (5), at its input.
+__device__ __forceinline__ float slope(Act a, const float *at, size_t o, float d) {
+  return a.kind == 0 ? d : a.kind == 5 ? d * geluSlope(at[o]) : slopeAt(a, at[o], d);
+}
+
+// fetch is four values that lie side by side, some of which are there.
+template <bool VEC>
+__device__ __forceinline__ float4 fetch(const float *from, int some) {
+  if (VEC) return some > 0 ? *(const float4 *)from : make_float4(0.f, 0.f, 0.f, 0.f);
+  return make_float4(some > 0 ? from[0] : 0.f, some > 1 ? from[1] : 0.f, some > 2 ? from[2] : 0.f, some > 3 ? from[3] : 0.f);
+}
+
+// Matrix is one side of a product. It lies along the sum, [line][k], or across it, [k][line].
+struct Matrix {
+  const float *values;
+  int step;  // from one line, or one k, to the next
+};

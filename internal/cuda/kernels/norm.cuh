@@ -44,6 +44,95 @@ extern "C" __global__ void __launch_bounds__(256) layer_norm_back(const float *x
   }
 }
 
+// Held is what a lane has of a place of at most 128*FOURS channels, in fours: it is read once.
+template <int FOURS>
+struct Held {
+  float v[FOURS][4];
+  __device__ __forceinline__ void load(const float *from, int n) {
+#pragma unroll
+    for (int i = 0; i < FOURS; i++) {
+      int c = threadIdx.x % 32 * 4 + 128 * i;
+      float4 q = fetch<true>(from + c, n - c);
+      v[i][0] = q.x, v[i][1] = q.y, v[i][2] = q.z, v[i][3] = q.w;
+    }
+  }
+  __device__ __forceinline__ void store(float *to, int n) const {
+#pragma unroll
+    for (int i = 0; i < FOURS; i++) {
+      int c = threadIdx.x % 32 * 4 + 128 * i;
+      if (c < n) *(float4 *)(to + c) = make_float4(v[i][0], v[i][1], v[i][2], v[i][3]);
+    }
+  }
+  // each calls f with channels that are there: where they are held, and which they are.
+  template <class F>
+  __device__ __forceinline__ void each(int n, F f) const {
+#pragma unroll
+    for (int i = 0; i < FOURS; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        int c = threadIdx.x % 32 * 4 + 128 * i + j;
+        if (c < n) f(i, j, c);
+      }
+  }
+};
+
+template <int FOURS>
+__device__ __forceinline__ void heldNorm(const float *x, const float *affine, float *out, float *stats, int rows, int n, Act act) {
+  int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= rows) return;
+  Held<FOURS> h, factors, constants;
+  h.load(x + (size_t)row * n, n);
+  factors.load(affine, n);
+  constants.load(affine + n, n);
+  double s = 0, square = 0;
+  h.each(n, [&](int i, int j, int) { s += h.v[i][j]; });
+  float mean = (float)(warpSum(s) / n);
+  h.each(n, [&](int i, int j, int) { square += (double)(h.v[i][j] - mean) * (h.v[i][j] - mean); });
+  float inverse = (float)(1 / sqrt(warpSum(square) / n + 1e-5));
+  if (threadIdx.x % 32 == 0) stats[2 * row] = mean, stats[2 * row + 1] = inverse;
+  h.each(n, [&](int i, int j, int) { h.v[i][j] = apply(act, (h.v[i][j] - mean) * inverse * factors.v[i][j] + constants.v[i][j]); });
+  h.store(out + (size_t)row * n, n);
+}
+
+template <int FOURS>
+__device__ __forceinline__ void heldNormBack(const float *x, const float *stats, const float *affine, const float *d, const float *plus, const float *at, Act gate, float *dx, int rows,
+                                             int n) {
+  int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= rows) return;
+  size_t o = (size_t)row * n;
+  Held<FOURS> y, h, factors, there;
+  y.load(x + o, n);
+  h.load(d + o, n);
+  factors.load(affine, n);
+  if (plus) there.load(plus + o, n);
+  float mean = stats[2 * row], inverse = stats[2 * row + 1];
+  double s = 0, p = 0;
+  h.each(n, [&](int i, int j, int) {
+    h.v[i][j] *= factors.v[i][j], y.v[i][j] = (y.v[i][j] - mean) * inverse;
+    s += h.v[i][j], p += (double)h.v[i][j] * y.v[i][j];
+  });
+  float level = (float)(warpSum(s) / n), tilt = (float)(warpSum(p) / n);
+  h.each(n, [&](int i, int j, int c) {
+    float v = inverse * (h.v[i][j] - level - y.v[i][j] * tilt);
+    if (plus) v += there.v[i][j];
+    h.v[i][j] = slope(gate, at, o + c, v);
+  });
+  h.store(dx + o, n);
+}
+
+// layer_norm_128 and layer_norm_512 are layer_norm, and layer_norm_back_128 and so on the way
+// back, of at most so many channels.
+#define HELD(N)                                                                                                                                              \
+  extern "C" __global__ void __launch_bounds__(256) layer_norm_##N(const float *x, const float *affine, float *out, float *stats, int rows, int n, Act act) { \
+    heldNorm<N / 128>(x, affine, out, stats, rows, n, act);                                                                                                  \
+  }                                                                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256) layer_norm_back_##N(const float *x, const float *stats, const float *affine, const float *d,             \
+                                                                        const float *plus, const float *at, Act gate, float *dx, int rows, int n) {          \
+    heldNormBack<N / 128>(x, stats, affine, d, plus, at, gate, dx, rows, n);                                                                                 \
+  }
+HELD(128)
+HELD(512)
+
 // layer_norm_kept: an example's gradient of factors and constants, 32 channels a block.
 extern "C" __global__ void __launch_bounds__(256) layer_norm_kept(const float *x, const float *stats, const float *d, int places, int n, Room r) {
   __shared__ float factors[256], constants[256];

@@ -3,3 +3,4 @@
 #include "tensor.cuh"
 #include "tensor_conv.cuh"
 #include "tensor_taps.cuh"
+#include "products.cuh"

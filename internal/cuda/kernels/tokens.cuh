@@ -4,35 +4,6 @@
 #pragma once
 #include "common.cuh"
 
-// geluAt is x*(1 + tanh(u))/2 with u = sqrt(2/pi)*(x + 0.044715*x^3), and its slope.
-__device__ __forceinline__ float geluTanh(float x) { return tanhf(x * (0.79788456080286536f + 0.035677408136300125f * x * x)); }
-__device__ __forceinline__ float geluAt(float x) {
-  float half = 0.5f * x;
-  return half + half * geluTanh(x);
-}
-__device__ __forceinline__ float geluSlope(float x) {
-  float y = geluTanh(x);
-  return (1.f + y) * 0.5f * (1.f + (1.f - y) * x * (0.79788456080286536f + 0.10703222440890037f * x * x));
-}
-
-// slope is slopeAt, and that of a gelu (5), at its input.
-__device__ __forceinline__ float slope(Act a, const float *at, size_t o, float d) {
-  return a.kind == 0 ? d : a.kind == 5 ? d * geluSlope(at[o]) : slopeAt(a, at[o], d);
-}
-
-// fetch is four values that lie side by side, some of which are there.
-template <bool VEC>
-__device__ __forceinline__ float4 fetch(const float *from, int some) {
-  if (VEC) return some > 0 ? *(const float4 *)from : make_float4(0.f, 0.f, 0.f, 0.f);
-  return make_float4(some > 0 ? from[0] : 0.f, some > 1 ? from[1] : 0.f, some > 2 ? from[2] : 0.f, some > 3 ? from[3] : 0.f);
-}
-
-// Matrix is one side of a product. It lies along the sum, [line][k], or across it, [k][line].
-struct Matrix {
-  const float *values;
-  int step;  // from one line, or one k, to the next
-};
-
 enum { WIDE_K = 16 };
 
 // wide: BM x BN values a block of 256 threads, of a sum over k in tiles of 16 that take turns
@@ -199,12 +170,19 @@ WIDE(128, 128, true)
 WIDE(64, 64, true)
 WIDE(odd, 64, false)
 
-// parts_sum adds a sum's parts to it, in their order.
-extern "C" __global__ void parts_sum(const float *parts, float *sum, int n, int count) {
-  int k = blockIdx.x * 256 + threadIdx.x;
-  if (k >= n) return;
+// parts_sum adds a sum's parts to it: a block is of 32 values, of which a warp adds every eighth
+// part.
+extern "C" __global__ void __launch_bounds__(256) parts_sum(const float *parts, float *sum, int n, int count) {
+  __shared__ float sums[8][32];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = blockIdx.x * 32 + lane;
   float s = 0;
-  for (int i = 0; i < count; i++) s += parts[(size_t)i * n + k];
+  if (k < n)
+#pragma unroll 4
+    for (int i = warp; i < count; i += 8) s += parts[(size_t)i * n + k];
+  sums[warp][lane] = s;
+  __syncthreads();
+  if (warp > 0 || k >= n) return;
+  for (int i = 1; i < 8; i++) s += sums[i][lane];
   sum[k] += s;
 }
 
@@ -392,9 +370,23 @@ __device__ __forceinline__ void timesHalf(const float *x, const float *d, int pl
   for (int i = 1; i < 4; i++) square += sums[0][i], lengths += sums[1][i];
   r.squares[(size_t)e * r.squaresRow + r.squares0] = square + share * lengths * lengths;
 }
-extern "C" __global__ void __launch_bounds__(128, 4) times_half(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
-  timesHalf<true>(x, d, places, in, out, bias, share, r);
-}
 extern "C" __global__ void __launch_bounds__(128, 4) times_half_odd(const float *x, const float *d, int places, int in, int out, int bias, double share, Room r) {
   timesHalf<false>(x, d, places, in, out, bias, share, r);
+}
+
+// Halves are layers that a launch of times_half has in common.
+struct HalfOf {
+  const float *x, *d;
+  double share;
+  int in, out, bias, squares0;
+};
+struct Halves {
+  HalfOf of[4];
+  Room room;
+};
+extern "C" __global__ void __launch_bounds__(128, 4) times_half(Halves all, int places) {
+  const HalfOf &l = all.of[blockIdx.y];
+  Room r = all.room;
+  r.squares0 = l.squares0;
+  timesHalf<true>(l.x, l.d, places, l.in, l.out, l.bias, l.share, r);
 }

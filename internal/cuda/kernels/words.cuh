@@ -146,6 +146,70 @@ extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const
   }
 }
 
+// nextWord is next_word of at most 1024*FOURS words, in fours: a thread holds its part of a
+// place's scores, which are read once and written once.
+template <int FOURS>
+__device__ __forceinline__ void nextWord(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+  __shared__ float tops[8];
+  __shared__ double whole;
+  int t = threadIdx.x, k = blockIdx.x;
+  float4 *y = (float4 *)(scores + (size_t)k * vocabulary);
+  if (k % places == places - 1) {
+    for (int i = t; back && i < vocabulary / 4; i += 256) y[i] = make_float4(0.f, 0.f, 0.f, 0.f);
+    if (t == 0) losses[k] = 0;
+    return;
+  }
+  float v[FOURS][4], top = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < FOURS; i++) {
+    float4 q = t + 256 * i < vocabulary / 4 ? y[t + 256 * i] : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+    v[i][0] = q.x, v[i][1] = q.y, v[i][2] = q.z, v[i][3] = q.w;
+  }
+  int next = words[k + 1];
+  float own = scores[(size_t)k * vocabulary + next];
+#pragma unroll
+  for (int i = 0; i < FOURS; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) top = v[i][j] > top ? v[i][j] : top;
+  for (int o = 16; o; o >>= 1) {
+    float other = __shfl_xor_sync(~0u, top, o);
+    top = other > top ? other : top;
+  }
+  if (t % 32 == 0) tops[t / 32] = top;
+  __syncthreads();
+  for (int i = 0; i < 8; i++) top = tops[i] > top ? tops[i] : top;
+  double sum = 0;
+#pragma unroll
+  for (int i = 0; i < FOURS; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) sum += v[i][j] = expf(v[i][j] - top);
+  sum = blockSum(sum);
+  if (t == 0) {
+    losses[k] = log(sum) + ((double)top - (double)own);
+    whole = sum;
+  }
+  if (!back) return;
+  __syncthreads();
+  double share = 1. / (places - 1);
+  float scale = (float)(share / whole);
+#pragma unroll
+  for (int i = 0; i < FOURS; i++) {
+    int first = 4 * (t + 256 * i);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      float slope = v[i][j] * scale;
+      v[i][j] = dropped(first + j == next ? slope - (float)share : slope);
+    }
+    if (first < vocabulary) y[t + 256 * i] = make_float4(v[i][0], v[i][1], v[i][2], v[i][3]);
+  }
+}
+extern "C" __global__ void __launch_bounds__(256) next_word_2(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+  nextWord<2>(scores, words, losses, places, vocabulary, back);
+}
+extern "C" __global__ void __launch_bounds__(256) next_word_4(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+  nextWord<4>(scores, words, losses, places, vocabulary, back);
+}
+
 // text_losses: the mean over an example's places.
 extern "C" __global__ void text_losses(const double *places, double *losses, int n, int each) {
   int e = blockIdx.x * 64 + threadIdx.x;

@@ -101,41 +101,39 @@ void start(Fiber *f) {
 #endif
 }
 
-// release lets warps go on all of whose threads wait for one another, and the block, if all
-// of its do. Threads that are done are waited for by nobody; a block in which nobody can go
-// on waits for ever on a device.
-void release(unsigned threads, bool ran) {
-  bool all = true, gone = true, any = false;
-  for (unsigned first = 0; first < threads; first += 32) {
-    bool warp = true, one = false;
-    for (unsigned t = first; t < threads && t < first + 32; t++) {
-      Fiber *f = fibers[t];
-      if (f->done) continue;
-      gone = false, one = true;
-      warp = warp && f->waits == WARP, all = all && f->waits == BLOCK;
-    }
-    if (!warp || !one) continue;
-    any = true;
-    for (unsigned t = first; t < threads && t < first + 32; t++) fibers[t]->waits = 0;
+// warp runs the threads of one, from first on, as far as they come: until all that are not done
+// wait for the block.
+void warp(unsigned first, unsigned end) {
+  for (;;) {
+    for (unsigned t = first; t < end; t++)
+      if (!fibers[t]->done && !fibers[t]->waits) current = t, threadIdx = {t, 0, 0}, go(fibers[t]);
+    bool together = true, any = false;
+    for (unsigned t = first; t < end; t++)
+      if (!fibers[t]->done) together = together && fibers[t]->waits == WARP, any = true;
+    if (!together || !any) return;
+    for (unsigned t = first; t < end; t++) fibers[t]->waits = 0;
   }
-  if (gone || any) return;
-  if (!all && !ran) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
-  if (all)
-    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
 }
 
-void block(unsigned threads) {
+// block runs one warp after another to the next barrier of all, the last one first if blocks
+// run backward: a warp that does not wait for what another one writes, or reads, is found.
+// Threads that are done are waited for by nobody; a block in which nobody can go on waits for
+// ever on a device.
+void block(unsigned threads, bool last) {
   while (fibers.size() < threads) fibers.push_back(new Fiber);
   for (unsigned t = 0; t < threads; t++) start(fibers[t]);
-  for (bool any = true; any;) {  // a round runs every thread that does not wait to its next barrier
-    any = false;
+  unsigned warps = (threads + 31) / 32;
+  for (;;) {
+    for (unsigned i = 0; i < warps; i++) {
+      unsigned first = 32 * (last ? warps - 1 - i : i);
+      warp(first, first + 32 < threads ? first + 32 : threads);
+    }
+    bool all = true, gone = true;
     for (unsigned t = 0; t < threads; t++)
-      if (!fibers[t]->done && !fibers[t]->waits) {
-        current = t, threadIdx = {t, 0, 0};
-        go(fibers[t]);
-        any = true;
-      }
-    release(threads, any);
+      if (!fibers[t]->done) gone = false, all = all && fibers[t]->waits == BLOCK;
+    if (gone) return;
+    if (!all) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
+    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
   }
 }
 
@@ -166,8 +164,13 @@ std::map<std::string, Kernel> kernels = {
     K(narrowed), K(normals), K(added), K(directions), K(moved),
     K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
-    K(layer_norm), K(layer_norm_back), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
-    K(attend), K(attend_back),
+    K(layer_norm), K(layer_norm_back), K(layer_norm_128), K(layer_norm_back_128), K(layer_norm_512), K(layer_norm_back_512), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
+    K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
+    K(tensor_times_128x64x4), K(tensor_times_back_128x64x4), K(tensor_times_sum_128x64x4),
+    K(tensor_times_64x64x4), K(tensor_times_back_64x64x4), K(tensor_times_sum_64x64x4),
+    K(tensor_times_32x32x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_32x32x4),
+    K(tensor_times_128x64x8), K(tensor_times_back_128x64x8), K(tensor_times_sum_128x64x8),
+    K(tensor_times_128x128x8), K(tensor_times_back_128x128x8), K(tensor_times_sum_128x128x8), K(tensor_parts_sum),
     K(tensor_filters),
     K(tensor_conv_3_4), K(tensor_conv_4_4), K(tensor_conv_4_2), K(tensor_conv_unpooled_3_4), K(tensor_conv_unpooled_4_4), K(tensor_conv_unpooled_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_4), K(tensor_pooled_4_2),
     K(tensor_taps_3_4), K(tensor_taps_4_4), K(tensor_taps_5_4), K(tensor_taps_9_4), K(tensor_taps_5_2), K(tensor_taps_unpooled_3_4), K(tensor_taps_unpooled_4_4), K(tensor_taps_unpooled_5_4), K(tensor_taps_unpooled_9_4), K(tensor_taps_unpooled_5_2)};
@@ -222,7 +225,7 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     unsigned b = last ? all - 1 - i : i;
     memset((void *)room.data(), 0xff, shared);
     emu_shared = (float *)room.data();
-    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx);
+    blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx, last);
   }
 }
 }  // namespace

@@ -1,0 +1,93 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
+)
+
+// BenchmarkTexts times the kernels of a transformer of 2 blocks of 4 heads of 32 channels on 512
+// texts of 64 of 2048 words, one by one, and of products every tile:
+//
+//	COTERIE_CUDA=1 go test ./internal/cuda/device -run - -bench Texts
+func BenchmarkTexts(b *testing.B) {
+	if !cudatest.OnDevice() {
+		b.Skip("an emulation's times say nothing")
+	}
+	n := bare(b)
+	const texts, places, rows, words = 512, 64, 512 * 64, 2048
+	zeros := func(count int) uintptr {
+		p := n.d.alloc(4 * count)
+		n.d.clear(p, 4*count)
+		return p
+	}
+	one, other, third, out, before := zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words)
+	n.parts = zeros(64 << 20)
+	n.parted.weights = put(n, slices.Repeat([]float32{1}, rows))
+	timed := func(name string, flop float64, do func()) {
+		b.Run(name, func(b *testing.B) {
+			do()
+			n.d.wait()
+			for b.Loop() {
+				for range 20 {
+					do()
+				}
+				if err := n.d.wait(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			each := b.Elapsed().Seconds() / float64(20*b.N)
+			b.ReportMetric(1e6*each, "us")
+			b.ReportMetric(flop/each/1e12, "TFLOPS")
+		})
+	}
+	named := []string{"none"}
+	for _, t := range slices.Concat(tensorTiles, timedTiles) {
+		named = append(named, t.name())
+	}
+	for _, tile := range named {
+		b.Setenv("COTERIE_CUDA_TILE", tile)
+		for _, s := range [][2]int{{128, 384}, {128, 128}, {128, 512}, {512, 128}, {128, 2048}} {
+			in, to := s[0], s[1]
+			flop := 2 * float64(rows*in*to)
+			timed(fmt.Sprint("times/", tile, "/", in, "to", to), flop, func() { n.product(one, other, 0, 0, before, out, rows, to, in, act{}) })
+			timed(fmt.Sprint("back/", tile, "/", to, "to", in), flop, func() { n.productBack(one, other, third, before, act{}, out, rows, in, to) })
+		}
+		timed("gelu/"+tile, 2*rows*128*512, func() { n.product(one, other, third, 0, before, out, rows, 512, 128, act{kind: gelu}) })
+		if tile == "none" {
+			continue
+		}
+		var sums []summed
+		flop := 0.0
+		for _, s := range [][3]int{{128, 384, 1}, {128, 128, 1}, {128, 512, 1}, {512, 128, 1}, {128, 384, 1}, {128, 128, 1}, {128, 512, 1}, {512, 128, 1}, {2048, 128, 0}} {
+			sums = append(sums, summed{x: one, d: other, sum: out, m: int32(s[0]), n: int32(s[1]), bias: int32(s[2])})
+			flop += 2 * float64(rows*s[0]*s[1])
+		}
+		timed("sums/"+tile, flop, func() { n.tensorSums(sums, rows, nil) })
+	}
+	l := &layer{}
+	l.Heads, l.Out.Height, l.Out.Width, l.Out.Channels = 4, places, 1, 128
+	l.extra.looks = zeros(texts * 4 * places * places)
+	timed("attend", 0, func() { n.attend(l, texts, one, out) })
+	timed("attend_back", 0, func() { n.attendBack(l, texts, one, other, third, out) })
+	timed("next_word", 0, func() {
+		n.call(nextWordKernel(words), along(rows, 1), 256, one, other, before, places, words, 1)
+	})
+	timed("layer_norm", 0, func() {
+		n.call(normKernel("layer_norm", 128, other), along(rows, 8), 256, one, other, out, before, rows, 128, act{})
+	})
+	timed("layer_norm_back", 0, func() {
+		n.call(normKernel("layer_norm_back", 128, other), along(rows, 8), 256, one, before, other, third, third, third, act{}, out, rows, 128)
+	})
+	n.room = room{squares: zeros(2 * texts * 9), squaresRow: 9}
+	for _, s := range [][2]int{{128, 2048}, {128, 512}, {128, 128}} {
+		timed(fmt.Sprint("times_half/", s[0], "and", s[1]), 64*72*float64(texts*(s[0]+s[1])), func() {
+			n.productSquare(one, other, texts, places, s[0], s[1], 1, 0, n.room)
+			n.squareHalves(texts)
+		})
+	}
+}

@@ -1,0 +1,240 @@
+//go:build linux
+
+package device
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// attention is what TestAttention compares with: outputs, and gradients at what went in.
+func attention(x, d []float32, h heads) (out, dx []float32) {
+	T, all := int(h.places), int(h.heads*h.width)
+	out, dx = make([]float32, T*all), make([]float32, 3*T*all)
+	scale := 1 / math.Sqrt(float64(h.width))
+	for head := range int(h.heads) {
+		at := func(v []float32, place, c, which, parts int) *float32 {
+			return &v[(place*parts+which)*all+head*int(h.width)+c]
+		}
+		dq, dk, dv := make([]float64, T*int(h.width)), make([]float64, T*int(h.width)), make([]float64, T*int(h.width))
+		for i := range T {
+			w, slopes := make([]float64, i+1), make([]float64, i+1)
+			sum, dot := 0.0, 0.0
+			for j := range w {
+				for c := range int(h.width) {
+					w[j] += scale * float64(*at(x, i, c, 0, 3)) * float64(*at(x, j, c, 1, 3))
+				}
+				w[j] = math.Exp(w[j])
+				sum += w[j]
+			}
+			for j := range w {
+				w[j] /= sum
+				for c := range int(h.width) {
+					*at(out, i, c, 0, 1) += float32(w[j] * float64(*at(x, j, c, 2, 3)))
+					slopes[j] += float64(*at(d, i, c, 0, 1)) * float64(*at(x, j, c, 2, 3))
+					dv[j*int(h.width)+c] += w[j] * float64(*at(d, i, c, 0, 1))
+				}
+				dot += w[j] * slopes[j]
+			}
+			for j := range w {
+				for c := range int(h.width) {
+					dq[i*int(h.width)+c] += scale * w[j] * (slopes[j] - dot) * float64(*at(x, j, c, 1, 3))
+					dk[j*int(h.width)+c] += scale * w[j] * (slopes[j] - dot) * float64(*at(x, i, c, 0, 3))
+				}
+			}
+		}
+		for which, from := range [][]float64{dq, dk, dv} {
+			for i, v := range from {
+				*at(dx, i/int(h.width), i%int(h.width), which, 3) = float32(v)
+			}
+		}
+	}
+	return out, dx
+}
+
+// TestAttention: both kernels of attention, and of its way back, have what the definition says,
+// whatever the sizes; an example that is not finite spoils no other.
+func TestAttention(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 4))
+	for _, h := range []heads{{64, 4, 32}, {7, 3, 4}, {1, 1, 32}, {33, 2, 20}, {64, 1, 28}, {5, 2, 6}, {70, 1, 8}, {9, 1, 40}} {
+		t.Run(fmt.Sprint(h), func(t *testing.T) {
+			T, all := int(h.places), int(h.heads*h.width)
+			each := T * all
+			x, d := drawn(src, 3*3*each), drawn(src, 3*each)
+			x[0], d[1] = float32(math.NaN()), float32(math.Inf(1)) // of the first example
+			values, out, dx := put(n, x), n.d.alloc(4*3*each), n.d.alloc(4*3*3*each)
+			l := &layer{}
+			l.Heads, l.Out.Height, l.Out.Width, l.Out.Channels = int(h.heads), T, 1, all
+			looks := 3 * int(h.heads) * T
+			l.extra.looks, l.extra.slopes, l.extra.along = n.d.alloc(4*looks*T), n.d.alloc(4*looks*T), n.d.alloc(4*looks)
+			n.attend(l, 3, values, out)
+			n.attendBack(l, 3, values, out, put(n, d), dx)
+			y, back := get(t, n, out, 3*each), get(t, n, dx, 3*3*each)
+			for e := 1; e < 3; e++ {
+				want, wantBack := attention(x[3*e*each:3*(e+1)*each], d[e*each:(e+1)*each], h)
+				if v := off(y[e*each:(e+1)*each], want); !(v < 1e-6) {
+					t.Errorf("example %d: off by %.2g", e, v)
+				}
+				for part := range 3 {
+					var got, exact []float32
+					for i := range T {
+						got = append(got, back[3*e*each+(3*i+part)*all:][:all]...)
+						exact = append(exact, wantBack[(3*i+part)*all:][:all]...)
+					}
+					if v := off(got, exact); !(v < 2e-6) && T > 1 {
+						t.Errorf("example %d: gradient %d is off by %.2g", e, part, v)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNextWord: the kernels of the next word's loss have what the definition says, for any
+// vocabulary; a place that is not finite spoils no other.
+func TestNextWord(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 5))
+	for _, vocabulary := range []int{3, 4, 52, 1020, 1024, 2044, 2048, 2052, 4096, 4098, 5000} {
+		const places, rows = 3, 9
+		scores, words := drawn(src, rows*vocabulary), make([]float32, rows)
+		next := make([]int, rows)
+		for i := range words {
+			next[i] = src.IntN(vocabulary)
+			words[i] = math.Float32frombits(uint32(next[i]))
+		}
+		scores[0] = float32(math.Inf(1))
+		for _, back := range []int{0, 1} {
+			at, losses := put(n, scores), n.d.alloc(8*rows)
+			n.call(nextWordKernel(vocabulary), along(rows, 1), 256, at, put(n, words), losses, places, vocabulary, back)
+			got, raw := get(t, n, at, rows*vocabulary), get(t, n, losses, 2*rows)
+			lost := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), rows)
+			if lost[0]-lost[0] == 0 {
+				t.Errorf("%d words: a place that is not finite loses %g", vocabulary, lost[0])
+			}
+			for k := 1; k < rows; k++ {
+				row := scores[k*vocabulary:][:vocabulary]
+				sum, want, loss := 0.0, make([]float32, vocabulary), 0.0
+				for _, v := range row {
+					sum += math.Exp(float64(v))
+				}
+				if k%places != places-1 {
+					loss = math.Log(sum) - float64(row[next[k+1]])
+					for i, v := range row {
+						p := math.Exp(float64(v)) / sum
+						if i == next[k+1] {
+							p--
+						}
+						want[i] = float32(p / (places - 1))
+					}
+				}
+				if back == 0 {
+					want = row
+				}
+				if !(math.Abs(lost[k]-loss) <= 1e-6*math.Abs(loss)) {
+					t.Errorf("%d words, place %d: a loss of %g, not %g", vocabulary, k, lost[k], loss)
+				}
+				for i, v := range got[k*vocabulary:][:vocabulary] {
+					if !(math.Abs(float64(v-want[i])) <= 1e-6*math.Abs(float64(want[i]))) {
+						t.Fatalf("%d words, place %d: the slope of word %d is %g, not %g", vocabulary, k, i, v, want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestHeldNorms: layer norms that hold a place have what those do that do not, both ways, with a
+// gradient that is added and a gate, or without; and a place that is not finite spoils no other.
+func TestHeldNorms(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 6))
+	for i, s := range [][2]int{{9, 128}, {1, 4}, {17, 36}, {8, 132}, {3, 512}, {5, 500}} {
+		rows, channels := s[0], s[1]
+		values := drawn(src, rows*channels)
+		values[rows*channels-1] = float32(math.NaN())
+		x, affine, d, at := put(n, values), put(n, drawn(src, 2*channels)), put(n, drawn(src, rows*channels)), put(n, drawn(src, rows*channels))
+		plus := uintptr(0)
+		if i%2 == 0 {
+			plus = put(n, drawn(src, rows*channels))
+		}
+		var got [2][3][]float32
+		for j := range got {
+			names := [2]string{"layer_norm", "layer_norm_back"}
+			if j == 0 {
+				names = [2]string{normKernel(names[0], channels, affine), normKernel(names[1], channels, affine)}
+			}
+			out, stats, dx := n.d.alloc(4*rows*channels), n.d.alloc(8*rows), n.d.alloc(4*rows*channels)
+			n.call(names[0], along(rows, 8), 256, x, affine, out, stats, rows, channels, act{int32(i % 3), 0.1})
+			n.call(names[1], along(rows, 8), 256, x, stats, affine, d, plus, at, act{[]int32{5, 0, 2}[i%3], 0.3}, dx, rows, channels)
+			last := (rows - 1) * channels
+			got[j] = [3][]float32{get(t, n, out, rows*channels)[:last], get(t, n, stats, 2*rows)[:2*rows-2], get(t, n, dx, rows*channels)[:last]}
+			if v := get(t, n, out, rows*channels)[last]; v == v && i%3 == 0 {
+				t.Errorf("%v: a place that is not finite gives %v", s, v)
+			}
+		}
+		for k, name := range []string{"outputs", "means and deviations", "gradients"} {
+			if v := off(got[0][k], got[1][k]); !(v < 1e-6) && rows > 1 {
+				t.Errorf("%v: %s are off by %.2g", s, name, v)
+			}
+		}
+	}
+}
+
+// TestNormsOfLayersTogether: the squared norms of layers on places, which wait for one another,
+// are those of their sums over places, or above by what rounding may take; an example that is
+// not finite has none that is, and spoils no other; nothing is written beside them.
+func TestNormsOfLayersTogether(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 7))
+	shapes := [][3]int{{16, 20, 1}, {128, 32, 0}, {4, 8, 1}, {36, 4, 1}, {900, 200, 0}, {12, 12, 1}} // the last but one is long: nobody waits for more
+	for _, places := range []int{1, 7, 64} {
+		const g = 3
+		row := len(shapes) + 2
+		n.room = room{squares: n.d.alloc(8 * g * row), squaresRow: int32(row)}
+		var want, most [][g]float64
+		for i, s := range shapes {
+			in, out, bias := s[0], s[1], s[2]
+			x, d := drawn(src, g*places*in), drawn(src, g*places*out)
+			x[0] = float32(math.NaN())
+			var square, above [g]float64
+			share := roundingShare(in, out)
+			for e := 1; e < g; e++ {
+				lengths := 0.0
+				for a := range places {
+					for b := range places {
+						xx, dd := float64(bias), 0.0
+						for c := range in {
+							xx += float64(x[(e*places+a)*in+c]) * float64(x[(e*places+b)*in+c])
+						}
+						for c := range out {
+							dd += float64(d[(e*places+a)*out+c]) * float64(d[(e*places+b)*out+c])
+						}
+						if square[e] += xx * dd; a == b {
+							lengths += math.Sqrt(xx * dd)
+						}
+					}
+				}
+				above[e] = square[e] + 2*share*lengths*lengths
+			}
+			want, most = append(want, square), append(most, above)
+			at := n.room
+			at.squares0 = int32(i + 1)
+			n.productSquare(put(n, x), put(n, d), g, places, in, out, bias, share, at)
+		}
+		n.squareHalves(g)
+		raw := get(t, n, n.room.squares, 2*g*row)
+		got := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), g*row)
+		for e := range g {
+			for i := range shapes {
+				v := got[e*row+i+1]
+				if e == 0 && v-v == 0 || e > 0 && !(v >= want[i][e] && v <= most[i][e]) {
+					t.Errorf("%d places, example %d, layer %d: a square of %.9g, not from %.9g to %.9g", places, e, i, v, want[i][e], most[i][e])
+				}
+			}
+			if a, b := got[e*row], got[e*row+row-1]; a == a || b == b {
+				t.Errorf("%d places, example %d: wrote beside its squares", places, e)
+			}
+		}
+	}
+}
