@@ -180,3 +180,12 @@ func doubles(t testing.TB, n *Network, p uintptr, count int) []float64 {
 	}
 	return values
 }
+
+// inTurn is a test's part with a name, on the test's own thread, which has the device's context.
+func inTurn(t *testing.T, name string, part func(t *testing.T)) {
+	t.Helper()
+	before := t.Failed()
+	if part(t); t.Failed() && !before {
+		t.Logf("that was %s", name)
+	}
+}

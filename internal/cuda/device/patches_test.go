@@ -267,7 +267,7 @@ func BenchmarkTensor(b *testing.B) {
 		if err := n.d.wait(); err != nil {
 			b.Fatal(err)
 		}
-		b.Logf("%v: %s: %.1f us", w, what, float64(time.Since(began).Microseconds())/rounds)
+		fmt.Printf("%v: %s: %.1f us\n", w, what, float64(time.Since(began).Microseconds())/rounds)
 	}
 	for _, w := range tensorWindows[:4] {
 		k, outC := int(w.kernelW), int(w.outC)

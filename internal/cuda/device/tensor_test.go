@@ -61,7 +61,7 @@ func onTensors(t *testing.T) *Network {
 func eachTile(t *testing.T, sizes [][3]int, test func(t *testing.T, one tile, m, n, k int)) {
 	for _, one := range slices.Concat(tensorTiles, timedTiles) {
 		for _, s := range sizes {
-			t.Run(fmt.Sprint(one.name(), "/", s), func(t *testing.T) { test(t, one, s[0], s[1], s[2]) })
+			inTurn(t, fmt.Sprint(one.name(), "/", s), func(t *testing.T) { test(t, one, s[0], s[1], s[2]) })
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestTensorSums(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 3))
 	for _, one := range slices.Concat(tensorTiles, timedTiles) {
 		for _, k := range []int{1, 16, 37, 300} {
-			t.Run(fmt.Sprint(one.name(), "/", k), func(t *testing.T) {
+			inTurn(t, fmt.Sprint(one.name(), "/", k), func(t *testing.T) {
 				t.Setenv("COTERIE_CUDA_TILE", one.name())
 				weights := drawn(src, k)
 				for i := range weights {

@@ -60,7 +60,7 @@ func attention(x, d []float32, h heads) (out, dx []float32) {
 func TestAttention(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(9, 4))
 	for _, h := range []heads{{64, 4, 32}, {7, 3, 4}, {1, 1, 32}, {33, 2, 20}, {64, 1, 28}, {5, 2, 6}, {70, 1, 8}, {9, 1, 40}} {
-		t.Run(fmt.Sprint(h), func(t *testing.T) {
+		inTurn(t, fmt.Sprint(h), func(t *testing.T) {
 			T, all := int(h.places), int(h.heads*h.width)
 			each := T * all
 			x, d := drawn(src, 3*3*each), drawn(src, 3*each)

@@ -87,21 +87,6 @@ struct Staged {
   }
 };
 
-// multiplyAll is multiply of one tile and COUNT strips: products that do not wait for one
-// another come one after another.
-template <int COUNT>
-__device__ __forceinline__ void multiplyAll(float (&c)[COUNT][4], const Tile (&a)[PARTS], const Strip (&b)[COUNT][PARTS]) {
-#ifdef EMULATED
-  for (int j = 0; j < COUNT; j++) multiply(c[j], a, b[j]);
-#else
-  const int left[6] = {2, 0, 1, 1, 0, 0}, right[6] = {0, 2, 1, 0, 1, 0};
-#pragma unroll
-  for (int i = 0; i < 6; i++)
-#pragma unroll
-    for (int j = 0; j < COUNT; j++) multiplyOne(c[j], a[left[i]], b[j][right[i]]);
-#endif
-}
-
 // Plan is what a block computes: BM x BN values, WM x WN a warp, of a sum over k in steps of
 // KT, which take turns in two halves of shared memory.
 template <int BM, int BN, int KT, int WM, int WN>
@@ -152,7 +137,7 @@ struct Plan {
           Tile as[PARTS];
           float s[STRIPS][4] = {};
           Left::tile(as, now, wm + 16 * i, k);
-          multiplyAll(s, as, bs);
+          multiplyRow(s, as, bs);
 #pragma unroll
           for (int j = 0; j < STRIPS; j++)
 #pragma unroll
