@@ -45,6 +45,12 @@ var networks = map[string]struct {
 		{Kind: "linear", Units: 3}}},
 	"more channels than a block has": {data.Shape{Height: 6, Width: 6, Classes: 4}, "cross-entropy", layers{
 		{Kind: "conv", Channels: 70, Kernel: 3}, {Kind: "relu"}, {Kind: "conv", Channels: 68, Kernel: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2}, {Kind: "flatten"}, {Kind: "linear", Units: 4}}},
+	"sixteens of channels, and pools": {data.Shape{Height: 14, Width: 13, Classes: 4}, "cross-entropy", layers{
+		{Kind: "conv", Channels: 16, Kernel: 3}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2}, {Kind: "conv", Channels: 32, Kernel: 3, Padding: 1}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2},
+		{Kind: "conv", Channels: 16, Kernel: 2}, {Kind: "relu"}, {Kind: "linear", Units: 4}}},
+	"sixteens of channels both ways": {data.Shape{Height: 8, Width: 7, Channels: 16, Reconstruct: true}, "squared-error", layers{
+		{Kind: "conv", Channels: 32, Kernel: 3}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2, Stride: 1}, {Kind: "conv", Channels: 16, Kernel: 2}, {Kind: "tanh"},
+		{Kind: "transposed-conv", Channels: 32, Kernel: 3}, {Kind: "leaky-relu"}, {Kind: "transposed-conv", Channels: 16, Kernel: 3}, {Kind: "sigmoid"}}},
 	"pictures given back by halves": {data.Shape{Height: 5, Width: 5, Reconstruct: true}, "half-squared-error", layers{
 		{Kind: "linear", Units: 40}, {Kind: "tanh"}, {Kind: "linear", Units: 25}, {Kind: "sigmoid"}}},
 }
@@ -150,40 +156,56 @@ func near(t *testing.T, l model.Learner, theta []float64, c *data.Client, rows [
 func TestStepsAreTheProcessors(t *testing.T) {
 	cudatest.Use(t)
 	for name, n := range networks {
-		t.Run(name, func(t *testing.T) {
-			src := rand.New(rand.NewPCG(3, 4))
-			m, theta := build(t, n.shape, n.loss, n.layers)
-			c := client(n.shape, 40, src)
-			d := open(t, m, 0)
-			ours, theirs := learner(t, model.On(m, d)), learner(t, m)
-			rows := near(t, theirs, theta, c, src.Perm(40)[:37])
-			got, want := make([]float64, len(theta)), make([]float64, len(theta))
-			norms := rowNorms(t, theirs, theta, c, rows)
-			for step, s := range map[string]model.Step{
-				"plain": {}, "a clip that all meet": {Clip: norms[len(norms)/2] / 50, Divisor: 7},
-				"a clip that some meet": {Clip: norms[len(norms)/2], Divisor: 37}, "a clip that none meets": {Clip: 1e9, Divisor: 1},
-			} {
-				for _, batch := range [][]int{rows, rows[:1], nil} {
-					if err := ours.Gradient(got, theta, c, batch, &s); err != nil {
-						t.Fatal(err)
-					}
-					if err := theirs.Gradient(want, theta, c, batch, &s); err != nil {
-						t.Fatal(err)
-					}
-					if len(batch) == 0 {
-						if slices.ContainsFunc(got, func(v float64) bool { return v != 0 }) {
-							t.Errorf("%s: an empty batch has a gradient", step)
-						}
-						continue
-					}
-					if off := apart(got, want); off > 5e-6 {
-						t.Errorf("%s, %d rows: off by %.2g of the processor's", step, len(batch), off)
-					}
-				}
-			}
-			checkOutputs(t, ours, theirs, theta, c)
-		})
+		for _, major := range majors(strings.HasPrefix(name, "sixteens")) {
+			t.Run(name+", capability "+major, func(t *testing.T) {
+				t.Setenv("COTERIE_EMU_MAJOR", major)
+				checkNetwork(t, n.shape, n.loss, n.layers)
+			})
+		}
 	}
+}
+
+// majors are the compute capabilities of an emulated device that a test is made with: the latest,
+// and, where tensor cores change anything, one without these.
+func majors(tensor bool) []string {
+	if tensor && !cudatest.OnDevice() {
+		return []string{"9", "7"}
+	}
+	return []string{"9"}
+}
+
+func checkNetwork(t *testing.T, shape data.Shape, loss string, ls layers) {
+	src := rand.New(rand.NewPCG(3, 4))
+	m, theta := build(t, shape, loss, ls)
+	c := client(shape, 40, src)
+	d := open(t, m, 0)
+	ours, theirs := learner(t, model.On(m, d)), learner(t, m)
+	rows := near(t, theirs, theta, c, src.Perm(40)[:37])
+	got, want := make([]float64, len(theta)), make([]float64, len(theta))
+	norms := rowNorms(t, theirs, theta, c, rows)
+	for step, s := range map[string]model.Step{
+		"plain": {}, "a clip that all meet": {Clip: norms[len(norms)/2] / 50, Divisor: 7},
+		"a clip that some meet": {Clip: norms[len(norms)/2], Divisor: 37}, "a clip that none meets": {Clip: 1e9, Divisor: 1},
+	} {
+		for _, batch := range [][]int{rows, rows[:1], nil} {
+			if err := ours.Gradient(got, theta, c, batch, &s); err != nil {
+				t.Fatal(err)
+			}
+			if err := theirs.Gradient(want, theta, c, batch, &s); err != nil {
+				t.Fatal(err)
+			}
+			if len(batch) == 0 {
+				if slices.ContainsFunc(got, func(v float64) bool { return v != 0 }) {
+					t.Errorf("%s: an empty batch has a gradient", step)
+				}
+				continue
+			}
+			if off := apart(got, want); off > 5e-6 {
+				t.Errorf("%s, %d rows: off by %.2g of the processor's", step, len(batch), off)
+			}
+		}
+	}
+	checkOutputs(t, ours, theirs, theta, c)
 }
 
 // rowNorms are the norms of single rows' gradients, in order of length.

@@ -14,6 +14,14 @@ func told(s sliding) string {
 	return fmt.Sprintf("%s columns %d groups %d parts %d each %d chunk %d threads %d", s.name, d.strips, d.groups, d.parts, d.each, d.chunk, s.threads)
 }
 
+func patchesTold(s patching) string {
+	return fmt.Sprintf("%s rows %d threads %d", s.name, s.shape.rows, s.threads)
+}
+
+func tapsTold(s tensorTapping) string {
+	return fmt.Sprintf("%s rows %d threads %d", s.name, s.shape.rows, s.threads)
+}
+
 // TestChosenAsTimed: for the networks of digits and of FEMNIST what is chosen is what took the
 // least time on an H200, or within a hundredth of it.
 func TestChosenAsTimed(t *testing.T) {
@@ -36,6 +44,19 @@ func TestChosenAsTimed(t *testing.T) {
 	} {
 		if got := told(c.got); got != c.want {
 			t.Errorf("%s instead of %s", got, c.want)
+		}
+	}
+	for _, c := range []struct{ got, want string }{
+		{patchesTold(patchesOf(second, nil, 225<<10)), "3_4 rows 8 threads 128"},
+		{patchesTold(patchesOf(secondBack, nil, 225<<10)), "4_2 rows 9 threads 128"},
+		{patchesTold(patchesOf(letters, nil, 225<<10)), "3_4 rows 8 threads 256"},
+		{patchesTold(patchesOf(lettersBack, nil, 225<<10)), "3_4 rows 13 threads 256"},
+		{patchesTold(patchesOf(letters, &model.Shape{Height: 12, Width: 12, Channels: 64}, 225<<10)), "3_4 rows 8 threads 256"},
+		{tapsTold(tensorTapsOf(second, true, 225<<10)), "4_4 rows 6 threads 128"},
+		{tapsTold(tensorTapsOf(letters, true, 225<<10)), "9_4 rows 3 threads 128"},
+	} {
+		if c.got != c.want {
+			t.Errorf("on tensor cores: %s instead of %s", c.got, c.want)
 		}
 	}
 	for _, most := range []int{sharedBytes, 62 << 10, 97 << 10} {

@@ -308,6 +308,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
 			*(*linears)(unsafe.Pointer(&structs[used])) = v
+		case thin:
+			*(*thin)(unsafe.Pointer(&structs[used])) = v
 		case patch:
 			*(*patch)(unsafe.Pointer(&structs[used])) = v
 		case tensorTaps:

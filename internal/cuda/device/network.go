@@ -32,6 +32,7 @@ type Network struct {
 	sumParts                       int // values of the parts of all linear layers' sums
 	bytes                          int
 	parted                         parted
+	tiles                          []tile    // of products on tensor cores; nil: as they suit
 	waiting                        []waiting // for factors
 	side                           int       // whose memory those are
 	recordings                     recordings
@@ -56,6 +57,7 @@ type layer struct {
 	slides          [2]sliding    // how both are computed with a stride of 1
 	pooled          pooledSliding // how outputs are, with the pool behind
 	taps            tapping       // how its filter's gradients are
+	thin            thinning      // how outputs are, if few channels are read
 	patches         [2]patching   // how tensor cores compute both ways, instead
 	patchesPooled   patching      // and outputs with the pool behind
 	tensorTaps      tensorTapping // and the filter's gradients
@@ -136,6 +138,9 @@ func (k *kernelSet) load(d *driver) error {
 		"layer_norm", "layer_norm_back", "layer_norm_128", "layer_norm_back_128", "layer_norm_512", "layer_norm_back_512", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
 		"attend", "attend_back", "attend_near", "attend_back_near",
 	}
+	for _, k := range thinWidths {
+		names = append(names, thinKernel(k))
+	}
 	for k, all := range strips {
 		for _, s := range all {
 			names = append(names, s.kernel(k))
@@ -205,6 +210,7 @@ func (n *Network) prepare() error {
 			one.kept0, one.squares0 = n.keptRow, n.squaresRow
 			inner := filterWindow(one)
 			one.taps = tap(inner, l.Bias && l.Kind == "conv")
+			one.thin = thinOf(forward)
 			n.useTensor(&one)
 			n.keptRow += tiles(int(inner.kernelH*inner.kernelW*inner.inC*inner.outC)+l.Out.Channels, 4) * 4
 			n.squaresRow += filterTiles(one)
@@ -321,12 +327,10 @@ func (n *Network) allocate() {
 			n.values[i] = floats(n.chunk * each)
 		}
 	}
-	turns, turn := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}, 0
+	turns := [2]uintptr{floats(n.chunk * widest), floats(n.chunk * widest)}
 	for i := range n.layers {
 		l := &n.layers[i]
-		if l.own = turns[turn]; !n.unpools(i) { // otherwise its gradients are not there, and the pool's are read in its place
-			turn ^= 1
-		}
+		l.own = turns[i%2]
 		switch l.Kind {
 		case "linear": // until the weights of its examples are known
 			sides(&l.own, l.Out.Len())
@@ -344,7 +348,8 @@ func (n *Network) allocate() {
 				}
 			}
 			for way, s := range l.slides {
-				if s.name != "" && (way == 0 || l.From > 0) {
+				apart := way == 0 && l.thin.name != "" && l.pooled.name == "" // which reads the filter as it is
+				if s.name != "" && !apart && (way == 0 || l.From > 0) {
 					l.arranged[way] = floats(s.arranged(l.Kernel))
 				}
 			}

@@ -58,34 +58,36 @@ func (t tensorTile) String() string { return fmt.Sprintf("%d_%d", t.tiles, t.str
 
 // What tensor_conv.cuh and tensor_taps.cuh have kernels for.
 var (
-	patchTiles = []tensorTile{{3, 4, 256, 128}, {4, 4, 128, 168}, {4, 2, 256, 128}}
-	tapTiles   = []tensorTile{{3, 4, 128, 128}, {4, 4, 128, 168}, {5, 4, 128, 168}, {9, 4, 128, 255}, {5, 2, 128, 128}}
+	patchTiles = []tensorTile{{3, 4, 256, 128}, {4, 2, 256, 128}}
+	tapTiles   = []tensorTile{{3, 4, 128, 128}, {4, 4, 128, 168}, {9, 4, 128, 255}, {5, 2, 128, 128}}
 )
 
 // patchKernels are the names of the kernels for convolutions in tensor.cu.
 func patchKernels() []string {
 	names := []string{"tensor_filters"}
 	for _, of := range patchTiles {
-		names = append(names, "tensor_conv_"+of.String(), "tensor_conv_unpooled_"+of.String(), "tensor_pooled_"+of.String())
+		names = append(names, "tensor_conv_"+of.String(), "tensor_pooled_"+of.String())
 	}
 	for _, of := range tapTiles {
-		names = append(names, "tensor_taps_"+of.String(), "tensor_taps_unpooled_"+of.String())
+		names = append(names, "tensor_taps_"+of.String())
 	}
 	return names
 }
 
-// tensorTime is about how long a block takes, in cycles, of so many products of tiles, pixels in
-// fours that are laid, and stages; of those that fit on a processor, which share it. Its four
-// parts have warps of their own, and keep busy with three each.
+// tensorTime is about how long a block takes, in cycles, of those that share a processor: of so
+// many products of tiles, a product in three parts is six, of pixels in fours that are laid, and
+// of stages. A processor has four parts, each with warps of its own: of a block of three or five
+// warps some have nothing to do. Set right by what was timed on an H200.
 func tensorTime(t tensorTile, warps, shared int, products, laid, stages float64) float64 {
 	fit := min(65536/(t.registers*32*warps), processorShared/(shared+1024), 16)
 	if fit == 0 {
 		return math.Inf(1)
 	}
-	idle := float64(tiles(warps, 4)*4) / float64(warps) // warps that three parts wait for
-	busy := max(1, 12/float64(fit*warps))
-	alone := 1 + 0.5/float64(fit) // nobody computes while the block reads
-	return products*8*6/4*idle*math.Pow(busy, 0.7) + (laid*70/128+stages*600)*alone
+	uneven, few := 1., math.Pow(max(1, 12/float64(fit*warps)), 0.3)
+	if warps > 2 {
+		uneven = float64(tiles(warps, 4)*4) / float64(warps)
+	}
+	return products*6*8/4*1.3*uneven*few + laid*155/128 + stages*600/float64(fit)
 }
 
 // layingOf is for lines of so many pixels, so many in all.
@@ -239,13 +241,6 @@ func (n *Network) patch(s *patching, g int, in, filter, bias uintptr, a act, y u
 	n.callShared("tensor_conv_"+s.name, [3]int{g * int(d.parts), 1, 1}, s.threads, s.shared, d, in, filter, bias, a, y, gate, out)
 }
 
-// patchUnpooled is the way back of the gradient before a pool, whose own is in.
-func (n *Network) patchUnpooled(s *patching, pool *layer, g int, in, filter, y uintptr, gate act, out uintptr) {
-	d := s.shape
-	d.examples = int32(g)
-	n.callShared("tensor_conv_unpooled_"+s.name, [3]int{g * int(d.parts), 1, 1}, s.threads, s.shared, d, in, unpoolingOf(pool), filter, y, gate, out)
-}
-
 // patchPooled computes a convolution and the pool behind it.
 func (n *Network) patchPooled(l, pool *layer, g int, in, bias, out uintptr) {
 	s, d := &l.patchesPooled, l.patchesPooled.shape
@@ -253,18 +248,9 @@ func (n *Network) patchPooled(l, pool *layer, g int, in, bias, out uintptr) {
 	n.callShared("tensor_pooled_"+s.name, [3]int{g * int(d.parts), 1, 1}, s.threads, s.shared, d, s.pool, in, l.laid[0], bias, l.activation, pool.activation, out, pool.which)
 }
 
-// tapTensor starts the kernel for the gradients of the filters of g examples; pool is nil, or
-// the one whose gradients d are.
-func (n *Network) tapTensor(s *tensorTapping, pool *layer, g int, x, d uintptr, at room) {
-	if pool != nil {
-		n.callShared("tensor_taps_unpooled_"+s.name, [3]int{g, s.across, 1}, s.threads, s.shared, s.shape, x, d, unpoolingOf(pool), at)
-		return
-	}
+// tapTensor starts the kernel for the gradients of the filters of g examples.
+func (n *Network) tapTensor(s *tensorTapping, g int, x, d uintptr, at room) {
 	n.callShared("tensor_taps_"+s.name, [3]int{g, s.across, 1}, s.threads, s.shared, s.shape, x, d, at)
-}
-
-func unpoolingOf(pool *layer) unpooling {
-	return unpooling{int32(pool.Out.Height), int32(pool.Out.Width), int32(pool.Stride), pool.which}
 }
 
 // laidBytes is what a filter takes as tensor cores read it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -95,7 +94,7 @@ func convolved(w window, g int, in, filter []float32) (sums, sizes []float64) {
 }
 
 // TestTensorTaps: the gradients of filters and biases, and their squares, are the sums over all
-// pixels, also of gradients that come through a pool, by every kernel.
+// pixels, by every kernel.
 func TestTensorTaps(t *testing.T) {
 	n := bare(t)
 	src := rand.New(rand.NewPCG(1, 6))
@@ -105,16 +104,12 @@ func TestTensorTaps(t *testing.T) {
 		if w.back == 1 {
 			continue
 		}
-		x, plain := drawn(src, g*int(w.inH*w.inW*w.inC)), drawn(src, g*int(w.outH*w.outW*w.outC))
-		pool, behind, d := unpooledBy(n, w, g, src)
+		x, d := drawn(src, g*int(w.inH*w.inW*w.inC)), drawn(src, g*int(w.outH*w.outW*w.outC))
 		for _, of := range tapTiles {
-			s := tensorTapsBy(w, true, n.d.shared, []tensorTile{of})
-			if s.name == "" {
-				continue
+			if s := tensorTapsBy(w, true, n.d.shared, []tensorTile{of}); s.name != "" {
+				used[s.name] = true
+				checkTaps(t, n, &s, w, g, x, d)
 			}
-			used[s.name] = true
-			checkTaps(t, n, &s, w, g, x, d, put(n, behind), pool)
-			checkTaps(t, n, &s, w, g, x, plain, put(n, plain), nil)
 		}
 	}
 	if len(used) != len(tapTiles) {
@@ -122,30 +117,8 @@ func TestTensorTaps(t *testing.T) {
 	}
 }
 
-// unpooledBy draws what a pool of 2x2 took of a window's outputs, gradients behind it, and what
-// they are before it.
-func unpooledBy(n *Network, w window, g int, src *rand.Rand) (pool *layer, behind, before []float32) {
-	pool = &layer{PlannedLayer: model.PlannedLayer{Stride: 2, Out: model.Shape{Height: int(w.outH) / 2, Width: int(w.outW) / 2, Channels: int(w.outC)}}}
-	behind, before = drawn(src, g*pool.Out.Len()), make([]float32, g*int(w.outH*w.outW*w.outC))
-	which := make([]byte, len(behind))
-	for i := range which {
-		if which[i] = byte(src.IntN(5)); which[i] == 4 {
-			which[i] = 255 // a ReLU lets nothing through
-			continue
-		}
-		c, p := i%int(w.outC), i/int(w.outC)
-		e, oy, ox := p/(pool.Out.Height*pool.Out.Width), p/pool.Out.Width%pool.Out.Height, p%pool.Out.Width
-		before[((e*int(w.outH)+2*oy+int(which[i])/2)*int(w.outW)+2*ox+int(which[i])%2)*int(w.outC)+c] = behind[i]
-	}
-	pool.which = n.d.alloc(len(which))
-	n.d.toDevice(pool.which, which)
-	n.d.wait()
-	return pool, behind, before
-}
-
-// TestPatchesThroughPools: a convolution with its pool is both one after another, and the way
-// back of a gradient behind a pool is that of the gradient before it, to the bit.
-func TestPatchesThroughPools(t *testing.T) {
+// TestPatchesAndPools: a convolution with its pool is both one after another, to the bit.
+func TestPatchesAndPools(t *testing.T) {
 	n := bare(t)
 	src := rand.New(rand.NewPCG(1, 7))
 	const g = 3
@@ -153,19 +126,6 @@ func TestPatchesThroughPools(t *testing.T) {
 		k, outH, outW, outC := int(w.kernelW), int(w.outH), int(w.outW), int(w.outC)
 		filter := put(n, drawn(src, k*k*int(w.inC)*outC))
 		for _, of := range patchTiles {
-			if back := (window{outH: w.inH, outW: w.inW, outC: w.inC, inH: w.outH, inW: w.outW, inC: w.outC, kernelH: w.kernelH, kernelW: w.kernelW, stride: 1, padding: w.padding, back: 1}); w.back == 0 {
-				if s := patchesBy(back, nil, n.d.shared, []tensorTile{of}); s.name != "" {
-					pool, behind, before := unpooledBy(n, w, g, src)
-					laid, count := n.d.alloc(s.laidBytes()), g*int(w.inH*w.inW*w.inC)
-					n.layAll([]filterPlace{filterOf(back, filter, laid)})
-					one, other, y := n.d.alloc(4*count), n.d.alloc(4*count), put(n, drawn(src, count))
-					n.patchUnpooled(&s, pool, g, put(n, behind), laid, y, act{1, 0}, one)
-					n.patch(&s, g, put(n, before), laid, 0, act{}, y, act{1, 0}, other)
-					if a, b := get(t, n, one, count), get(t, n, other, count); !slices.Equal(a, b) {
-						t.Errorf("%+v, kernel %s: back through the pool is another gradient", w, of)
-					}
-				}
-			}
 			pool := &layer{PlannedLayer: model.PlannedLayer{Stride: 2, Out: model.Shape{Height: outH / 2, Width: outW / 2, Channels: outC}}}
 			l := &layer{activation: act{1, 0}, patchesPooled: patchesBy(w, &pool.Out, n.d.shared, []tensorTile{of})}
 			s := patchesBy(w, nil, n.d.shared, []tensorTile{of})
@@ -202,13 +162,13 @@ func TestPatchesThroughPools(t *testing.T) {
 	}
 }
 
-func checkTaps(t *testing.T, n *Network, s *tensorTapping, w window, g int, x, d []float32, given uintptr, pool *layer) {
+func checkTaps(t *testing.T, n *Network, s *tensorTapping, w window, g int, x, d []float32) {
 	t.Helper()
 	k, inC, outC, outH, outW, inH, inW, pad := int(w.kernelW), int(w.inC), int(w.outC), int(w.outH), int(w.outW), int(w.inH), int(w.inW), int(w.padding)
 	count := k*k*inC*outC + outC
 	row := tiles(count, 4) * 4
 	at := room{kept: n.d.alloc(4 * g * row), squares: n.d.alloc(8 * g * s.across), keptRow: int32(row), squaresRow: int32(s.across)}
-	n.tapTensor(s, pool, g, put(n, x), given, at)
+	n.tapTensor(s, g, put(n, x), put(n, d), at)
 	kept, squares := get(t, n, at.kept, g*row), get(t, n, at.squares, 2*g*s.across)
 	for e := range g {
 		want, size, square := make([]float64, count), make([]float64, count), 0.
@@ -297,7 +257,7 @@ func BenchmarkTensor(b *testing.B) {
 		for _, of := range tapTiles {
 			if s := tensorTapsBy(w, true, n.d.shared, []tensorTile{of}); s.name != "" && w.back == 0 {
 				timed(fmt.Sprintf("taps %s, %d lines, %d blocks of %d threads", of, s.shape.rows, s.across, s.threads), w, func() {
-					n.tapTensor(&s, nil, g, in, out, at)
+					n.tapTensor(&s, g, in, out, at)
 				})
 			}
 		}

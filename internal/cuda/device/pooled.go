@@ -84,10 +84,11 @@ func (n *Network) fusePools() {
 	for i := 1; i < len(n.layers); i++ {
 		l, pool := &n.layers[i-1], &n.layers[i]
 		if l.Kind == "conv" && l.activation.kind <= 1 && pool.Kind == "max-pool" && pool.Kernel == 2 && pool.Stride <= 2 && pool.Padding == 0 {
-			if n.d.tensor && pool.Stride == 2 {
-				if l.patchesPooled = patchesOf(l.forward, &pool.Out, n.d.shared); l.patchesPooled.name != "" {
-					continue
+			if l.patches[0].name != "" { // tensor cores are faster, also with a pool of its own
+				if pool.Stride == 2 {
+					l.patchesPooled = patchesOf(l.forward, &pool.Out, n.d.shared)
 				}
+				continue
 			}
 			l.pooled = slidePooled(l.forward, pool.Out, pool.Stride, n.chunk, n.d.shared)
 		}
@@ -99,17 +100,10 @@ func (n *Network) pools(i int) bool {
 	return i >= 0 && (n.layers[i].pooled.name != "" || n.layers[i].patchesPooled.name != "")
 }
 
-// unpools says whether the gradients at layer i's outputs are not there either: the kernels
-// that need them, of its filter's gradients and of the way back, have them of the pool's.
+// unpools says whether the gradients at layer i's outputs are not there either: only its
+// filter's gradients need them, and their kernel has them of the pool's.
 func (n *Network) unpools(i int) bool {
-	if !n.pools(i) {
-		return false
-	}
-	l := &n.layers[i]
-	if l.From > 0 {
-		return l.patches[1].name != "" && l.tensorTaps.name != ""
-	}
-	return l.taps.name != "" || l.tensorTaps.name != ""
+	return n.pools(i) && n.layers[i].From == 0 && n.layers[i].taps.name != "" && n.layers[i].tensorTaps.name == ""
 }
 
 // slidePooled starts the kernel that computes a convolution and the pool behind it.

@@ -110,6 +110,10 @@ func (n *Network) turnEach() {
 // convolve starts the kernel of a convolution's way, forward (0) or back (1): one that slides
 // if there is one, otherwise one that gathers, by a filter that may be a turned one.
 func (n *Network) convolve(l *layer, way, g int, in, filter, bias uintptr, a act, y uintptr, gate act, out uintptr) {
+	if way == 0 && l.thin.name != "" {
+		n.thin(&l.thin, g, in, filter, bias, a, out)
+		return
+	}
 	if s := &l.patches[way]; s.name != "" {
 		n.patch(s, g, in, l.laid[way], bias, a, y, gate, out)
 		return
@@ -319,10 +323,8 @@ func (n *Network) gradients(i, g int) {
 		if l.Kind == "transposed-conv" {
 			x, slopes = d, in
 		}
-		if l.tensorTaps.name != "" && n.unpools(i) {
-			n.tapTensor(&l.tensorTaps, &n.layers[i+1], g, x, n.layers[i+1].gradient, at)
-		} else if l.tensorTaps.name != "" {
-			n.tapTensor(&l.tensorTaps, nil, g, x, slopes, at)
+		if l.tensorTaps.name != "" {
+			n.tapTensor(&l.tensorTaps, g, x, slopes, at)
 		} else if n.unpools(i) {
 			n.tapPooled(&l.taps, &n.layers[i+1], g, x, n.layers[i+1].gradient, at)
 		} else if l.taps.name != "" {
@@ -357,10 +359,6 @@ func (n *Network) back(i, g int, dx uintptr, gate act) {
 	w, _ := n.weights(l)
 	switch l.Kind {
 	case "conv":
-		if n.unpools(i) {
-			n.patchUnpooled(&l.patches[1], &n.layers[i+1], g, n.layers[i+1].gradient, l.laid[1], y, gate, dx)
-			return
-		}
 		n.convolve(l, 1, g, d, l.turned, 0, act{}, y, gate, dx)
 	case "transposed-conv":
 		n.convolve(l, 1, g, d, w, 0, act{}, y, gate, dx)

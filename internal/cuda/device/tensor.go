@@ -4,7 +4,7 @@ package device
 
 import (
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 )
 
@@ -12,12 +12,12 @@ import (
 // many of k it takes at a time, and its threads.
 type tile struct{ lines, columns, k, threads int }
 
-// tensorTiles are those that there are kernels for, the largest first, and timedTiles others for
-// whoever times them.
-var (
-	tensorTiles = []tile{{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}}
-	timedTiles  = []tile{{128, 64, 16, 256}, {128, 128, 16, 256}}
-)
+// productTiles are those that there are kernels for, by what they do, the largest first.
+var productTiles = map[string][]tile{
+	"times":      {{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}},
+	"times_back": {{128, 64, 16, 256}, {64, 64, 32, 128}, {32, 32, 64, 128}},
+	"times_sum":  {{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}},
+}
 
 // name is lines, columns and warps.
 func (t tile) name() string { return fmt.Sprint(t.lines, "x", t.columns, "x", t.threads/32) }
@@ -41,8 +41,8 @@ func (t tile) shared(along, columnsAlong bool) int {
 
 // tensorKernels are the names of the kernels in tensor.cu.
 func tensorKernels() (names []string) {
-	for _, t := range slices.Concat(tensorTiles, timedTiles) {
-		for _, name := range []string{"times", "times_back", "times_sum"} {
+	for _, name := range slices.Sorted(maps.Keys(productTiles)) {
+		for _, t := range productTiles[name] {
 			names = append(names, t.kernel(name))
 		}
 	}
@@ -51,7 +51,7 @@ func tensorKernels() (names []string) {
 
 // tilesFor are the tiles for products with such lengths, which have to be multiples of 4; none
 // if the device has no tensor cores.
-func (n *Network) tilesFor(lengths ...int) []tile {
+func (n *Network) tilesFor(name string, lengths ...int) []tile {
 	for _, v := range lengths {
 		if v%4 != 0 {
 			return nil
@@ -60,10 +60,10 @@ func (n *Network) tilesFor(lengths ...int) []tile {
 	if !n.d.tensor {
 		return nil
 	}
-	if named := os.Getenv("COTERIE_CUDA_TILE"); named != "" { // for whoever works on them
-		return slices.DeleteFunc(slices.Concat(tensorTiles, timedTiles), func(t tile) bool { return t.name() != named })
+	if n.tiles != nil {
+		return n.tiles
 	}
-	return tensorTiles
+	return productTiles[name]
 }
 
 // fills says that so many blocks leave few processors idle.
@@ -71,8 +71,8 @@ func (n *Network) fills(blocks int) bool { return 4*blocks >= 3*int(n.d.processo
 
 // tensorTile is the largest tile of which a product has blocks enough, or the smallest; ok is
 // false if there is none for such lengths.
-func (n *Network) tensorTile(m, columns int, lengths ...int) (t tile, ok bool) {
-	for _, t = range n.tilesFor(lengths...) {
+func (n *Network) tensorTile(name string, m, columns int, lengths ...int) (t tile, ok bool) {
+	for _, t = range n.tilesFor(name, lengths...) {
 		ok = true
 		if n.fills(t.blocks(m, columns)) {
 			break
@@ -149,7 +149,7 @@ func (t tile) sumBlocks(of []summed) (count int) {
 
 // sumTile is how sums are cut, and in how many parts: there is a tile for them.
 func (n *Network) sumTile(of []summed, rows int) (t tile, split int) {
-	for _, t = range n.tilesFor() {
+	for _, t = range n.tilesFor("times_sum") {
 		blocks := t.sumBlocks(of)
 		split = min(tensorSplit(blocks), tiles(rows, 128))
 		if n.fills(split * blocks) {
@@ -183,7 +183,7 @@ func (n *Network) roomForSums() {
 	rows := 0
 	for i := range n.layers {
 		if l := &n.layers[i]; l.Kind == "places" || l.Kind == "scores" {
-			if one := sumShape(l); len(n.tilesFor(int(one.m), int(one.n))) > 0 {
+			if one := sumShape(l); len(n.tilesFor("times_sum", int(one.m), int(one.n))) > 0 {
 				all = append(all, one)
 			}
 			rows = max(rows, n.chunk*placesOf(l))
@@ -198,7 +198,7 @@ func (n *Network) roomForSums() {
 		for _, l := range some {
 			values += l.values()
 		}
-		for _, t := range n.tilesFor() {
+		for _, t := range n.tilesFor("times_sum") {
 			split = max(split, min(tensorSplit(t.sumBlocks(some)), tiles(rows, 128)))
 		}
 		n.partCount = max(n.partCount, split*values)

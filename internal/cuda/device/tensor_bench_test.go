@@ -43,16 +43,25 @@ func BenchmarkTexts(b *testing.B) {
 		each := time.Since(began).Seconds() / rounds
 		fmt.Printf("%s: %.1f us, %.1f TFLOPS\n", name, 1e6*each, flop/each/1e12)
 	}
-	named := []string{"none"}
-	for _, t := range slices.Concat(tensorTiles, timedTiles) {
-		named = append(named, t.name())
+	sizes := [][]tile{{}}
+	for _, one := range productTiles["times"] {
+		sizes = append(sizes, []tile{one})
 	}
-	for _, tile := range named {
-		b.Setenv("COTERIE_CUDA_TILE", tile)
+	for i, all := range append(sizes, nil) { // none, each, and as they suit
+		tile := "chosen"
+		if n.tiles = all; i == 0 {
+			tile = "none"
+		} else if all != nil {
+			tile = all[0].name()
+		}
+		back := all == nil || len(all) == 0 || slices.Contains(productTiles["times_back"], all[0])
 		for _, s := range [][2]int{{128, 384}, {128, 128}, {128, 512}, {512, 128}, {128, 2048}} {
 			in, to := s[0], s[1]
 			flop := 2 * float64(rows*in*to)
 			timed(fmt.Sprint("times/", tile, "/", in, "to", to), flop, func() { n.product(one, other, 0, 0, before, out, rows, to, in, act{}) })
+			if !back {
+				continue
+			}
 			timed(fmt.Sprint("back/", tile, "/", to, "to", in), flop, func() { n.productBack(one, other, third, before, act{}, out, rows, in, to) })
 		}
 		timed("gelu/"+tile, 2*rows*128*512, func() { n.product(one, other, third, 0, before, out, rows, 512, 128, act{kind: gelu}) })

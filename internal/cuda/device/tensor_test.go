@@ -57,9 +57,9 @@ func onTensors(t *testing.T) *Network {
 	return n
 }
 
-// eachTile calls a test for every tile, and sizes that it does not divide.
-func eachTile(t *testing.T, sizes [][3]int, test func(t *testing.T, one tile, m, n, k int)) {
-	for _, one := range slices.Concat(tensorTiles, timedTiles) {
+// eachTile calls a test for every tile of a product, and sizes that it does not divide.
+func eachTile(t *testing.T, name string, sizes [][3]int, test func(t *testing.T, one tile, m, n, k int)) {
+	for _, one := range productTiles[name] {
 		for _, s := range sizes {
 			inTurn(t, fmt.Sprint(one.name(), "/", s), func(t *testing.T) { test(t, one, s[0], s[1], s[2]) })
 		}
@@ -70,7 +70,7 @@ func eachTile(t *testing.T, sizes [][3]int, test func(t *testing.T, one tile, m,
 // bias, plus and activation, or without; a row that is not finite spoils no other.
 func TestTensorProducts(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 1))
-	eachTile(t, [][3]int{{130, 68, 36}, {1, 4, 4}, {33, 132, 100}, {64, 32, 16}}, func(t *testing.T, one tile, m, columns, k int) {
+	eachTile(t, "times", [][3]int{{130, 68, 36}, {1, 4, 4}, {33, 132, 100}, {64, 32, 16}}, func(t *testing.T, one tile, m, columns, k int) {
 		x, w, bias, plus := scaled(src, m*k), scaled(src, k*columns), drawn(src, columns), drawn(src, m*columns)
 		want, sizes := multiplied(m, columns, k, func(i, at int) float64 { return float64(x[i*k+at]) }, func(j, at int) float64 { return float64(w[at*columns+j]) })
 		if m > 1 {
@@ -115,7 +115,7 @@ func TestTensorProducts(t *testing.T) {
 // TestTensorProductsBack: and those with a matrix that lies along the sum, through gates.
 func TestTensorProductsBack(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 2))
-	eachTile(t, [][3]int{{130, 68, 36}, {1, 4, 4}, {33, 132, 100}, {64, 32, 16}}, func(t *testing.T, one tile, m, columns, k int) {
+	eachTile(t, "times_back", [][3]int{{130, 68, 36}, {1, 4, 4}, {33, 132, 100}, {64, 32, 16}}, func(t *testing.T, one tile, m, columns, k int) {
 		d, w, plus, at := scaled(src, m*k), scaled(src, k*columns), drawn(src, m*columns), drawn(src, m*columns)
 		want, sizes := multiplied(m, columns, k, func(i, at int) float64 { return float64(d[i*k+at]) }, func(j, at int) float64 { return float64(w[j*k+at]) })
 		if m > 1 {
@@ -159,10 +159,10 @@ func TestTensorProductsBack(t *testing.T) {
 // finite or not.
 func TestTensorSums(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 3))
-	for _, one := range slices.Concat(tensorTiles, timedTiles) {
+	for _, one := range productTiles["times_sum"] {
 		for _, k := range []int{1, 16, 37, 300} {
 			inTurn(t, fmt.Sprint(one.name(), "/", k), func(t *testing.T) {
-				t.Setenv("COTERIE_CUDA_TILE", one.name())
+				n.tiles = []tile{one}
 				weights := drawn(src, k)
 				for i := range weights {
 					if i%3 == 1 {

@@ -73,7 +73,7 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 // product multiplies rows of k values by w, [k][n].
 func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
 	args := []any{x, w, bias, plus, before, out, rows, columns, k, a}
-	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
+	if t, ok := n.tensorTile("times", rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, false), args...)
 		return
 	}
@@ -84,7 +84,7 @@ func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, 
 // productBack multiplies rows of k values by w, [n][k].
 func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
 	args := []any{d, w, plus, at, gate, dx, rows, columns, k}
-	if t, ok := n.tensorTile(rows, columns, columns, k, int(w/4)); ok {
+	if t, ok := n.tensorTile("times_back", rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times_back"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, true), args...)
 		return
 	}
@@ -95,7 +95,7 @@ func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows
 // productSum adds the sum over all places of x times d, and of d alone if there is a bias.
 func (n *Network) productSum(l *layer, one summed, rows int) {
 	m, columns, bias := int(one.m), int(one.n), int(one.bias)
-	if len(n.tilesFor(m, columns)) > 0 {
+	if len(n.tilesFor("times_sum", m, columns)) > 0 {
 		n.tensorSums([]summed{one}, rows, nil)
 		return
 	}
@@ -430,7 +430,7 @@ func (n *Network) addPlaces(g int, sum, factors uintptr) {
 		l := &n.layers[i]
 		if l.Kind != "places" && l.Kind != "scores" {
 			others = append(others, l)
-		} else if one := n.summedOf(l, sum); len(n.tilesFor(int(one.m), int(one.n))) > 0 {
+		} else if one := n.summedOf(l, sum); len(n.tilesFor("times_sum", int(one.m), int(one.n))) > 0 {
 			sums = append(sums, one)
 		} else {
 			products = append(products, l)

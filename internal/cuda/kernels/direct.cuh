@@ -16,15 +16,6 @@ struct Direct {
   unsigned overColumns, overTall, overQuads, overWide, overLines, overStrips, overRows;  // divide by columns, lines and so on
 };
 
-// arranged lays a filter as direct reads it: [out/8][in][tap][8]. Of the way back, taps are
-// read from the last one on, and in and out change places.
-extern "C" __global__ void arranged(const float *w, float *to, int taps, int inC, int outC, int back) {
-  int k = blockIdx.x * 256 + threadIdx.x;
-  if (k >= (outC + 7) / 8 * inC * taps * 8) return;
-  int tap = k / 8 % taps, i = k / (8 * taps) % inC, o = k / (8 * taps * inC) * 8 + k % 8;
-  to[k] = o >= outC ? 0.f : back ? w[((size_t)(taps - 1 - tap) * outC + o) * inC + i] : w[((size_t)tap * inC + i) * outC + o];
-}
-
 // busy says that a thread has something to compute.
 template <int F>
 __device__ __forceinline__ bool busy(const Direct &g) {

@@ -3,6 +3,7 @@
 #include "common.cuh"
 #include "conv.cuh"
 #include "direct.cuh"
+#include "thin.cuh"
 #include "pooled.cuh"
 #include "taps.cuh"
 #include "merged.cuh"

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh products.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh thin.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh products.cuh
 var sources embed.FS
 
 // Compressed, PTX is a fifth as long.
@@ -44,7 +44,7 @@ func unpacked(compressed []byte) string {
 }
 
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "products.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "thin.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "products.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

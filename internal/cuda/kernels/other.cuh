@@ -255,7 +255,8 @@ struct Filters {
   int count;
 };
 
-// arranged_all lays filters as arranged does.
+// arranged_all lays filters as direct reads them: [out/8][in][tap][8]. Of the way back, taps are
+// read from the last one on, and in and out change places.
 extern "C" __global__ void __launch_bounds__(256) arranged_all(Filters all) {
   int j = 0;
   while (j + 1 < all.count && (int)blockIdx.x >= all.of[j + 1].first) j++;

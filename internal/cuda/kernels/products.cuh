@@ -260,25 +260,33 @@ extern "C" __global__ void __launch_bounds__(256) tensor_parts_sum(Summeds all) 
 
 // Kernels are named by their blocks' lines, columns and warps. Tiles of 128 are for many rows,
 // smaller ones for few, so that no processor is idle; BLOCKS is how many a processor has at a
-// time.
-#define TENSOR(NAME, BLOCKS, ...)                                                                                                                            \
-  typedef Plan<__VA_ARGS__> Plan##NAME;                                                                                                                      \
+// time. The way back has more to do with every sum, and so fewer of them a warp.
+typedef Plan<128, 64, 16, 64, 32> Plan128x64x4;
+typedef Plan<128, 64, 16, 32, 32> Plan128x64x8;
+typedef Plan<64, 64, 32, 32, 32> Plan64x64x4;
+typedef Plan<32, 32, 64, 16, 16> Plan32x32x4;
+#define TENSOR_TIMES(NAME, BLOCKS)                                                                                                                           \
   extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_##NAME(const float *x, const float *w, const float *bias,           \
                                                                                                 const float *plus, float *before, float *out, int M, int N,  \
                                                                                                 int K, Act act) {                                            \
     tensorTimes<Plan##NAME>(x, w, bias, plus, before, out, M, N, K, act);                                                                                    \
-  }                                                                                                                                                          \
+  }
+#define TENSOR_BACK(NAME, BLOCKS)                                                                                                                            \
   extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_back_##NAME(const float *d, const float *w, const float *plus,      \
                                                                                                      const float *at, Act gate, float *dx, int M, int N,     \
                                                                                                      int K) {                                                \
     tensorBack<Plan##NAME>(d, w, plus, at, gate, dx, M, N, K);                                                                                               \
-  }                                                                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_sum_##NAME(const float *weights, Summeds all, int K) {           \
+  }
+#define TENSOR_SUM(NAME, BLOCKS)                                                                                                                             \
+  extern "C" __global__ void __launch_bounds__(Plan##NAME::THREADS, BLOCKS) tensor_times_sum_##NAME(const float *weights, Summeds all, int K) {              \
     tensorSum<Plan##NAME>(weights, all, K);                                                                                                                  \
   }
-TENSOR(128x64x4, 3, 128, 64, 16, 64, 32)
-TENSOR(64x64x4, 3, 64, 64, 32, 32, 32)
-TENSOR(32x32x4, 3, 32, 32, 64, 16, 16)
-// For whoever times them: others for many rows.
-TENSOR(128x64x8, 2, 128, 64, 16, 32, 32)
-TENSOR(128x128x8, 1, 128, 128, 16, 64, 32)
+TENSOR_TIMES(128x64x4, 3)
+TENSOR_TIMES(64x64x4, 3)
+TENSOR_TIMES(32x32x4, 3)
+TENSOR_BACK(128x64x8, 2)
+TENSOR_BACK(64x64x4, 3)
+TENSOR_BACK(32x32x4, 3)
+TENSOR_SUM(128x64x4, 3)
+TENSOR_SUM(64x64x4, 3)
+TENSOR_SUM(32x32x4, 3)

@@ -5,32 +5,6 @@
 #include "pooling.cuh"
 #include "tensor.cuh"
 
-// TensorGiven reads pixels as they are, and TensorUnpooled the gradient before a pool.
-struct TensorGiven {
-  const float *from;
-  __device__ __forceinline__ float4 operator()(int e, int y, int x, int c, int H, int W, int C) const {
-    return __ldg((const float4 *)(from + (((size_t)e * H + y) * W + x) * C + c));
-  }
-};
-struct TensorUnpooled {
-  const float *from;
-  Unpooling pool;
-  __device__ __forceinline__ float4 operator()(int e, int y, int x, int c, int, int, int C) const {
-    float s[4];
-    if (pool.stride != 2) {
-      unpooled(pool, from, e, y, x, c, C, s);
-      return make_float4(s[0], s[1], s[2], s[3]);
-    }
-    // A pixel is in one window, if it is in any.
-    const int oy = y >> 1, ox = x >> 1, n = (y & 1) * 2 + (x & 1);
-    if (oy >= pool.outH || ox >= pool.outW) return make_float4(0.f, 0.f, 0.f, 0.f);
-    const size_t o = (((size_t)e * pool.outH + oy) * pool.outW + ox) * C + c;
-    const float4 d = __ldg((const float4 *)(from + o));
-    const unsigned took = __ldg((const unsigned *)(pool.which + o));
-    return make_float4((took & 255) == n ? d.x : 0.f, (took >> 8 & 255) == n ? d.y : 0.f, (took >> 16 & 255) == n ? d.z : 0.f, took >> 24 == n ? d.w : 0.f);
-  }
-};
-
 // Laying is how a block holds pixels: three parts, plane values apart, of lines of wide pixels,
 // which have chunk channels each and begin pitch values apart: those of eight pixels that lie
 // side by side, 16 bytes of each, are in different banks.
@@ -43,8 +17,8 @@ struct Laying {
 // shared memory: zeros where the picture has none, or has no line before end. Whoever wants to
 // add them up gets every four of them; a thread has the same channels each time if the number
 // of fours in a pixel divides that of threads.
-template <class Read, class Sum>
-__device__ __forceinline__ void lay(unsigned short *to, const Laying &g, int pixels, Read read, int e, int y0, int x0, int c0, int end, int H, int W, int C, Sum sum) {
+template <class Sum>
+__device__ __forceinline__ void lay(unsigned short *to, const Laying &g, int pixels, const float *__restrict__ from, int e, int y0, int x0, int c0, int end, int H, int W, int C, Sum sum) {
   const int BATCH = 4, quads = g.chunk / 4, all = pixels * quads;
 #pragma unroll 1
   for (int i0 = threadIdx.x; i0 < all; i0 += BATCH * blockDim.x) {
@@ -53,7 +27,7 @@ __device__ __forceinline__ void lay(unsigned short *to, const Laying &g, int pix
     for (int b = 0; b < BATCH; b++) {
       const int i = i0 + b * blockDim.x, p = divided(i, g.overQuads), c = 4 * (i - p * quads), l = divided(p, g.overWide), y = y0 + l, x = x0 + p - l * g.wide;
       v[b] = make_float4(0.f, 0.f, 0.f, 0.f);
-      if (i < all && (unsigned)y < (unsigned)end && (unsigned)x < (unsigned)W) v[b] = read(e, y, x, c0 + c, H, W, C);
+      if (i < all && (unsigned)y < (unsigned)end && (unsigned)x < (unsigned)W) v[b] = __ldg((const float4 *)(from + (((size_t)e * H + y) * W + x) * C + c0 + c));
     }
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
@@ -119,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(256) tensor_filters(TensorFilters a
 
 // patches: the sums of MT tiles of 16 pixels and NT*8 channels, a warp's own. Pixels are counted
 // along the block's lines; those behind its last one are read as that one, and nobody's.
-template <int MT, int NT, class Read>
-__device__ __forceinline__ void patches(const Patch &g, unsigned short *xs, Read read, const uint4 *__restrict__ w, float (&acc)[MT][NT][4]) {
+template <int MT, int NT>
+__device__ __forceinline__ void patches(const Patch &g, unsigned short *xs, const float *in, const uint4 *__restrict__ w, float (&acc)[MT][NT][4]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tall = g.rows + g.kernel - 1, pairs = g.outC / 16;
   const int e = blockIdx.x / g.parts, row0 = blockIdx.x % g.parts * g.rows;
   int offset[MT];
@@ -135,7 +109,7 @@ __device__ __forceinline__ void patches(const Patch &g, unsigned short *xs, Read
 #pragma unroll 1
   for (int c0 = 0; c0 < g.inC; c0 += g.lay.chunk) {
     __syncthreads();
-    lay(xs, g.lay, tall * g.lay.wide, read, e, row0 - g.pad, -g.pad, c0, g.inH, g.inH, g.inW, g.inC, Nothing());
+    lay(xs, g.lay, tall * g.lay.wide, in, e, row0 - g.pad, -g.pad, c0, g.inH, g.inH, g.inW, g.inC, Nothing());
     __syncthreads();
 #pragma unroll 1
     for (int c = 0; c < g.lay.chunk; c += 16)
@@ -185,11 +159,11 @@ __device__ __forceinline__ void eachPair(const Patch &g, int pixels, const float
 }
 
 // tensorConv: out = act(sum + bias), times the slope of gate at its output y.
-template <int MT, int NT, class Read>
-__device__ __forceinline__ void tensorConv(const Patch &g, Read read, const uint4 *w, const float *bias, Act act, const float *y, Act gate, float *out) {
+template <int MT, int NT>
+__device__ __forceinline__ void tensorConv(const Patch &g, const float *in, const uint4 *w, const float *bias, Act act, const float *y, Act gate, float *out) {
   DYNAMIC(zs);
   float acc[MT][NT][4] = {};
-  patches<MT, NT>(g, (unsigned short *)zs, read, w, acc);
+  patches<MT, NT>(g, (unsigned short *)zs, in, w, acc);
   const int e = blockIdx.x / g.parts, row0 = blockIdx.x % g.parts * g.rows, rows = g.outH - row0 < g.rows ? g.outH - row0 : g.rows;
   const size_t first = ((size_t)e * g.outH + row0) * g.outW;
   eachPair<MT, NT>(g, rows * g.outW, acc, [=](int pixel, int c, float u, float v) {
@@ -210,7 +184,7 @@ __device__ __forceinline__ void tensorPooled(const Patch &g, const Pooling &p, c
                                              unsigned char *which) {
   DYNAMIC(zs);
   float acc[MT][NT][4] = {};
-  patches<MT, NT>(g, (unsigned short *)zs, TensorGiven{in}, w, acc);
+  patches<MT, NT>(g, (unsigned short *)zs, in, w, acc);
   const int wide = g.outC + 8;  // lines of a tile are in different banks
   __syncthreads();
   eachPair<MT, NT>(g, g.rows * g.outW, acc, [=](int pixel, int c, float u, float v) {
@@ -224,23 +198,14 @@ __device__ __forceinline__ void tensorPooled(const Patch &g, const Pooling &p, c
 // Blocks of whole fours of warps: a processor has four parts, and each its own warps. Of THREADS
 // so many BLOCKS have the registers that a warp's sums need.
 #define TENSOR_CONV(MT, NT, THREADS, BLOCKS)                                                                                                           \
-  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_conv_##MT##_##NT(Patch g, const float *in, const uint4 *w, const float *bias, Act act,   \
-                                                                               const float *y, Act gate, float *out) {                                 \
-    tensorConv<MT, NT>(g, TensorGiven{in}, w, bias, act, y, gate, out);                                                                                \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_conv_##MT##_##NT(Patch g, const float *in, const uint4 *w, const float *bias,   \
+                                                                                        Act act, const float *y, Act gate, float *out) {               \
+    tensorConv<MT, NT>(g, in, w, bias, act, y, gate, out);                                                                                             \
   }                                                                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_conv_unpooled_##MT##_##NT(Patch g, const float *in, Unpooling p, const uint4 *w,         \
-                                                                                        const float *y, Act gate, float *out) {                        \
-    tensorConv<MT, NT>(g, TensorUnpooled{in, p}, w, nullptr, Act{0, 0.f}, y, gate, out);                                                               \
-  }
-TENSOR_CONV(3, 4, 256, 2)
-TENSOR_CONV(4, 4, 128, 3)
-TENSOR_CONV(4, 2, 256, 2)
-
-#define TENSOR_POOLED(MT, NT, THREADS, BLOCKS)                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_pooled_##MT##_##NT(Patch g, Pooling p, const float *in, const uint4 *w, const float *bias, \
-                                                                                          Act act, Act after, float *out, unsigned char *which) {      \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tensor_pooled_##MT##_##NT(Patch g, Pooling p, const float *in, const uint4 *w,         \
+                                                                                          const float *bias, Act act, Act after, float *out,           \
+                                                                                          unsigned char *which) {                                      \
     tensorPooled<MT, NT>(g, p, in, w, bias, act, after, out, which);                                                                                   \
   }
-TENSOR_POOLED(3, 4, 256, 2)
-TENSOR_POOLED(4, 4, 128, 3)
-TENSOR_POOLED(4, 2, 256, 2)
+TENSOR_CONV(3, 4, 256, 2)
+TENSOR_CONV(4, 2, 256, 2)

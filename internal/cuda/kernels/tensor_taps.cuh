@@ -16,8 +16,8 @@ struct TensorTaps {
 
 // tensorTaps: a warp has MT tiles of 16 channels read, at one place of the filter each, and
 // NT*8 channels computed. Blocks of an example have channels computed of their own.
-template <int MT, int NT, class Read>
-__device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, Read given, const Room &room) {
+template <int MT, int NT>
+__device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, const float *d, const Room &room) {
   DYNAMIC(zs);
   unsigned short *xs = (unsigned short *)zs, *ds = xs + PARTS * g.x.plane;
   const int t = threadIdx.x, lane = t % 32, warp = t / 32, e = blockIdx.x, deep = g.inC / 16, tiles = g.kernel * g.kernel * deep;
@@ -37,8 +37,8 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
   for (int row0 = 0; row0 < g.outH; row0 += g.rows) {
     __syncthreads();
     // Pixels behind those of the lines: the gradient is zero there.
-    lay(xs, g.x, g.pixels + (g.kernel - 1) * (g.x.wide + 1), TensorGiven{x}, e, row0 - g.pad, -g.pad, 0, g.inH, g.inH, g.inW, g.inC, Nothing());
-    lay(ds, g.d, g.pixels, given, e, row0, 0, out0, row0 + g.rows < g.outH ? row0 + g.rows : g.outH, g.outH, g.outW, g.outC,
+    lay(xs, g.x, g.pixels + (g.kernel - 1) * (g.x.wide + 1), x, e, row0 - g.pad, -g.pad, 0, g.inH, g.inH, g.inW, g.inC, Nothing());
+    lay(ds, g.d, g.pixels, d, e, row0, 0, out0, row0 + g.rows < g.outH ? row0 + g.rows : g.outH, g.outH, g.outW, g.outC,
         [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; });
     __syncthreads();
 #pragma unroll 1
@@ -99,16 +99,11 @@ __device__ __forceinline__ void tensorTaps(const TensorTaps &g, const float *x, 
   if (t == 0) room.squares[(size_t)e * room.squaresRow + room.squares0 + blockIdx.y] = square;
 }
 
-#define TENSOR_TAPS(MT, NT, BLOCKS)                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128, BLOCKS) tensor_taps_##MT##_##NT(TensorTaps g, const float *x, const float *d, Room room) {        \
-    tensorTaps<MT, NT>(g, x, TensorGiven{d}, room);                                                                                              \
-  }                                                                                                                                              \
-  extern "C" __global__ void __launch_bounds__(128, BLOCKS) tensor_taps_unpooled_##MT##_##NT(TensorTaps g, const float *x, const float *d, Unpooling p, \
-                                                                                        Room room) {                                             \
-    tensorTaps<MT, NT>(g, x, TensorUnpooled{d, p}, room);                                                                                        \
+#define TENSOR_TAPS(MT, NT, BLOCKS)                                                                                                              \
+  extern "C" __global__ void __launch_bounds__(128, BLOCKS) tensor_taps_##MT##_##NT(TensorTaps g, const float *x, const float *d, Room room) {   \
+    tensorTaps<MT, NT>(g, x, d, room);                                                                                                           \
   }
 TENSOR_TAPS(3, 4, 4)
 TENSOR_TAPS(4, 4, 3)
-TENSOR_TAPS(5, 4, 3)
 TENSOR_TAPS(9, 4, 2)
 TENSOR_TAPS(5, 2, 4)

@@ -152,7 +152,7 @@ Kernel wrap(void (*k)(A...)) {
 }
 #define K(name) {#name, wrap(name)}
 std::map<std::string, Kernel> kernels = {
-    K(conv_32), K(conv_64), K(conv_odd_32), K(conv_spread_64), K(turn), K(arranged),
+    K(conv_32), K(conv_64), K(conv_odd_32), K(conv_spread_64), K(turn), K(thin_3), K(thin_5),
     K(direct_2_10), K(direct_3_8), K(direct_3_9), K(direct_3_10), K(direct_4_8), K(direct_4_9), K(direct_5_9), K(direct_8_9), K(near_3_13_4), K(near_4_13_4),
     K(pooled_2_10), K(pooled_3_8), K(pooled_3_9), K(pooled_4_9), K(pooled_5_9), K(pooled_8_9), K(pooled_near_3_12_8), K(pooled_near_8_9_4),
     K(taps_2_2), K(taps_3_3), K(taps_3_1), K(taps_4_2), K(taps_5_1), K(taps_8_1),
@@ -166,14 +166,11 @@ std::map<std::string, Kernel> kernels = {
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_128), K(layer_norm_back_128), K(layer_norm_512), K(layer_norm_back_512), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
     K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
-    K(tensor_times_128x64x4), K(tensor_times_back_128x64x4), K(tensor_times_sum_128x64x4),
-    K(tensor_times_64x64x4), K(tensor_times_back_64x64x4), K(tensor_times_sum_64x64x4),
-    K(tensor_times_32x32x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_32x32x4),
-    K(tensor_times_128x64x8), K(tensor_times_back_128x64x8), K(tensor_times_sum_128x64x8),
-    K(tensor_times_128x128x8), K(tensor_times_back_128x128x8), K(tensor_times_sum_128x128x8), K(tensor_parts_sum),
-    K(tensor_filters),
-    K(tensor_conv_3_4), K(tensor_conv_4_4), K(tensor_conv_4_2), K(tensor_conv_unpooled_3_4), K(tensor_conv_unpooled_4_4), K(tensor_conv_unpooled_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_4), K(tensor_pooled_4_2),
-    K(tensor_taps_3_4), K(tensor_taps_4_4), K(tensor_taps_5_4), K(tensor_taps_9_4), K(tensor_taps_5_2), K(tensor_taps_unpooled_3_4), K(tensor_taps_unpooled_4_4), K(tensor_taps_unpooled_5_4), K(tensor_taps_unpooled_9_4), K(tensor_taps_unpooled_5_2)};
+    K(tensor_times_128x64x4), K(tensor_times_64x64x4), K(tensor_times_32x32x4), K(tensor_times_back_128x64x8),
+    K(tensor_times_back_64x64x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_128x64x4), K(tensor_times_sum_64x64x4),
+    K(tensor_times_sum_32x32x4), K(tensor_parts_sum), K(tensor_filters), K(tensor_conv_3_4),
+    K(tensor_conv_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_2), K(tensor_taps_3_4),
+    K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
