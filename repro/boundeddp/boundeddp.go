@@ -58,20 +58,27 @@ type scale struct {
 	steps    int       // its rounds
 	clients  int       // of the conjecture
 	rounds   int
-	hows     []partition
-	epsilons []float64
+	targets  []target
 	clips    []float64
 	few      bool // one of each kind of arm
 }
 
+// target is what a contest is at.
+type target struct {
+	how     partition
+	epsilon float64
+}
+
+// Full scale has little noise, epsilon 20, in the conjecture's best case alone: clients that are
+// alike.
 func scaleOf(name string) scale {
 	switch name {
 	case lab.Smoke:
-		return scale{networks: []network{small}, aligned: 5, steps: 3, clients: 20, rounds: 2, hows: partitions[:1], epsilons: []float64{50}, clips: []float64{1}, few: true}
+		return scale{networks: []network{small}, aligned: 5, steps: 3, clients: 20, rounds: 2, targets: []target{{byChance, 50}}, clips: []float64{1}, few: true}
 	case lab.Quick:
-		return scale{networks: []network{small}, aligned: 20, steps: 40, clients: 400, rounds: 12, hows: partitions[:1], epsilons: []float64{3}, clips: []float64{0.1, 0.3, 1}}
+		return scale{networks: []network{small}, aligned: 20, steps: 40, clients: 400, rounds: 12, targets: []target{{byChance, 3}}, clips: []float64{0.1, 0.3, 1}}
 	}
-	return scale{networks: []network{small, large}, aligned: 20, steps: 200, clients: 1000, rounds: 30, hows: partitions, epsilons: []float64{3, 20}, clips: []float64{0.1, 0.3, 1, 3}}
+	return scale{networks: []network{small, large}, aligned: 20, steps: 200, clients: 1000, rounds: 30, targets: []target{{byChance, 3}, {byChance, 20}, {byWriter, 3}, {byLabel, 3}}, clips: []float64{0.1, 0.3, 1, 3}}
 }
 
 func (s scale) arms() []arm {
@@ -108,15 +115,13 @@ func launch(l *lab.Lab) (study.Study, error) {
 	}
 	run.Algorithm.Rounds = s.rounds
 	var contests []*contest
-	for _, how := range s.hows {
-		for _, epsilon := range s.epsilons {
-			c := &contest{how: how, epsilon: epsilon, clips: s.clips}
-			more, err := c.run(l, s, run, pool)
-			if err != nil {
-				return study.Study{}, err
-			}
-			contests, jobs = append(contests, c), append(jobs, more...)
+	for _, at := range s.targets {
+		c := &contest{how: at.how, epsilon: at.epsilon, clips: s.clips}
+		more, err := c.run(l, s, run, pool)
+		if err != nil {
+			return study.Study{}, err
 		}
+		contests, jobs = append(contests, c), append(jobs, more...)
 	}
 	if err := l.All(jobs); err != nil {
 		return study.Study{}, err
