@@ -54,7 +54,7 @@ func BenchmarkTexts(b *testing.B) {
 		} else if all != nil {
 			tile = all[0].name()
 		}
-		back := all == nil || len(all) == 0 || slices.Contains(productTiles["times_back"], all[0])
+		back := len(all) == 0 || slices.Contains(productTiles["times_back"], all[0])
 		for _, s := range [][2]int{{128, 384}, {128, 128}, {128, 512}, {512, 128}, {128, 2048}} {
 			in, to := s[0], s[1]
 			flop := 2 * float64(rows*in*to)
