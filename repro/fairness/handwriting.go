@@ -144,7 +144,11 @@ func runHandwriting(l *lab.Lab) (study.Study, error) {
 				whole = false
 				s.Caveats = append(s.Caveats, fmt.Sprintf("%s: the %s is undefined in some cells, because a group has no such pictures.", set.Name, m.name))
 			} else if m.name != "accuracy" {
-				s.Rows = append(s.Rows, m.claimRows(set.Name, picturesWhy, noise, at)...)
+				why := picturesWhy
+				if m.name == perfect.name {
+					why = parityWhy
+				}
+				s.Rows = append(s.Rows, m.claimRows(set.Name, why, noise, at)...)
 			}
 		}
 		groups, err := judgedGroups(l, run)
