@@ -14,7 +14,7 @@ import (
 var spectrumOfLambda = lab.Experiment{
 	ID: "silo-lambda", Title: "Silos: how much to personalise, with and without privacy",
 	Paper: "paper 002, figures 1.5, G.2, G.3 and G.4",
-	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "3 min", Full: "4 h",
+	Needs: []string{"school", "vehicle", "cifar10"}, Quick: "3 min", Full: "2 h",
 	Device: true,
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 3, lab.Full: 10},
 	Launch: apartly(runLambda),

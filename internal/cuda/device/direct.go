@@ -146,11 +146,8 @@ func chunksOf(w window) (chunks []int) {
 // groups of channels, and read chunk channels at a time.
 func slidingBy(w window, s strip, each, rows, parts, columns, groups, chunk int) sliding {
 	k := int(w.kernelW)
-	d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: w.padding,
+	d := direct{outH: w.outH, outW: w.outW, outC: w.outC, inH: w.inH, inW: w.inW, inC: w.inC, padding: paddingOf(w),
 		each: int32(each), rows: int32(rows), parts: int32(parts), strips: int32(columns), groups: int32(groups), chunk: int32(chunk)}
-	if w.back == 1 {
-		d.padding = w.kernelW - 1 - w.padding
-	}
 	tall := rows + k - 1
 	d.pitch = int32(columns*segment(s.pixels, k)/4|1) * 4 // odd in fours: lines are in different banks
 	d.plane = int32(each*tall*int(d.pitch)/4|1) * 4

@@ -167,7 +167,7 @@ func patchesBy(w window, pool *model.Shape, most int, kernels []tensorTile) (bes
 }
 
 // tensorTapsOf chooses what blocks hold at a time of the gradients of w's filter. How many lines
-// those are is part of the order of sums, so that the choice follows from the shape alone.
+// those are is part of the order of sums: the choice follows from the shape and the device alone.
 func tensorTapsOf(w window, bias bool, most int) tensorTapping {
 	return tensorTapsBy(w, bias, most, tapTiles)
 }

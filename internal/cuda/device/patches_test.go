@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 	"github.com/coterie-fl/coterie/model"
@@ -27,7 +26,7 @@ var tensorWindows = []window{
 // TestPatchesAreConvolutions: tensor cores give what a sum in float64 does, as precise as
 // float32 is, by every kernel; the gate of what is read and the bias are applied.
 func TestPatchesAreConvolutions(t *testing.T) {
-	n := bare(t)
+	n := onTensors(t)
 	src := rand.New(rand.NewPCG(1, 5))
 	const g = 3
 	used := map[string]bool{}
@@ -96,7 +95,7 @@ func convolved(w window, g int, in, filter []float32) (sums, sizes []float64) {
 // TestTensorTaps: the gradients of filters and biases, and their squares, are the sums over all
 // pixels, by every kernel.
 func TestTensorTaps(t *testing.T) {
-	n := bare(t)
+	n := onTensors(t)
 	src := rand.New(rand.NewPCG(1, 6))
 	const g = 2
 	used := map[string]bool{}
@@ -119,7 +118,7 @@ func TestTensorTaps(t *testing.T) {
 
 // TestPatchesAndPools: a convolution with its pool is both one after another, to the bit.
 func TestPatchesAndPools(t *testing.T) {
-	n := bare(t)
+	n := onTensors(t)
 	src := rand.New(rand.NewPCG(1, 7))
 	const g = 3
 	for _, w := range tensorWindows {
@@ -213,21 +212,11 @@ func BenchmarkTensor(b *testing.B) {
 	if !cudatest.OnDevice() {
 		b.Skip("COTERIE_CUDA is not set")
 	}
-	n := bare(b)
+	n := onTensors(b)
 	src := rand.New(rand.NewPCG(1, 8))
 	const g = 512
 	timed := func(what string, w window, start func()) {
-		const rounds = 20
-		start()
-		n.d.wait()
-		began := time.Now()
-		for range rounds {
-			start()
-		}
-		if err := n.d.wait(); err != nil {
-			b.Fatal(err)
-		}
-		fmt.Printf("%v: %s: %.1f us\n", w, what, float64(time.Since(began).Microseconds())/rounds)
+		fmt.Printf("%v: %s: %.1f us\n", w, what, 1e6*seconds(b, n, start))
 	}
 	for _, w := range tensorWindows[:4] {
 		k, outC := int(w.kernelW), int(w.outC)

@@ -11,6 +11,23 @@ import (
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 )
 
+// seconds is how long what do starts takes, on the benchmark's own thread, which has the device's
+// context.
+func seconds(b *testing.B, n *Network, do func()) float64 {
+	b.Helper()
+	const rounds = 20
+	do()
+	n.d.wait()
+	began := time.Now()
+	for range rounds {
+		do()
+	}
+	if err := n.d.wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began).Seconds() / rounds
+}
+
 // BenchmarkTexts times the kernels of a transformer of 2 blocks of 4 heads of 32 channels on 512
 // texts of 64 of 2048 words, one by one, and of products every tile:
 //
@@ -19,7 +36,7 @@ func BenchmarkTexts(b *testing.B) {
 	if !cudatest.OnDevice() {
 		b.Skip("an emulation's times say nothing")
 	}
-	n := bare(b)
+	n := onTensors(b)
 	const texts, places, rows, words = 512, 64, 512 * 64, 2048
 	zeros := func(count int) uintptr {
 		p := n.d.alloc(4 * count)
@@ -29,18 +46,8 @@ func BenchmarkTexts(b *testing.B) {
 	one, other, third, out, before := zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words)
 	n.parts = zeros(64 << 20)
 	n.parted.weights = put(n, slices.Repeat([]float32{1}, rows))
-	timed := func(name string, flop float64, do func()) { // here: a device's context is a thread's
-		const rounds = 20
-		do()
-		n.d.wait()
-		began := time.Now()
-		for range rounds {
-			do()
-		}
-		if err := n.d.wait(); err != nil {
-			b.Fatal(err)
-		}
-		each := time.Since(began).Seconds() / rounds
+	timed := func(name string, flop float64, do func()) {
+		each := seconds(b, n, do)
 		fmt.Printf("%s: %.1f us, %.1f TFLOPS\n", name, 1e6*each, flop/each/1e12)
 	}
 	sizes := [][]tile{{}}

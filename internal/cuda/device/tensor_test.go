@@ -49,7 +49,8 @@ func scaled(src *rand.Rand, count int) []float32 {
 }
 
 // onTensors is a bare network of a device that has tensor cores.
-func onTensors(t *testing.T) *Network {
+func onTensors(t testing.TB) *Network {
+	t.Helper()
 	n := bare(t)
 	if !n.d.tensor {
 		t.Skip("the device has no tensor cores")
@@ -152,6 +153,32 @@ func TestTensorProductsBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTilesAgree: a row of a product has the same bits whatever tile computes it, and so however
+// many rows there are: what an example has does not depend on others (docs/proofs/gpu-clip.md).
+func TestTilesAgree(t *testing.T) {
+	n, src := onTensors(t), rand.New(rand.NewPCG(9, 7))
+	const m, columns, k = 70, 36, 100
+	x, across, along := put(n, scaled(src, m*k)), put(n, scaled(src, k*columns)), put(n, scaled(src, columns*k))
+	var first [2][]float32
+	for i := range productTiles["times"] {
+		for way, name := range []string{"times", "times_back"} {
+			out := n.d.alloc(4 * m * columns)
+			if n.tiles = productTiles[name][i : i+1]; way == 0 {
+				n.product(x, across, 0, 0, 0, out, m, columns, k, act{})
+			} else {
+				n.productBack(x, along, 0, 0, act{}, out, m, columns, k)
+			}
+			got := get(t, n, out, m*columns)
+			if first[way] == nil {
+				first[way] = got
+			}
+			if !slices.Equal(got, first[way]) {
+				t.Errorf("%s by %s has other bits than by %s", name, n.tiles[0].name(), productTiles[name][0].name())
+			}
+		}
+	}
 }
 
 // TestTensorSums: weighted sums over rows on tensor cores are those of float32, of several layers
