@@ -45,6 +45,7 @@ var texts = map[string]struct {
 	"a transformer":               {data.Shape{Features: 8, Vocabulary: 50}, config.Model{Kind: "transformer", Blocks: 2, Width: 16, Heads: 4}, []string{"1", "1000"}},
 	"one of odd sizes":            {data.Shape{Features: 7, Vocabulary: 21}, config.Model{Kind: "transformer", Blocks: 1, Width: 6, Heads: 3}, []string{"1"}},
 	"more places than a tile has": {data.Shape{Features: 70, Vocabulary: 68}, config.Model{Kind: "transformer", Blocks: 1, Width: 36, Heads: 2}, []string{"1", "1000"}},
+	"what groups of warps have":   {data.Shape{Features: 12, Vocabulary: 128}, config.Model{Kind: "transformer", Blocks: 1, Width: 128, Heads: 4}, []string{"1"}},
 	"vectors of one end": {data.Shape{Features: 6, Vocabulary: 20}, config.Model{Kind: "network", Layers: layers{
 		{Kind: "embedding", Vocabulary: 20, Units: 8}, {Kind: "positions", SD: 0.5}, {Kind: "linear", Units: 204, Each: true}, {Kind: "attention", Heads: 1}, {Kind: "relu"}, {Kind: "layer-norm"}, {Kind: "linear", Units: 20, Each: true, NoBias: true}}}, []string{"1000"}},
 }

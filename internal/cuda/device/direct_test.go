@@ -21,7 +21,7 @@ func bare(t testing.TB) *Network {
 	t.Helper()
 	cudatest.Use(t)
 	runtime.LockOSThread()
-	library, images := "libcuda.so.1", []string{kernels.PTX(), kernels.TensorPTX()}
+	library, images := "libcuda.so.1", kernels.Modules()
 	if !cudatest.OnDevice() {
 		library = os.Getenv("COTERIE_CUDA_LIBRARY")
 	}

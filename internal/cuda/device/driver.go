@@ -63,6 +63,7 @@ type driver struct {
 	processors int32      // how many the device has
 	shared     int        // bytes of shared memory that a block may ask for
 	tensor     bool       // it has the tensor cores that tensor.cuh is for
+	groups     bool       // and those that groups.cuh is for
 	taken      []uintptr  // memory, until it is given back
 	failed     error      // the first: everything after it is idle
 }
@@ -75,6 +76,10 @@ const leastMajor, leastMinor = 7, 5
 
 // tensorMajor is the least of those with products of bfloat16 on tensor cores.
 const tensorMajor = 8
+
+// groupsMajor and groupsMinor are the one that groups of warps are made for, and groupsDriver the
+// first driver that knows them.
+const groupsMajor, groupsMinor, groupsDriver = 9, 0, 12000
 
 // open loads the driver's library and readies device n. The calling goroutine must stay on
 // its thread.
@@ -126,6 +131,7 @@ func open(library string, n int) (*driver, About, error) {
 		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)
 	}
 	d.tensor = major >= tensorMajor
+	d.groups = major == groupsMajor && minor == groupsMinor && version >= groupsDriver && d.shared >= max(groupShared, groupSumShared, pairShared)
 	var ctx uintptr
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")
@@ -316,6 +322,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*tensorTaps)(unsafe.Pointer(&structs[used])) = v
 		case halves:
 			*(*halves)(unsafe.Pointer(&structs[used])) = v
+		case groupMatrices:
+			*(*groupMatrices)(unsafe.Pointer(&structs[used])) = v
 		case summeds:
 			*(*summeds)(unsafe.Pointer(&structs[used])) = v
 		case heads:

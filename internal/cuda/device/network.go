@@ -62,6 +62,7 @@ type layer struct {
 	patchesPooled   patching      // and outputs with the pool behind
 	tensorTaps      tensorTapping // and the filter's gradients
 	laid            [2]uintptr    // the filter as those read it
+	grouped         [2]uintptr    // a matrix as groups of warps read it, both ways
 	merged          merging       // how gradients at the input are, and those of the first filter
 	arranged        [2]uintptr    // the filter as those read it
 	turned          uintptr       // the filter as gathering back reads it
@@ -93,6 +94,13 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 	var free, total uint64
 	d.must(d.memInfo(&free, &total), "cuMemGetInfo")
 	need := n.chunk*(cuda.Floats(p)*4+8*n.squaresRow) + 4*p.Parameters*4 + n.partCount*4
+	for i := range n.layers {
+		for way := range 2 {
+			if m, ok := n.groupMatrixOf(&n.layers[i], way); ok {
+				need += m.bytes()
+			}
+		}
+	}
 	if d.failed == nil && uint64(need) > free {
 		return nil, fmt.Errorf("the network needs %s on the device for %d examples at a time; free are %s of %s", cuda.Megabytes(need), n.chunk, cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
 	}
@@ -104,8 +112,8 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 	return n, d.wait()
 }
 
-// kernelSet is the kernels, which every network has in common: a module for every device and
-// one for those with tensor cores, or one of both.
+// kernelSet is the kernels, which every network has in common: a module for every device, one for
+// those with tensor cores and one for groups of warps, or one of all.
 type kernelSet struct {
 	images    []string
 	functions map[string]uintptr // by name; nil: not compiled yet
@@ -118,7 +126,7 @@ func (k *kernelSet) load(d *driver) error {
 	}
 	var modules []uintptr
 	for i, image := range k.images {
-		if i > 0 && !d.tensor {
+		if i == 1 && !d.tensor || i == 2 && !d.groups {
 			break
 		}
 		var module uintptr
@@ -161,20 +169,19 @@ func (k *kernelSet) load(d *driver) error {
 			names = append(names, fmt.Sprint("taps_", k, "_", ky), fmt.Sprint("taps_pooled_", k, "_", ky))
 		}
 	}
-	general := len(names)
-	if d.tensor {
-		for _, name := range tensorKernels() {
-			names, large[name] = append(names, name), true
+	more := map[string]int{} // the module that has a kernel, unless it is the first
+	for i, of := range [][]string{tensorKernels(), groupKernels()} {
+		for _, name := range of {
+			if i == 0 && d.tensor || i == 1 && d.groups {
+				names, large[name], more[name] = append(names, name), true, i+1
+			}
 		}
 	}
-	for i, name := range names {
+	for _, name := range names {
 		if d.failed != nil {
 			return d.failed
 		}
-		module := modules[0]
-		if i >= general {
-			module = modules[len(modules)-1]
-		}
+		module := modules[min(more[name], len(modules)-1)]
 		var f uintptr
 		d.must(d.moduleFunction(&f, module, name), "cuModuleGetFunction "+name)
 		functions[name] = f
@@ -355,6 +362,14 @@ func (n *Network) allocate() {
 			}
 			if n.turns(i) {
 				l.turned = floats(l.Kernel * l.Kernel * l.In.Channels * l.Out.Channels)
+			}
+		}
+	}
+	for i := range n.layers {
+		l := &n.layers[i]
+		for way := range l.grouped {
+			if m, ok := n.groupMatrixOf(l, way); ok {
+				l.grouped[way] = floats(m.bytes() / 4)
 			}
 		}
 	}

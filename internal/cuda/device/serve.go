@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,11 +30,11 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	library := cmp.Or(os.Getenv("COTERIE_CUDA_LIBRARY"), "libcuda.so.1")
 	d, about, err := open(library, n)
 	hello := cuda.Hello{Version: cuda.Version, Name: about.Name, Driver: about.Driver, Kernels: kernels.Hash()}
-	images := []string{kernels.PTX(), kernels.TensorPTX()}
+	images := kernels.Modules()
 	if named := os.Getenv("COTERIE_CUDA_KERNELS"); err == nil && named != "" { // for whoever works on them
 		images, err = imagesOf(named)
 		hello.Kernels = kernels.Source(images[0])
-	} else if err == nil && (kernels.Source(images[0]) != hello.Kernels || kernels.Source(images[1]) != hello.Kernels) && library == "libcuda.so.1" {
+	} else if foreign := func(image string) bool { return kernels.Source(image) != hello.Kernels }; err == nil && slices.ContainsFunc(images, foreign) && library == "libcuda.so.1" {
 		err = fmt.Errorf("this build's kernels are not those of its source; make them with scripts/cuda-kernels")
 	}
 	if err != nil {
@@ -63,8 +64,8 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	}
 }
 
-// imagesOf reads kernels from files: one with all of them, or, behind a colon, a second one with
-// those for tensor cores.
+// imagesOf reads kernels from files: one with all of them, or three, with colons between them: for
+// all devices, for tensor cores, and for groups of warps.
 func imagesOf(named string) ([]string, error) {
 	images := []string{}
 	for _, file := range strings.Split(named, ":") {

@@ -105,6 +105,7 @@ func (n *Network) turnEach() {
 	}
 	n.arrangeAll(all)
 	n.layAll(laid)
+	n.layMatrices()
 }
 
 // convolve starts the kernel of a convolution's way, forward (0) or back (1): one that slides

@@ -9,20 +9,28 @@ import (
 )
 
 // tile is how a block of a product on tensor cores is cut (products.cuh): lines and columns, how
-// many of k it takes at a time, and its threads.
-type tile struct{ lines, columns, k, threads int }
+// many of k it takes at a time, and its threads; groups says that groups of warps have it.
+type tile struct {
+	lines, columns, k, threads int
+	groups                     bool
+}
 
 // productTiles are those that there are kernels for, by what they do, the largest first.
 var productTiles = map[string][]tile{
-	"times":      {{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}},
-	"times_back": {{128, 64, 16, 256}, {64, 64, 32, 128}, {32, 32, 64, 128}},
-	"times_sum":  {{128, 64, 16, 128}, {64, 64, 32, 128}, {32, 32, 64, 128}},
+	"times":      {{128, 64, 16, 128, false}, {64, 64, 32, 128, false}, {32, 32, 64, 128, false}},
+	"times_back": {{128, 64, 16, 256, false}, {64, 64, 32, 128, false}, {32, 32, 64, 128, false}},
+	"times_sum":  {{128, 64, 16, 128, false}, {64, 64, 32, 128, false}, {32, 32, 64, 128, false}},
 }
 
 // name is lines, columns and warps.
 func (t tile) name() string { return fmt.Sprint(t.lines, "x", t.columns, "x", t.threads/32) }
 
-func (t tile) kernel(name string) string { return "tensor_" + name + "_" + t.name() }
+func (t tile) kernel(name string) string {
+	if t.groups {
+		return "group_" + name
+	}
+	return "tensor_" + name + "_" + t.name()
+}
 
 // blocks is how many of them a product of m x n values has.
 func (t tile) blocks(m, n int) int { return tiles(m, t.lines) * tiles(n, t.columns) }
@@ -30,6 +38,9 @@ func (t tile) blocks(m, n int) int { return tiles(m, t.lines) * tiles(n, t.colum
 // shared is how many bytes of shared memory a block has: two steps of both sides, in three parts
 // of two bytes each, with 16 bytes behind every row. A side lies along k or across it.
 func (t tile) shared(along, columnsAlong bool) int {
+	if t.groups {
+		return groupSumShared
+	}
 	side := func(lines int, along bool) int {
 		if along {
 			return lines * (t.k + 8)
@@ -93,10 +104,18 @@ type summeds struct {
 	count, split int32
 }
 
+// together is how many blocks of sums the processors have at a time.
+func (t tile) together() int {
+	if t.groups {
+		return processors
+	}
+	return 3 * processors
+}
+
 // tensorSplit is in how many parts sums of so many blocks are made: as few as nearly fill the
-// processors some whole times, three blocks each.
-func tensorSplit(blocks int) int {
-	const together, most = 3 * processors, 4
+// processors some whole times.
+func tensorSplit(blocks, together int) int {
+	const most = 4
 	best, share := 1, 0.0
 	for turns := 1; turns <= most && share < 0.95; turns++ {
 		if split := turns * together / blocks; float64(split*blocks)/float64(turns*together) > share {
@@ -147,11 +166,19 @@ func (t tile) sumBlocks(of []summed) (count int) {
 	return count
 }
 
+// sumTiles are the tiles for sums, the largest first.
+func (n *Network) sumTiles(of []summed, rows int) []tile {
+	if n.sumsByGroups(of, rows) {
+		return append([]tile{groupTile}, n.tilesFor("times_sum")...)
+	}
+	return n.tilesFor("times_sum")
+}
+
 // sumTile is how sums are cut, and in how many parts: there is a tile for them.
 func (n *Network) sumTile(of []summed, rows int) (t tile, split int) {
-	for _, t = range n.tilesFor("times_sum") {
+	for _, t = range n.sumTiles(of, rows) {
 		blocks := t.sumBlocks(of)
-		split = min(tensorSplit(blocks), tiles(rows, 128))
+		split = min(tensorSplit(blocks, t.together()), tiles(rows, 128))
 		if n.fills(split * blocks) {
 			break
 		}
@@ -198,8 +225,8 @@ func (n *Network) roomForSums() {
 		for _, l := range some {
 			values += l.values()
 		}
-		for _, t := range n.tilesFor("times_sum") {
-			split = max(split, min(tensorSplit(t.sumBlocks(some)), tiles(rows, 128)))
+		for _, t := range n.sumTiles(some, 4*rows) { // whatever rows there will be
+			split = max(split, min(tensorSplit(t.sumBlocks(some), t.together()), tiles(rows, 128)))
 		}
 		n.partCount = max(n.partCount, split*values)
 	}

@@ -44,6 +44,7 @@ func BenchmarkTexts(b *testing.B) {
 		return p
 	}
 	one, other, third, out, before := zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words), zeros(rows*words)
+	laid := zeros(1 << 20)
 	n.parts = zeros(64 << 20)
 	n.parted.weights = put(n, slices.Repeat([]float32{1}, rows))
 	timed := func(name string, flop float64, do func()) {
@@ -65,13 +66,13 @@ func BenchmarkTexts(b *testing.B) {
 		for _, s := range [][2]int{{128, 384}, {128, 128}, {128, 512}, {512, 128}, {128, 2048}} {
 			in, to := s[0], s[1]
 			flop := 2 * float64(rows*in*to)
-			timed(fmt.Sprint("times/", tile, "/", in, "to", to), flop, func() { n.product(one, other, 0, 0, before, out, rows, to, in, act{}) })
+			timed(fmt.Sprint("times/", tile, "/", in, "to", to), flop, func() { n.product(one, matrix{other, laid}, 0, 0, before, out, rows, to, in, act{}) })
 			if !back {
 				continue
 			}
-			timed(fmt.Sprint("back/", tile, "/", to, "to", in), flop, func() { n.productBack(one, other, third, before, act{}, out, rows, in, to) })
+			timed(fmt.Sprint("back/", tile, "/", to, "to", in), flop, func() { n.productBack(one, matrix{other, laid}, third, before, act{}, out, rows, in, to) })
 		}
-		timed("gelu/"+tile, 2*rows*128*512, func() { n.product(one, other, third, 0, before, out, rows, 512, 128, act{kind: gelu}) })
+		timed("gelu/"+tile, 2*rows*128*512, func() { n.product(one, matrix{other, laid}, third, 0, before, out, rows, 512, 128, act{kind: gelu}) })
 		if tile == "none" {
 			continue
 		}
@@ -100,7 +101,7 @@ func BenchmarkTexts(b *testing.B) {
 	n.room = room{squares: zeros(2 * texts * 9), squaresRow: 9}
 	for _, s := range [][2]int{{128, 2048}, {128, 512}, {128, 128}} {
 		timed(fmt.Sprint("times_half/", s[0], "and", s[1]), 64*72*float64(texts*(s[0]+s[1])), func() {
-			n.productSquare(one, other, texts, places, s[0], s[1], 1, 0, n.room)
+			n.productSquare(one, other, texts, places, s[0], s[1], 1, 1, n.room)
 			n.squareHalves(texts)
 		})
 	}

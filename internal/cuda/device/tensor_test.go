@@ -159,23 +159,32 @@ func TestTensorProductsBack(t *testing.T) {
 // many rows there are: what an example has does not depend on others (docs/proofs/gpu-clip.md).
 func TestTilesAgree(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 7))
-	const m, columns, k = 70, 36, 100
-	x, across, along := put(n, scaled(src, m*k)), put(n, scaled(src, k*columns)), put(n, scaled(src, columns*k))
-	var first [2][]float32
-	for i := range productTiles["times"] {
-		for way, name := range []string{"times", "times_back"} {
-			out := n.d.alloc(4 * m * columns)
-			if n.tiles = productTiles[name][i : i+1]; way == 0 {
-				n.product(x, across, 0, 0, 0, out, m, columns, k, act{})
-			} else {
-				n.productBack(x, along, 0, 0, act{}, out, m, columns, k)
-			}
-			got := get(t, n, out, m*columns)
-			if first[way] == nil {
-				first[way] = got
-			}
-			if !slices.Equal(got, first[way]) {
-				t.Errorf("%s by %s has other bits than by %s", name, n.tiles[0].name(), productTiles[name][0].name())
+	for _, s := range [][3]int{{70, 36, 100}, {150, 128, 192}} { // of the second, groups of warps have one, too
+		m, columns, k := s[0], s[1], s[2]
+		x, matrices := put(n, scaled(src, m*k)), [2]matrix{{at: put(n, scaled(src, k*columns))}, {at: put(n, scaled(src, columns*k))}}
+		var first [2][]float32
+		for i := range len(productTiles["times"]) + 1 {
+			for way, name := range []string{"times", "times_back"} {
+				by := "groups"
+				if n.tiles = nil; i < len(productTiles[name]) {
+					n.tiles = productTiles[name][i : i+1]
+					by = n.tiles[0].name()
+				} else if matrices[way].laid = laidFor(n, matrices[way].at, columns, k, way); matrices[way].laid == 0 {
+					continue
+				}
+				out := n.d.alloc(4 * m * columns)
+				if way == 0 {
+					n.product(x, matrices[way], 0, 0, 0, out, m, columns, k, act{})
+				} else {
+					n.productBack(x, matrices[way], 0, 0, act{}, out, m, columns, k)
+				}
+				got := get(t, n, out, m*columns)
+				if first[way] == nil {
+					first[way] = got
+				}
+				if !slices.Equal(got, first[way]) {
+					t.Errorf("%v: %s by %s has other bits than by %s", s, name, by, productTiles[name][0].name())
+				}
 			}
 		}
 	}
@@ -186,10 +195,17 @@ func TestTilesAgree(t *testing.T) {
 // finite or not.
 func TestTensorSums(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 3))
-	for _, one := range productTiles["times_sum"] {
+	for _, one := range append([]tile{groupTile}, productTiles["times_sum"]...) {
 		for _, k := range []int{1, 16, 37, 300} {
-			inTurn(t, fmt.Sprint(one.name(), "/", k), func(t *testing.T) {
+			inTurn(t, fmt.Sprint(one.kernel("sum"), "/", k), func(t *testing.T) {
 				n.tiles = []tile{one}
+				shapes := [][2]int{{132, 68}, {4, 4}, {36, 132}, {64, 32}}
+				if one.groups {
+					n.tiles, shapes, k = nil, [][2]int{{128, 256}, {256, 128}, {128, 128}}, 4*k
+					if n.d.processors = 4; !n.sumsByGroups(nil, k) {
+						t.Skip("the device has no groups of warps")
+					}
+				}
 				weights := drawn(src, k)
 				for i := range weights {
 					if i%3 == 1 {
@@ -198,7 +214,7 @@ func TestTensorSums(t *testing.T) {
 				}
 				var all []summed
 				var wants, sizes [][]float64
-				for i, s := range [][2]int{{132, 68}, {4, 4}, {36, 132}, {64, 32}} {
+				for i, s := range shapes {
 					m, columns, bias := s[0], s[1], (i+k)%2
 					x, d := scaled(src, m*k), scaled(src, columns*k)
 					want, size := multiplied(m+bias, columns, k, func(i, at int) float64 {
@@ -238,7 +254,7 @@ func TestTensorSums(t *testing.T) {
 // TestTensorSplit: sums are made in as many parts as fill an H200's processors.
 func TestTensorSplit(t *testing.T) {
 	for _, s := range [][2]int{{1, 396}, {2, 198}, {6, 66}, {32, 12}, {80, 19}, {396, 1}, {500, 3}, {2000, 1}} {
-		if got := tensorSplit(s[0]); got != s[1] {
+		if got := tensorSplit(s[0], 3*processors); got != s[1] {
 			t.Errorf("%d blocks: %d parts, not %d", s[0], got, s[1])
 		}
 	}

@@ -71,7 +71,12 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 }
 
 // product multiplies rows of k values by w, [k][n].
-func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, k int, a act) {
+func (n *Network) product(x uintptr, m matrix, bias, plus, before, out uintptr, rows, columns, k int, a act) {
+	if blocks := n.groupBlocks(m, rows, columns); blocks > 0 {
+		n.callShared("group_times", along(blocks, 1), groupThreads, groupShared, x, m.laid, bias, plus, before, out, rows, columns, k, a)
+		return
+	}
+	w := m.at
 	args := []any{x, w, bias, plus, before, out, rows, columns, k, a}
 	if t, ok := n.tensorTile("times", rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, false), args...)
@@ -82,7 +87,12 @@ func (n *Network) product(x, w, bias, plus, before, out uintptr, rows, columns, 
 }
 
 // productBack multiplies rows of k values by w, [n][k].
-func (n *Network) productBack(d, w, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
+func (n *Network) productBack(d uintptr, m matrix, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
+	if blocks := n.groupBlocks(m, rows, columns); blocks > 0 {
+		n.callShared("group_times_back", along(blocks, 1), groupThreads, groupShared, d, m.laid, plus, at, gate, dx, rows, columns, k)
+		return
+	}
+	w := m.at
 	args := []any{d, w, plus, at, gate, dx, rows, columns, k}
 	if t, ok := n.tensorTile("times_back", rows, columns, columns, k, int(w/4)); ok {
 		n.callShared(t.kernel("times_back"), along(t.blocks(rows, columns), 1), t.threads, t.shared(true, true), args...)
@@ -122,9 +132,9 @@ func (n *Network) forwardParted(i, g int) {
 	switch l.Kind {
 	case "places":
 		_, bias := n.weights(l)
-		n.product(in, w, bias, n.plusOf(l), l.extra.before, out, rows, channels, l.In.Channels, l.activation)
+		n.product(in, matrix{w, l.grouped[0]}, bias, n.plusOf(l), l.extra.before, out, rows, channels, l.In.Channels, l.activation)
 	case "scores":
-		n.productBack(in, w, 0, 0, act{}, out, rows, l.Words, l.In.Channels)
+		n.productBack(in, matrix{w, l.grouped[0]}, 0, 0, act{}, out, rows, l.Words, l.In.Channels)
 	case "embedding":
 		n.call("embed", along(count, 256), 256, n.rows, w, out, count, channels)
 		if n.parted.noise != 0 {
@@ -239,8 +249,11 @@ func (n *Network) textLosses(g int) {
 const maxRow = 1 << 16
 
 // roundingShare is by how much of the square of the places' lengths, added up, products of
-// such rows may be off (docs/proofs/gpu-clip.md).
-func roundingShare(a, b int) float64 {
+// such rows may be off (docs/proofs/gpu-clip.md); on tensor cores by more.
+func roundingShare(a, b int, groups bool) float64 {
+	if groups {
+		return float64(152+tiles(a, 16)+tiles(b, 16)) * 0x1p-24
+	}
 	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
 
@@ -258,15 +271,15 @@ func (n *Network) gradientsParted(i, g int, at room) {
 		if l.Bias {
 			bias = 1
 		}
-		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, bias, roundingShare(l.In.Channels, channels), at)
+		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, bias, 1, at)
 	case "scores": // the vectors' other part is the embedding's: of a sum's square, twice both parts' are enough
-		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, 0, 2*roundingShare(l.In.Channels, channels), at)
+		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, 0, 2, at)
 	case "embedding":
 		h, scores := uintptr(0), uintptr(0)
 		if last := &n.layers[len(n.layers)-1]; last.Kind == "scores" {
 			h, scores = n.values[last.From], last.gradient
 		}
-		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, 2*roundingShare(channels, channels), at)
+		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, 2*roundingShare(channels, channels, false), at)
 	case "positions":
 		n.call("rows_square", along(g, 1), 256, d, l.Out.Len(), at)
 	case "layer-norm":
@@ -277,14 +290,18 @@ func (n *Network) gradientsParted(i, g int, at room) {
 }
 
 // productSquare is the squared norm of every example's gradient of a matrix that its places
-// share. Of few places it may wait for other layers' (squareHalves).
-func (n *Network) productSquare(x, d uintptr, g, places, in, out, bias int, share float64, at room) {
+// share, with so many times what rounding may have taken from it. Of few places it may wait for
+// other layers' (squareHalves).
+func (n *Network) productSquare(x, d uintptr, g, places, in, out, bias, times int, at room) {
+	groups := n.pairsByGroups(places, in, out)
+	share := float64(times) * roundingShare(in, out, groups)
 	switch {
 	case places > 64:
 		n.call("times_square", [3]int{tiles(places, 64) * tiles(places, 64), 1, g}, 256, x, d, places, in, out, bias, share, at)
 	case in%4 == 0 && out%4 == 0:
-		if n.parted.halves.places != places {
+		if w := &n.parted.halves; w.places != places || w.groups != groups {
 			n.squareHalves(g)
+			w.groups = groups
 		}
 		n.parted.halves.add(places, half{x: x, d: d, share: share, in: int32(in), out: int32(out), bias: int32(bias), squares0: at.squares0})
 		if n.parted.halves.full() {
@@ -313,6 +330,7 @@ type halves struct {
 type waitingHalves struct {
 	list          halves
 	count, places int
+	groups        bool // of warps are to compute them
 }
 
 // full says that there is no room for one more, or nobody should wait for the next: one as long
@@ -334,7 +352,11 @@ func (n *Network) squareHalves(g int) {
 		return
 	}
 	w.list.room = n.room
-	n.call("times_half", [3]int{g, w.count, 1}, 128, w.list, w.places)
+	if w.groups {
+		n.callShared("group_halves", [3]int{g, w.count, 1}, 128, pairShared, w.list, w.places)
+	} else {
+		n.call("times_half", [3]int{g, w.count, 1}, 128, w.list, w.places)
+	}
 	*w = waitingHalves{}
 }
 
@@ -364,7 +386,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 	}
 	switch l.Kind {
 	case "places":
-		n.productBack(d, w, plus, at, gate, dx, rows, l.In.Channels, l.Out.Channels)
+		n.productBack(d, matrix{w, l.grouped[1]}, plus, at, gate, dx, rows, l.In.Channels, l.Out.Channels)
 		return
 	case "layer-norm":
 		n.call(normKernel("layer_norm_back", l.Out.Channels, w), along(rows, 8), 256, in, l.extra.stats, w, d, plus, at, gate, dx, rows, l.Out.Channels)
@@ -375,7 +397,7 @@ func (n *Network) backParted(i, g int, plus, at uintptr, gate act, dx uintptr) {
 		n.join(g*l.In.Len(), d, in, l.activation, plus, at, gate, dx)
 		return
 	case "scores":
-		n.product(d, w, 0, 0, 0, spare, rows, l.In.Channels, l.Words, act{})
+		n.product(d, matrix{w, l.grouped[1]}, 0, 0, 0, spare, rows, l.In.Channels, l.Words, act{})
 	case "attention":
 		n.attendBack(l, g, in, n.values[i+1], d, spare)
 	case "mean-pool":

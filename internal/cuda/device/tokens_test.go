@@ -187,7 +187,7 @@ func TestHeldNorms(t *testing.T) {
 // not finite has none that is, and spoils no other; nothing is written beside them.
 func TestNormsOfLayersTogether(t *testing.T) {
 	n, src := bare(t), rand.New(rand.NewPCG(9, 7))
-	shapes := [][3]int{{16, 20, 1}, {128, 32, 0}, {4, 8, 1}, {36, 4, 1}, {900, 200, 0}, {12, 12, 1}} // the last but one is long: nobody waits for more
+	shapes := [][3]int{{16, 20, 1}, {128, 32, 0}, {4, 8, 1}, {36, 4, 1}, {900, 200, 0}, {12, 12, 1}, {32, 192, 1}, {64, 64, 0}, {1024, 32, 1}} // of long ones nobody waits for more; groups of warps have some
 	for _, places := range []int{1, 7, 64} {
 		const g = 3
 		row := len(shapes) + 2
@@ -198,7 +198,7 @@ func TestNormsOfLayersTogether(t *testing.T) {
 			x, d := drawn(src, g*places*in), drawn(src, g*places*out)
 			x[0] = float32(math.NaN())
 			var square, above [g]float64
-			share := roundingShare(in, out)
+			share := roundingShare(in, out, n.pairsByGroups(places, in, out))
 			for e := 1; e < g; e++ {
 				lengths := 0.0
 				for a := range places {
@@ -220,7 +220,7 @@ func TestNormsOfLayersTogether(t *testing.T) {
 			want, most = append(want, square), append(most, above)
 			at := n.room
 			at.squares0 = int32(i + 1)
-			n.productSquare(put(n, x), put(n, d), g, places, in, out, bias, share, at)
+			n.productSquare(put(n, x), put(n, d), g, places, in, out, bias, 1, at)
 		}
 		n.squareHalves(g)
 		raw := get(t, n, n.room.squares, 2*g*row)

@@ -10,6 +10,17 @@
   float *name = (float *)name##4
 #endif
 
+#ifdef EMULATED
+inline float oneOver(float v) { return 1.f / v; }
+#else
+// oneOver is 1/v, one unit off at the most.
+__device__ __forceinline__ float oneOver(float v) {
+  float r;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+#endif
+
 // Activation as the host has it: 0 none, 1 relu, 2 leaky relu, 3 sigmoid, 4 tanh.
 struct Act {
   int kind;
@@ -80,15 +91,14 @@ __device__ __forceinline__ void load4(const float *from, float *v, int n, bool v
   for (int j = 0; j < 4; j++) v[j] = j < n ? from[j] : 0.f;
 }
 
-// geluAt is x*(1 + tanh(u))/2 with u = sqrt(2/pi)*(x + 0.044715*x^3), and its slope.
-__device__ __forceinline__ float geluTanh(float x) { return tanhf(x * (0.79788456080286536f + 0.035677408136300125f * x * x)); }
-__device__ __forceinline__ float geluAt(float x) {
-  float half = 0.5f * x;
-  return half + half * geluTanh(x);
-}
+// geluAt is x*(1 + tanh(u))/2 with u = sqrt(2/pi)*(x + 0.044715*x^3), and its slope: of
+// e = exp(-2u), (1 + tanh(u))/2 is 1/(1 + e), and what is left to 1 e times that. Where e were
+// too large for that, both are 0.
+__device__ __forceinline__ float geluExp(float x) { return expf(fminf(-x * (1.59576912160573072f + 0.07135481627260025f * x * x), 80.f)); }
+__device__ __forceinline__ float geluAt(float x) { return x * oneOver(1.f + geluExp(x)); }
 __device__ __forceinline__ float geluSlope(float x) {
-  float y = geluTanh(x);
-  return (1.f + y) * 0.5f * (1.f + (1.f - y) * x * (0.79788456080286536f + 0.10703222440890037f * x * x));
+  float e = geluExp(x), s = oneOver(1.f + e);
+  return s * (1.f + e * s * x * (1.59576912160573072f + 0.21406444881780075f * x * x));
 }
 
 // slope is slopeAt, and that of a gelu (5), at its input.

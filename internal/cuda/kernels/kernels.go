@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh thin.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh products.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh thin.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh halves.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh ends.cuh products.cuh groups.cu groups.cuh group_products.cuh group_norms.cuh
 var sources embed.FS
 
 // Compressed, PTX is a fifth as long.
@@ -21,14 +21,17 @@ var (
 	compressed []byte
 	//go:embed tensor.ptx.gz
 	compressedTensor []byte
+	//go:embed groups.ptx.gz
+	compressedGroups []byte
 )
 
-// PTX is what nvcc made of kernels.cu, for any device from compute capability 7.5 on, and
-// TensorPTX what it made of tensor.cu, for those from 8.0 on; the first line of each names the
-// source (scripts/cuda-kernels).
+// PTX is what nvcc made of kernels.cu, for any device from compute capability 7.5 on, TensorPTX
+// what it made of tensor.cu, for those from 8.0 on, and GroupsPTX of groups.cu, for 9.0 alone;
+// the first line of each names the source (scripts/cuda-kernels).
 var (
 	PTX       = sync.OnceValue(func() string { return unpacked(compressed) })
 	TensorPTX = sync.OnceValue(func() string { return unpacked(compressedTensor) })
+	GroupsPTX = sync.OnceValue(func() string { return unpacked(compressedGroups) })
 )
 
 func unpacked(compressed []byte) string {
@@ -43,8 +46,11 @@ func unpacked(compressed []byte) string {
 	return text.String()
 }
 
+// Modules are all three, in the order in which devices need more.
+func Modules() []string { return []string{PTX(), TensorPTX(), GroupsPTX()} }
+
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "thin.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "products.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "thin.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "halves.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "ends.cuh", "products.cuh", "groups.cu", "groups.cuh", "group_products.cuh", "group_norms.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

@@ -1,6 +1,7 @@
 // Products of matrices on tensor cores: linear layers on every place of an example, both ways,
 // and sums of their gradients times weights, as tokens.cuh has them for every device.
 #pragma once
+#include "ends.cuh"
 #include "tensor.cuh"
 
 // Staged is one side of a block's product: LINES of KT values of k, on their way from a matrix
@@ -177,52 +178,32 @@ __device__ __forceinline__ Where blockAt(int N) {
   return {(int)blockIdx.x / across * P::M, (int)blockIdx.x % across * P::N};
 }
 
-// tensor_times: act(x*w + bias + plus), of rows [k] with w [k][n]; before, of a gelu, is what
-// goes into it. Bias, plus and before may be null.
+// One reads and writes two values at a time.
+template <class End>
+struct One {
+  End end;
+  __device__ __forceinline__ void operator()(int m, int n, float u, float v) const { end.write(m, n, u, v, end.read(m, n)); }
+};
+
+// tensor_times: rows [k] with w [k][n].
 template <class P>
 __device__ __forceinline__ void tensorTimes(const float *x, const float *w, const float *bias, const float *plus, float *before, float *out, int M, int N, int K, Act act) {
   Where at = blockAt<P>(N);
-  P::template multiplied<true, false>(at.m0, M, at.n0, N, 0, K, {x, K}, {w, N}, nullptr, nullptr, [=](int m, int n, float u, float v) {
-    size_t o = (size_t)m * N + n;
-    if (bias) u += bias[n], v += bias[n + 1];
-    if (plus) {
-      float2 there = *(const float2 *)(plus + o);
-      u += there.x, v += there.y;
-    }
-    if (act.kind == 5) *(float2 *)(before + o) = make_float2(u, v);
-    *(float2 *)(out + o) = act.kind == 5 ? make_float2(geluAt(u), geluAt(v)) : make_float2(apply(act, u), apply(act, v));
-  });
+  if (act.kind == 5)
+    P::template multiplied<true, false>(at.m0, M, at.n0, N, 0, K, {x, K}, {w, N}, nullptr, nullptr, One<TimesEnd<true>>{{bias, plus, before, out, N, act}});
+  else
+    P::template multiplied<true, false>(at.m0, M, at.n0, N, 0, K, {x, K}, {w, N}, nullptr, nullptr, One<TimesEnd<false>>{{bias, plus, before, out, N, act}});
 }
 
-// tensor_times_back: (d*w' + plus), times the slope of gate at its output, or a gelu's input, of
-// rows [k] with w [n][k]. Plus may be null.
+// tensor_times_back: rows [k] with w [n][k].
 template <class P>
 __device__ __forceinline__ void tensorBack(const float *d, const float *w, const float *plus, const float *gateAt, Act gate, float *dx, int M, int N, int K) {
   Where at = blockAt<P>(N);
-  P::template multiplied<true, true>(at.m0, M, at.n0, N, 0, K, {d, K}, {w, K}, nullptr, nullptr, [=](int m, int n, float u, float v) {
-    size_t o = (size_t)m * N + n;
-    if (plus) {
-      float2 there = *(const float2 *)(plus + o);
-      u += there.x, v += there.y;
-    }
-    *(float2 *)(dx + o) = make_float2(slope(gate, gateAt, o, u), slope(gate, gateAt, o + 1, v));
-  });
+  if (gate.kind == 5)
+    P::template multiplied<true, true>(at.m0, M, at.n0, N, 0, K, {d, K}, {w, K}, nullptr, nullptr, One<BackEnd<true>>{{plus, gateAt, dx, N, gate}});
+  else
+    P::template multiplied<true, true>(at.m0, M, at.n0, N, 0, K, {d, K}, {w, K}, nullptr, nullptr, One<BackEnd<false>>{{plus, gateAt, dx, N, gate}});
 }
-
-// Summed is a layer on places whose examples' gradients are added up, weighted: x times d, [m][n],
-// and behind them, if there is a bias, d alone. First is where its blocks begin, and adds where
-// those begin that add its parts to the sum.
-struct Summed {
-  const float *x, *d;
-  float *parts, *sum;
-  int m, n, bias, first, adds;
-};
-
-// Summeds are layers that a launch has in common, each in split parts.
-struct Summeds {
-  Summed of[16];
-  int count, split;
-};
 
 // tensor_times_sum: parts of the sums over K rows of layers' x times (weight times d).
 template <class P>

@@ -2,7 +2,7 @@
 // places with one matrix, both ways, sums of examples' gradients times weights, and the norms
 // of these gradients, of which no single one is formed.
 #pragma once
-#include "common.cuh"
+#include "halves.cuh"
 
 enum { WIDE_K = 16 };
 
@@ -374,16 +374,6 @@ extern "C" __global__ void __launch_bounds__(128, 4) times_half_odd(const float 
   timesHalf<false>(x, d, places, in, out, bias, share, r);
 }
 
-// Halves are layers that a launch of times_half has in common.
-struct HalfOf {
-  const float *x, *d;
-  double share;
-  int in, out, bias, squares0;
-};
-struct Halves {
-  HalfOf of[4];
-  Room room;
-};
 extern "C" __global__ void __launch_bounds__(128, 4) times_half(Halves all, int places) {
   const HalfOf &l = all.of[blockIdx.y];
   Room r = all.room;

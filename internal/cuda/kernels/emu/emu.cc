@@ -7,6 +7,7 @@
 #define EMULATED
 #include "../kernels.cu"
 #include "../tensor.cu"
+#include "../groups.cu"
 
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +52,8 @@ emu_switch:
 )");
 #endif
 
+void emu_clear();  // of what is on its way
+
 namespace {
 struct Fiber {
 #ifdef __x86_64__
@@ -60,9 +63,9 @@ struct Fiber {
 #endif
   std::vector<char> stack = std::vector<char>(64 << 10);
   bool done = false;
-  int waits = 0;  // for its warp (WARP), or for all of the block's threads (BLOCK)
+  int waits = 0;  // for its warp (WARP), for all of the block's threads (BLOCK), for a barrier's phase (PHASE)
 };
-enum { WARP = 1, BLOCK };
+enum { WARP = 1, BLOCK, PHASE };
 std::vector<Fiber *> fibers;
 unsigned current;
 std::function<void()> body;
@@ -120,6 +123,7 @@ void warp(unsigned first, unsigned end) {
 // Threads that are done are waited for by nobody; a block in which nobody can go on waits for
 // ever on a device.
 void block(unsigned threads, bool last) {
+  unsigned again = 0;
   while (fibers.size() < threads) fibers.push_back(new Fiber);
   for (unsigned t = 0; t < threads; t++) start(fibers[t]);
   unsigned warps = (threads + 31) / 32;
@@ -128,10 +132,16 @@ void block(unsigned threads, bool last) {
       unsigned first = 32 * (last ? warps - 1 - i : i);
       warp(first, first + 32 < threads ? first + 32 : threads);
     }
-    bool all = true, gone = true;
+    bool all = true, gone = true, phase = false;
     for (unsigned t = 0; t < threads; t++)
-      if (!fibers[t]->done) gone = false, all = all && fibers[t]->waits == BLOCK;
+      if (!fibers[t]->done) gone = false, all = all && fibers[t]->waits == BLOCK, phase = phase || fibers[t]->waits == PHASE;
     if (gone) return;
+    if (phase && again++ < 10000) {  // which others may end: who waits for it looks again
+      for (unsigned t = 0; t < threads; t++)
+        if (fibers[t]->waits == PHASE) fibers[t]->waits = 0;
+      continue;
+    }
+    again = 0;
     if (!all) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
     for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
   }
@@ -170,7 +180,8 @@ std::map<std::string, Kernel> kernels = {
     K(tensor_times_back_64x64x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_128x64x4), K(tensor_times_sum_64x64x4),
     K(tensor_times_sum_32x32x4), K(tensor_parts_sum), K(tensor_filters), K(tensor_conv_3_4),
     K(tensor_conv_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_2), K(tensor_taps_3_4),
-    K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2)};
+    K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2),
+    K(group_lay), K(group_times), K(group_times_back), K(group_times_sum), K(group_halves)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
@@ -222,6 +233,7 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     unsigned b = last ? all - 1 - i : i;
     memset((void *)room.data(), 0xff, shared);
     emu_shared = (float *)room.data();
+    emu_clear();
     blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx, last);
   }
 }
@@ -229,6 +241,81 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 
 void __syncthreads() { fibers[current]->waits = BLOCK, leave(); }
 void emu_warp() { fibers[current]->waits = WARP, leave(); }
+bool __syncthreads_or(bool is) {
+  bool any = false;
+  emu_exchange[threadIdx.x] = is;
+  __syncthreads();
+  for (unsigned t = 0; t < blockDim.x; t++) any = any || emu_exchange[t] != 0;
+  __syncthreads();
+  return any;
+}
+
+namespace {
+// What is on its way, of a block.
+struct Sum {
+  float *to;
+  std::vector<float> values;
+};
+struct Copy {
+  void *to;
+  const void *from;
+  size_t bytes;
+};
+struct Phases {
+  unsigned arrivals = 0, missing = 0, ended = 0;
+  long announced = 0;
+  std::vector<Copy> copies;
+};
+std::vector<Sum> pending[1024];
+std::vector<Copy> begun[1024];
+std::map<unsigned long long *, Phases> barriers;
+
+void begin(std::vector<Copy> &to, Copy c) { memset(c.to, 0xff, c.bytes), to.push_back(c); }
+
+// settle ends a phase if nothing is missing: as late as anybody can tell.
+void settle(Phases &b) {
+  if (b.missing > 0 || b.announced > 0) return;
+  for (const Copy &c : b.copies) memcpy(c.to, c.from, c.bytes);
+  b.copies.clear(), b.missing = b.arrivals, b.ended++;
+}
+}  // namespace
+
+void emu_clear() {
+  barriers.clear();
+  for (auto &all : pending) all.clear();
+  for (auto &all : begun) all.clear();
+}
+void emu_pend(float *to, const float *sum, int count) {
+  pending[threadIdx.x].push_back({to, std::vector<float>(sum, sum + count)});
+  memset((void *)to, 0xff, 4 * count);
+}
+void emu_deliver(unsigned left) {
+  auto &all = pending[threadIdx.x];
+  while (all.size() > left) memcpy(all[0].to, all[0].values.data(), 4 * all[0].values.size()), all.erase(all.begin());
+}
+void emu_barrier(unsigned long long *b, unsigned arrivals) { barriers[b].arrivals = barriers[b].missing = arrivals; }
+void emu_arrive(unsigned long long *b) {
+  Phases &p = barriers[b];
+  settle(p);
+  if (p.missing-- == 0) fprintf(stderr, "emulation: more arrive at a barrier than it is for\n"), abort();
+}
+void emu_announce(unsigned long long *b, unsigned bytes) { emu_arrive(b), barriers[b].announced += bytes; }
+void emu_bring(unsigned long long *b, void *to, const void *from, unsigned bytes) { begin(barriers[b].copies, {to, from, bytes}), barriers[b].announced -= bytes; }
+void emu_copy(void *to, const void *from) { begin(begun[threadIdx.x], {to, from, 16}); }
+void emu_copied(unsigned long long *b) {
+  emu_arrive(b);
+  auto &mine = begun[threadIdx.x];
+  barriers[b].copies.insert(barriers[b].copies.end(), mine.begin(), mine.end());
+  mine.clear();
+}
+void emu_wait(unsigned long long *b, unsigned phase) {
+  for (;;) {
+    Phases &p = barriers[b];
+    settle(p);
+    if (p.ended % 2 != phase) return;
+    fibers[current]->waits = PHASE, leave();
+  }
+}
 
 extern "C" {
 int cuInit(unsigned) { return fails("cuInit") ? 100 : 0; }
@@ -241,7 +328,7 @@ int cuDeviceGetAttribute(int *v, int what, int) {
   const char *shared = getenv("COTERIE_EMU_SHARED");  // bytes that a block may ask for
   if (what == 97) return *v = shared ? atoi(shared) : 227 << 10, 0;
   const char *major = getenv("COTERIE_EMU_MAJOR");  // of the compute capability
-  return *v = what == 75 ? (fails("old") ? 5 : major ? atoi(major) : 9) : what == 76 ? 5 : what == 16 ? (processors ? atoi(processors) : 1000) : 0, 0;
+  return *v = what == 75 ? (fails("old") ? 5 : major ? atoi(major) : 9) : what == 76 ? (major && atoi(major) == 7 ? 5 : 0) : what == 16 ? (processors ? atoi(processors) : 1000) : 0, 0;
 }
 int cuDevicePrimaryCtxRetain(void **c, int) { return *c = nullptr, 0; }
 int cuCtxSetCurrent(void *) { return 0; }

@@ -38,7 +38,21 @@ extern float *emu_shared;
 extern double emu_exchange[1024];
 void __syncthreads();
 void emu_warp();
+bool __syncthreads_or(bool is);
 inline void __syncwarp() { emu_warp(); }
+
+// What is on its way: a thread's sums, which are there when they are delivered, all but the last
+// few, and copies to shared memory, which are there when their barrier's phase has ended, and no
+// sooner; until then there are no numbers.
+void emu_pend(float *to, const float *sum, int count);
+void emu_deliver(unsigned left);
+void emu_barrier(unsigned long long *b, unsigned arrivals);
+void emu_arrive(unsigned long long *b);
+void emu_announce(unsigned long long *b, unsigned bytes);
+void emu_bring(unsigned long long *b, void *to, const void *from, unsigned bytes);
+void emu_copy(void *to, const void *from);
+void emu_copied(unsigned long long *b);
+void emu_wait(unsigned long long *b, unsigned phase);
 
 // What the lanes of a warp have laid side by side for a product, or an address.
 extern unsigned emu_sides[1024][18];

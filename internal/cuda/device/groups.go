@@ -1,0 +1,137 @@
+//go:build linux
+
+package device
+
+// matrix is one of a layer on places: where its values are, and where it is laid as groups of
+// warps read it (group_products.cuh); 0: it is not.
+type matrix struct{ at, laid uintptr }
+
+// Groups of warps multiply 128 rows by 128 columns, of 64 values of k at a time, and have a block's
+// memory in these bytes: two steps of a matrix in three parts, and for each of two groups three
+// of lines.
+const (
+	groupRows    = 128
+	groupColumns = 128
+	groupK       = 64
+	groupThreads = 256
+	groupShared  = 2*3*2*groupK*groupColumns + 2*3*4*64*(groupK+8)
+)
+
+// A block of sums has both turns of 32 rows in parts, and four stages of such rows of either side,
+// with their weights.
+const (
+	groupSumK      = 32
+	groupSumShared = 2*3*2*groupSumK*groupColumns + 4*4*groupSumK*(2*(128+4)+1)
+)
+
+// A block of norms has both turns of 32 values of 64 places in parts, three stages of them, and 64
+// x 64 products.
+const (
+	pairK      = 32
+	pairShared = 2*3*2*pairK*64 + 3*4*64*(pairK+4) + 4*64*64
+)
+
+// groupKernels are the names of the kernels in groups.cu.
+func groupKernels() []string {
+	return []string{"group_lay", "group_times", "group_times_back", "group_times_sum", "group_halves"}
+}
+
+// groupTile is how groups cut sums.
+var groupTile = tile{lines: groupRows, columns: groupColumns, k: groupSumK, threads: groupThreads, groups: true}
+
+// groupMatrix is a matrix that is laid, [k][n] or, turned, [n][k], as group_products.cuh has it.
+type groupMatrix struct {
+	from, to            uintptr
+	n, k, turned, first int32
+}
+
+// groupMatrices are those of a launch.
+type groupMatrices struct {
+	of    [16]groupMatrix
+	count int32
+}
+
+// bytes is how much room it has.
+func (m groupMatrix) bytes() int { return 3 * 2 * int(m.n*m.k) }
+
+// groupMatrixOf is what a layer on places, or of scores, multiplies by on its way, forward (0) or
+// back (1); ok is false where groups have no kernel for it.
+func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
+	in, out := int32(l.In.Channels), int32(l.Out.Channels)
+	switch {
+	case l.Kind == "places" && way == 0:
+		m = groupMatrix{n: out, k: in}
+	case l.Kind == "places":
+		m = groupMatrix{n: in, k: out, turned: 1}
+	case l.Kind == "scores" && way == 0: // whose matrix is of vectors
+		m = groupMatrix{n: int32(l.Words), k: in, turned: 1}
+	case l.Kind == "scores":
+		m = groupMatrix{n: in, k: int32(l.Words)}
+	default:
+		return m, false
+	}
+	m.from = n.theta + uintptr(4*l.Start)
+	return m, n.d.groups && m.n%groupColumns == 0 && m.k%groupK == 0 && (way == 0 || l.From > 0)
+}
+
+// layMatrices lays the matrices of all layers that have room for it.
+func (n *Network) layMatrices() {
+	var list groupMatrices
+	blocks := 0
+	lay := func() {
+		if list.count > 0 {
+			n.call("group_lay", along(blocks, 1), 256, list)
+		}
+		list, blocks = groupMatrices{}, 0
+	}
+	for i := range n.layers {
+		l := &n.layers[i]
+		for way, to := range l.grouped {
+			if to == 0 {
+				continue
+			}
+			m, _ := n.groupMatrixOf(l, way)
+			m.to, m.first = to, int32(blocks)
+			list.of[list.count] = m
+			list.count++
+			blocks += tiles(int(m.n*m.k)/8, 256)
+			if int(list.count) == len(list.of) {
+				lay()
+			}
+		}
+	}
+	lay()
+}
+
+// groupBlocks is how many blocks of groups a product of so many rows has, with a matrix that is
+// laid; 0: they would leave too many processors idle. A block stays with its columns, and takes
+// every so many'th 128 rows.
+func (n *Network) groupBlocks(m matrix, rows, columns int) int {
+	if m.laid == 0 || n.tiles != nil {
+		return 0
+	}
+	across, down := columns/groupColumns, tiles(rows, groupRows)
+	if !n.fills(across * down) {
+		return 0
+	}
+	return across * min(max(1, int(n.d.processors)/across), down)
+}
+
+// sumsByGroups says that groups have a kernel for such sums.
+func (n *Network) sumsByGroups(of []summed, rows int) bool {
+	if !n.d.groups || rows%4 != 0 || n.tiles != nil {
+		return false
+	}
+	for _, l := range of {
+		if l.m%groupRows != 0 || l.n%groupColumns != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// pairsByGroups says that groups have a kernel for norms of so many places, and of such rows: of
+// any number of examples, so that an example's norm does not depend on others.
+func (n *Network) pairsByGroups(places, in, out int) bool {
+	return n.d.groups && places <= 64 && in%pairK == 0 && out%pairK == 0
+}

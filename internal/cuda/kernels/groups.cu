@@ -1,0 +1,3 @@
+// The kernels for groups of warps, of compute capability 9.0 alone: a module of their own.
+#include "group_products.cuh"
+#include "group_norms.cuh"

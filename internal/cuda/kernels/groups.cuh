@@ -1,0 +1,161 @@
+// Products on tensor cores by groups of four warps, for compute capability 9.0: 64 lines and 64
+// columns a group, of 16 of k at a time. The left side is in registers, the right side in
+// shared memory, both in three parts, as tensor.cuh has them. A product is started, and waited
+// for when another one has been: so tensor cores always have one to go on with.
+#pragma once
+#include "tensor.cuh"
+
+// A group's right side lies in eights of columns and eights of k, of 16 bytes a column (or a k,
+// where columns lie side by side): the next eight columns are 128 bytes on, the next eight of
+// k EIGHT values: as many as 128 columns have, or 64.
+enum { GROUP_LINES = 64, GROUP_COLUMNS = 128, GROUP_HALF = GROUP_COLUMNS / 2, GROUP_EIGHT = 8 * GROUP_COLUMNS, GROUP_SIXTEEN = 2 * GROUP_EIGHT, PAIR_EIGHT = 8 * GROUP_LINES };
+
+// GroupSum is a thread's part of a group's product, of half the columns: of every eight of them
+// what multiply has, of line lane/4 of the warp's 16.
+typedef float GroupSum[GROUP_HALF / 8][4];
+
+#ifdef EMULATED
+// groupStart begins the product of 64 lines, 16 a warp, with 64 columns: of k side by side, or,
+// ACROSS, of columns side by side. Part is how many values parts of b are apart. The sum is not
+// there before groupWait.
+template <bool ACROSS, int EIGHT>
+inline void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
+  unsigned lane = threadIdx.x % 32;
+  GroupSum sum = {};
+  for (int j = 0; j < GROUP_HALF / 8; j++) {
+    Strip strip[PARTS];
+    for (int p = 0; p < PARTS; p++)
+      for (int h = 0; h < 2; h++) {
+        auto at = [&](int column, int k) {
+          const unsigned short *eight = b + p * part + k / 8 * EIGHT + column / 8 * 64;
+          return (unsigned)(ACROSS ? eight[k % 8 * 8 + column % 8] : eight[column % 8 * 8 + k % 8]);
+        };
+        int column = 8 * j + lane / 4, k = lane % 4 * 2 + 8 * h;
+        strip[p][h] = at(column, k) | at(column, k + 1) << 16;
+      }
+    multiply(sum[j], a, strip);
+  }
+  emu_pend(&s[0][0], &sum[0][0], GROUP_HALF / 2);
+}
+// groupWait waits until s is there, the sum before the last one that was started, or, LAST, that.
+template <bool LAST>
+inline void groupWait(GroupSum &) { emu_deliver(LAST ? 0 : 1); }
+#else
+// described is what tensor cores need to know of a right side.
+template <int EIGHT>
+__device__ __forceinline__ unsigned long long described(const unsigned short *b) {
+  return (unsigned long long)(((unsigned)__cvta_generic_to_shared(b) >> 4) & 0x3fff) | (unsigned long long)(EIGHT * 2 >> 4) << 16 | (unsigned long long)(128 >> 4) << 32;
+}
+template <bool ACROSS, bool ADDS>
+__device__ __forceinline__ void groupStartOne(GroupSum &s, const Tile &a, unsigned long long b) {
+  asm volatile(
+      "{.reg .pred adds; setp.ne.b32 adds, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, adds, 1, 1, %38;}"
+      : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]),
+        "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]), "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3]),
+        "+f"(s[4][0]), "+f"(s[4][1]), "+f"(s[4][2]), "+f"(s[4][3]), "+f"(s[5][0]), "+f"(s[5][1]), "+f"(s[5][2]), "+f"(s[5][3]),
+        "+f"(s[6][0]), "+f"(s[6][1]), "+f"(s[6][2]), "+f"(s[6][3]), "+f"(s[7][0]), "+f"(s[7][1]), "+f"(s[7][2]), "+f"(s[7][3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS), "n"(ACROSS));
+}
+template <bool ACROSS, int EIGHT>
+__device__ __forceinline__ void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
+  unsigned long long first = described<EIGHT>(b), next = part * 2 >> 4;
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  groupStartOne<ACROSS, false>(s, a[2], first);
+  groupStartOne<ACROSS, true>(s, a[0], first + 2 * next);
+  groupStartOne<ACROSS, true>(s, a[1], first + next);
+  groupStartOne<ACROSS, true>(s, a[1], first);
+  groupStartOne<ACROSS, true>(s, a[0], first + next);
+  groupStartOne<ACROSS, true>(s, a[0], first);
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <bool LAST>
+__device__ __forceinline__ void groupWait(GroupSum &s) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LAST ? 0 : 1) : "memory");
+#pragma unroll
+  for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+    for (int c = 0; c < 4; c++) asm volatile("" : "+f"(s[j][c])::"memory");
+}
+#endif
+
+// GroupAdder adds up products of 16 of k each, of a group's 64 lines and 128 columns: every half
+// is added outside while the other one is on its way.
+struct GroupAdder {
+  GroupSum sums[2], fresh[2];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+      for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) sums[h][j][c] = fresh[h][j][c] = 0.f;
+  }
+  template <bool LAST>
+  __device__ __forceinline__ void take(int h) {
+    groupWait<LAST>(fresh[h]);
+#pragma unroll
+    for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+      for (int c = 0; c < 4; c++) sums[h][j][c] += fresh[h][j][c];
+  }
+  // add adds STEPS products: left(i, a) makes the left side of one.
+  template <bool ACROSS, int STEPS, class Left>
+  __device__ __forceinline__ void add(const unsigned short *b, int part, Left left) {
+    Tile a[2][PARTS];
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+      left(i, a[i % 2]);
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        if (i > 0) take<false>(h);
+        groupStart<ACROSS, GROUP_EIGHT>(fresh[h], a[i % 2], b + i * GROUP_SIXTEEN + h * (GROUP_HALF / 8) * 64, part);
+      }
+    }
+    take<false>(0);
+    take<true>(1);
+  }
+  // at is value c of eight columns, number j.
+  __device__ __forceinline__ float at(int j, int c) const { return sums[j / (GROUP_HALF / 8)][j % (GROUP_HALF / 8)][c]; }
+};
+
+// Barrier is where a block's threads wait for one another, or for what is on its way to shared
+// memory; its phases, each of so many arrivals and of all that was announced, are 0 and 1 in turn.
+typedef unsigned long long Barrier;
+#ifdef EMULATED
+inline void ready(Barrier *b, unsigned arrivals) { emu_barrier(b, arrivals); }
+inline void readied() {}
+inline void arrive(Barrier *b) { emu_arrive(b); }
+inline void announce(Barrier *b, unsigned bytes) { emu_announce(b, bytes); }
+inline void bring(Barrier *b, void *to, const void *from, unsigned bytes) { emu_bring(b, to, from, bytes); }
+inline void copy(void *to, const void *from) { emu_copy(to, from); }
+inline void copied(Barrier *b) { emu_copied(b); }
+inline void await(Barrier *b, unsigned phase) { emu_wait(b, phase); }
+inline void shown() {}
+#else
+__device__ __forceinline__ unsigned sharedAt(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void ready(Barrier *b, unsigned arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAt(b)), "r"(arrivals) : "memory"); }
+// readied has barriers be seen by whatever brings memory.
+__device__ __forceinline__ void readied() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ __forceinline__ void arrive(Barrier *b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAt(b)) : "memory"); }
+// announce arrives, and says how many bytes are to be brought before the phase ends.
+__device__ __forceinline__ void announce(Barrier *b, unsigned bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAt(b)), "r"(bytes) : "memory"); }
+// bring copies to shared memory, sixteens of bytes, which are there at the phase's end.
+__device__ __forceinline__ void bring(Barrier *b, void *to, const void *from, unsigned bytes) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(sharedAt(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes),
+               "r"(sharedAt(b))
+               : "memory");
+}
+// copy begins to copy 16 bytes; copied arrives when all are there that this thread has begun.
+__device__ __forceinline__ void copy(void *to, const void *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(sharedAt(to)), "l"(__cvta_generic_to_global(from)) : "memory");
+}
+__device__ __forceinline__ void copied(Barrier *b) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(sharedAt(b)) : "memory"); }
+// await waits for the end of a phase.
+__device__ __forceinline__ void await(Barrier *b, unsigned phase) {
+  asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}" ::"r"(sharedAt(b)), "r"(phase) : "memory");
+}
+// shown has tensor cores see what this thread has stored, once a barrier is passed.
+__device__ __forceinline__ void shown() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+#endif
