@@ -7,21 +7,22 @@ package device
 type matrix struct{ at, laid uintptr }
 
 // Groups of warps multiply 128 rows by 128 columns, of 64 values of k at a time, and have a block's
-// memory in these bytes: two steps of a matrix in three parts, and for each of two groups three
-// of lines.
+// memory in these bytes: two steps of a matrix in three parts, for each of two groups three of
+// lines, and for each of eight warps 16 lines of 32 columns that leave.
 const (
 	groupRows    = 128
 	groupColumns = 128
 	groupK       = 64
 	groupThreads = 256
-	groupShared  = 2*3*2*groupK*groupColumns + 2*3*4*64*(groupK+8)
+	groupShared  = 2*3*2*groupK*groupColumns + 2*3*4*64*(groupK+8) + 8*4*16*(32+8)
 )
 
 // A block of sums has both turns of 32 rows in parts, and four stages of such rows of either side,
 // with their weights.
 const (
-	groupSumK      = 32
-	groupSumShared = 2*3*2*groupSumK*groupColumns + 4*4*groupSumK*(2*(128+4)+1)
+	groupSumK       = 32
+	groupSumThreads = 384
+	groupSumShared  = 2*3*2*groupSumK*groupColumns + 4*4*groupSumK*(2*(128+4)+1)
 )
 
 // A block of norms has both turns of 32 values of 64 places in parts, three stages of them, and 64
@@ -37,7 +38,7 @@ func groupKernels() []string {
 }
 
 // groupTile is how groups cut sums.
-var groupTile = tile{lines: groupRows, columns: groupColumns, k: groupSumK, threads: groupThreads, groups: true}
+var groupTile = tile{lines: groupRows, columns: groupColumns, k: groupSumK, threads: groupSumThreads, groups: true}
 
 // groupMatrix is a matrix that is laid, [k][n] or, turned, [n][k], as group_products.cuh has it.
 type groupMatrix struct {

@@ -252,7 +252,7 @@ const maxRow = 1 << 16
 // such rows may be off (docs/proofs/gpu-clip.md); on tensor cores by more.
 func roundingShare(a, b int, groups bool) float64 {
 	if groups {
-		return float64(152+tiles(a, 16)+tiles(b, 16)) * 0x1p-24
+		return float64(292+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 	}
 	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
@@ -420,7 +420,8 @@ func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 		n.productSum(l, n.summedOf(l, sum), rows)
 	case "embedding":
 		n.spread(g, placesOf(l), factors)
-		n.call("words_sum", [3]int{l.Words, tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels)
+		const each = 8 // words of a block
+		n.call("words_sum", [3]int{tiles(l.Words, each), tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels, l.Words)
 	case "positions":
 		n.call("row_sum", along(l.Out.Len(), 32), 256, l.gradient, factors, to, g, l.Out.Len(), l.Out.Len())
 	case "layer-norm", "group-norm":

@@ -3,31 +3,61 @@
 #pragma once
 #include "common.cuh"
 
-// Beside is what lies beside two values of a product.
-struct Beside {
-  float2 plus, at;
+// Values is how many of a product's values an end has at a time: one, two or four that lie side
+// by side.
+template <int N>
+struct Values;
+template <>
+struct Values<2> {
+  typedef float2 Type;
 };
+template <>
+struct Values<4> {
+  typedef float4 Type;
+};
+__device__ __forceinline__ void spreadOut(const float2 &v, float (&to)[2]) { to[0] = v.x, to[1] = v.y; }
+__device__ __forceinline__ void spreadOut(const float4 &v, float (&to)[4]) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
+__device__ __forceinline__ float2 gathered(const float (&v)[2]) { return make_float2(v[0], v[1]); }
+__device__ __forceinline__ float4 gathered(const float (&v)[4]) { return make_float4(v[0], v[1], v[2], v[3]); }
+
+// Beside is what lies beside N values of a product.
+template <int N>
+struct Beside {
+  float plus[N], at[N];
+  __device__ __forceinline__ void readPlus(const float *from) { spreadOut(*(const typename Values<N>::Type *)from, plus); }
+  __device__ __forceinline__ void readAt(const float *from) { spreadOut(*(const typename Values<N>::Type *)from, at); }
+};
+template <int N>
+__device__ __forceinline__ void put(float *to, const float (&v)[N]) {
+  *(typename Values<N>::Type *)to = gathered(v);
+}
 
 // TimesEnd is what becomes of a product's values: act(product + bias + plus); before, of a gelu,
 // is what goes into it. Bias, plus and before may be null.
 template <bool GELU>
 struct TimesEnd {
+  enum { MUCH = GELU };  // is written
   const float *bias, *plus;
   float *before, *out;
-  int N;
+  int columns;
   Act act;
-  __device__ __forceinline__ Beside read(int m, int n) const {
-    Beside b = {};
-    if (plus) b.plus = *(const float2 *)(plus + (size_t)m * N + n);
-    if (bias) b.at = *(const float2 *)(bias + n);
-    return b;
+  template <int N>
+  __device__ __forceinline__ void read(Beside<N> &b, int m, int n) const {
+    if (plus) b.readPlus(plus + (size_t)m * columns + n);
+    if (bias) b.readAt(bias + n);
   }
-  __device__ __forceinline__ void write(int m, int n, float u, float v, const Beside &b) const {
-    size_t o = (size_t)m * N + n;
-    if (bias) u += b.at.x, v += b.at.y;
-    if (plus) u += b.plus.x, v += b.plus.y;
-    if (GELU) *(float2 *)(before + o) = make_float2(u, v);
-    *(float2 *)(out + o) = GELU ? make_float2(geluAt(u), geluAt(v)) : make_float2(apply(act, u), apply(act, v));
+  template <int N>
+  __device__ __forceinline__ void write(float (&v)[N], int m, int n, const Beside<N> &b) const {
+    size_t o = (size_t)m * columns + n;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (bias) v[i] += b.at[i];
+      if (plus) v[i] += b.plus[i];
+    }
+    if (GELU) put(before + o, v);
+#pragma unroll
+    for (int i = 0; i < N; i++) v[i] = GELU ? geluAt(v[i]) : apply(act, v[i]);
+    put(out + o, v);
   }
 };
 
@@ -35,24 +65,24 @@ struct TimesEnd {
 // gelu's input. Plus may be null.
 template <bool GELU>
 struct BackEnd {
+  enum { MUCH = false };
   const float *plus, *gateAt;
   float *dx;
-  int N;
+  int columns;
   Act gate;
-  __device__ __forceinline__ Beside read(int m, int n) const {
-    Beside b = {};
-    size_t o = (size_t)m * N + n;
-    if (plus) b.plus = *(const float2 *)(plus + o);
-    if (gate.kind) b.at = *(const float2 *)(gateAt + o);
-    return b;
+  template <int N>
+  __device__ __forceinline__ void read(Beside<N> &b, int m, int n) const {
+    if (plus) b.readPlus(plus + (size_t)m * columns + n);
+    if (gate.kind) b.readAt(gateAt + (size_t)m * columns + n);
   }
-  __device__ __forceinline__ void write(int m, int n, float u, float v, const Beside &b) const {
-    if (plus) u += b.plus.x, v += b.plus.y;
-    if (GELU)
-      u *= geluSlope(b.at.x), v *= geluSlope(b.at.y);
-    else if (gate.kind)
-      u = slopeAt(gate, b.at.x, u), v = slopeAt(gate, b.at.y, v);
-    *(float2 *)(dx + (size_t)m * N + n) = make_float2(u, v);
+  template <int N>
+  __device__ __forceinline__ void write(float (&v)[N], int m, int n, const Beside<N> &b) const {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (plus) v[i] += b.plus[i];
+      v[i] = GELU ? v[i] * geluSlope(b.at[i]) : gate.kind ? slopeAt(gate, b.at[i], v[i]) : v[i];
+    }
+    put(dx + (size_t)m * columns + n, v);
   }
 };
 

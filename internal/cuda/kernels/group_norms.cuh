@@ -17,7 +17,7 @@ struct Pairing {
   int filled, taken;  // stages, since the block began
 };
 
-// paired: products of at most 64 rows of x with each other, of length K, by a group: sums of 16
+// paired: products of at most 64 rows of x with each other, of length K, by a group: sums of 32
 // terms are formed and then added up.
 __device__ __forceinline__ void paired(const float *x, int rows, int K, Pairing &room, GroupSum &sum) {
   int t = threadIdx.x, lane = t % 32, warp = t / 32;
@@ -49,17 +49,11 @@ __device__ __forceinline__ void paired(const float *x, int rows, int K, Pairing 
     }
     shown();
   };
-  GroupSum fresh[2] = {};
+  GroupSum fresh = {};
 #pragma unroll
   for (int j = 0; j < GROUP_HALF / 8; j++)
 #pragma unroll
     for (int c = 0; c < 4; c++) sum[j][c] = 0.f;
-  auto add = [&](const GroupSum &one) {
-#pragma unroll
-    for (int j = 0; j < GROUP_HALF / 8; j++)
-#pragma unroll
-      for (int c = 0; c < 4; c++) sum[j][c] += one[j][c];
-  };
   int count = K / PAIR_K;
   for (int c = 0; c < count && c < PAIR_STAGES; c++) fill();
   store(0);
@@ -69,16 +63,13 @@ __device__ __forceinline__ void paired(const float *x, int rows, int K, Pairing 
     const unsigned short *now = room.sides + c % 2 * PAIR_SIDE, *line = now + lane / 16 * PAIR_EIGHT + (warp * 2 + lane / 8 % 2) * 64 + lane % 8 * 8;
     Tile a[2][PARTS];
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
 #pragma unroll
       for (int p = 0; p < PARTS; p++) fetchTile<false>(a[i][p], line + p * PAIR_PART + 2 * i * PAIR_EIGHT);
-      groupStart<false, PAIR_EIGHT>(fresh[i], a[i], now + 2 * i * PAIR_EIGHT, PAIR_PART);
-    }
+    groupStart<false, PAIR_EIGHT, false>(fresh, a[0], now, PAIR_PART);
+    groupStart<false, PAIR_EIGHT, true>(fresh, a[1], now + 2 * PAIR_EIGHT, PAIR_PART);
     if (c + 1 < count) store((c + 1) % 2);  // while tensor cores have work
-    groupWait<false>(fresh[0]);
-    add(fresh[0]);
-    groupWait<true>(fresh[1]);
-    add(fresh[1]);
+    addFresh<true>(sum, fresh);
     __syncthreads();
     if (c + PAIR_STAGES < count) fill();  // where the stage before the last one taken was
   }

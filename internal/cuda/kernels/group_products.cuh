@@ -12,6 +12,10 @@ enum { LAID_K = 64, LAID_PART = LAID_K * GROUP_COLUMNS, LAID = PARTS * LAID_PART
 // two lines, so that those that are read at once begin in different banks.
 enum { LINE = LAID_K + 8, LINES = GROUP_LINES * LINE, LINES_STAGES = 3 };
 
+// Where much is written, a warp's 16 lines leave by way of shared memory, 32 columns at a time, so
+// that a line's lie side by side in one access; with 32 bytes between two lines.
+enum { LEAVING = 32, LEAVING_LINE = LEAVING + 8, LEAVING_ALL = 16 * LEAVING_LINE };
+
 // GroupMatrix is a matrix, [k][n] or, turned, [n][k], that is to be laid; first is where its
 // blocks begin.
 struct GroupMatrix {
@@ -52,21 +56,25 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
   int all = first < count ? (count - first + step - 1) / step * chunks : 0;
   bool stays = chunks <= LAID_STAGES;  // then every chunk of the matrix is brought once
   unsigned short *stages = (unsigned short *)room;
-  float *lines = room + LAID_STAGES * LAID / 2 + group * LINES_STAGES * LINES;
+  float *lines = room + LAID_STAGES * LAID / 2 + group * LINES_STAGES * LINES, *leaving = room + LAID_STAGES * LAID / 2 + GROUPS * LINES_STAGES * LINES + t / 32 * LEAVING_ALL;
   const unsigned short *matrix = laid + (size_t)column * chunks * LAID;
-  auto fill = [&](int c) {  // by one thread
-    Barrier *b = &full[c % LAID_STAGES];
-    announce(b, 2 * LAID);
-    bring(b, stages + c % LAID_STAGES * LAID, matrix + (size_t)(c % chunks) * LAID, 2 * LAID);
+  // What is brought next: a chunk of the matrix, by one thread, and of the group's lines.
+  int matrixChunk = 0, lineTile = first, lineChunk = 0, lineSlot = 0;
+  auto fill = [&](int slot) {
+    announce(&full[slot], 2 * LAID);
+    bring(&full[slot], stages + slot * LAID, matrix + (size_t)matrixChunk * LAID, 2 * LAID);
+    matrixChunk = matrixChunk + 1 < chunks ? matrixChunk + 1 : 0;
   };
-  auto fillLines = [&](int c) {  // by the group
-    int m0 = (first + c / chunks * step) * GROUP_LINES * GROUPS + group * GROUP_LINES, u = t % 128;
-    const float *from = x + (size_t)(m0 + u / 16) * K + c % chunks * LAID_K + u % 16 * 4;
-    float *to = lines + c % LINES_STAGES * LINES + u / 16 * LINE + u % 16 * 4;
+  auto fillLines = [&] {
+    int m0 = lineTile * GROUP_LINES * GROUPS + group * GROUP_LINES + t % 128 / 16;
+    const float *from = x + (size_t)m0 * K + lineChunk * LAID_K + t % 16 * 4;
+    float *to = lines + lineSlot * LINES + t % 128 / 16 * LINE + t % 16 * 4;
 #pragma unroll
     for (int i = 0; i < GROUP_LINES / 8; i++)
-      if (m0 + u / 16 + 8 * i < M) copy(to + 8 * i * LINE, from + (size_t)8 * i * K);
-    copied(&there[group][c % LINES_STAGES]);
+      if (m0 + 8 * i < M) copy(to + 8 * i * LINE, from + (size_t)(8 * i) * K);
+    copied(&there[group][lineSlot]);
+    lineSlot = lineSlot + 1 < LINES_STAGES ? lineSlot + 1 : 0;
+    if (++lineChunk == chunks) lineChunk = 0, lineTile += step;
   };
   if (t == 0) {
     for (int i = 0; i < LAID_STAGES; i++) ready(&full[i], 1), ready(&empty[i], GROUP_THREADS / 32);
@@ -77,13 +85,12 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
   if (t == 0)
     for (int c = 0; c < all && c < (stays ? chunks : LAID_STAGES); c++) fill(c);
   __syncwarp();
-  for (int c = 0; c < all && c < LINES_STAGES; c++) fillLines(c);
-  int row = t / 32 * 16 + lane / 4;
-  const float *own = lines + row % GROUP_LINES * LINE + lane % 4 * 2;
+  for (int c = 0; c < all && c < LINES_STAGES; c++) fillLines();
+  const float *own = lines + (t % 128 / 32 * 16 + lane / 4) * LINE + lane % 4 * 2;
   GroupAdder adder;
-  int c = 0;
+  int c = 0, before = 0, beforePhase = 0, now = 0, phase = 0;  // a chunk; where the lines before it are, and its own
 #pragma unroll 1
-  for (int now = first; now < count; now += step) {
+  for (int tile = first; tile < count; tile += step) {
     adder.clear();
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; chunk++, c++) {
@@ -91,16 +98,16 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
       // Where the chunk before was, both sides' next ones but one are brought.
       if (t == 0 && !stays && c > 0 && c - 1 + LAID_STAGES < all) {
         await(&empty[(c - 1) % LAID_STAGES], (c - 1) / LAID_STAGES & 1);
-        fill(c - 1 + LAID_STAGES);
+        fill((c - 1) % LAID_STAGES);
       }
       __syncwarp();
       if (c > 0 && c - 1 + LINES_STAGES < all) {
-        await(&gone[group][(c - 1) % LINES_STAGES], (c - 1) / LINES_STAGES & 1);
-        fillLines(c - 1 + LINES_STAGES);
+        await(&gone[group][before], beforePhase);
+        fillLines();
       }
       await(&full[slot], stays ? 0 : c / LAID_STAGES & 1);
-      await(&there[group][c % LINES_STAGES], c / LINES_STAGES & 1);
-      const float *line = own + c % LINES_STAGES * LINES;
+      await(&there[group][now], phase);
+      const float *line = own + now * LINES;
       adder.add<false, LAID_K / 16>(stages + slot * LAID, LAID_PART, [&](int i, Tile(&a)[PARTS]) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -114,22 +121,49 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
       });
       __syncwarp();
       if (lane == 0) {
-        arrive(&gone[group][c % LINES_STAGES]);
+        arrive(&gone[group][now]);
         if (!stays) arrive(&empty[slot]);
       }
+      before = now, beforePhase = phase;
+      if (++now == LINES_STAGES) now = 0, phase ^= 1;
     }
-    int m = now * GROUP_LINES * GROUPS + row, n = column * GROUP_COLUMNS + lane % 4 * 2;
+    if (!End::MUCH) {  // two values of a line at a time
+      int m = tile * GROUP_LINES * GROUPS + t / 32 * 16 + lane / 4, n = column * GROUP_COLUMNS + lane % 4 * 2;
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-      if (m + 8 * h < M)
+      for (int i = 0; i < 4; i++) {
+        int h = i / 2, j0 = i % 2 * (GROUP_HALF / 8);
+        if (m + 8 * h >= M) continue;
+        Beside<2> beside[GROUP_HALF / 8];
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-          Beside beside[GROUP_HALF / 8];
+        for (int j = 0; j < GROUP_HALF / 8; j++) end.read(beside[j], m + 8 * h, n + 8 * (j0 + j));
 #pragma unroll
-          for (int j = 0; j < GROUP_HALF / 8; j++) beside[j] = end.read(m + 8 * h, n + half * GROUP_HALF + 8 * j);
-#pragma unroll
-          for (int j = 0; j < GROUP_HALF / 8; j++) end.write(m + 8 * h, n + half * GROUP_HALF + 8 * j, adder.sums[half][j][2 * h], adder.sums[half][j][2 * h + 1], beside[j]);
+        for (int j = 0; j < GROUP_HALF / 8; j++) {
+          float both[2] = {adder.at(j0 + j, 2 * h), adder.at(j0 + j, 2 * h + 1)};
+          end.write(both, m + 8 * h, n + 8 * (j0 + j), beside[j]);
         }
+      }
+      continue;
+    }
+    int m = tile * GROUP_LINES * GROUPS + t / 32 * 16 + lane / 8, n = column * GROUP_COLUMNS + lane % 8 * 4;
+#pragma unroll
+    for (int j0 = 0; j0 < GROUP_COLUMNS / 8; j0 += LEAVING / 8) {
+      Beside<4> beside[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        if (m + 4 * i < M) end.read(beside[i], m + 4 * i, n + 8 * j0);
+      __syncwarp();
+#pragma unroll
+      for (int j = 0; j < LEAVING / 8; j++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) *(float2 *)(leaving + (lane / 4 + 8 * h) * LEAVING_LINE + 8 * j + lane % 4 * 2) = make_float2(adder.at(j0 + j, 2 * h), adder.at(j0 + j, 2 * h + 1));
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        float v[4];
+        spreadOut(*(const float4 *)(leaving + (lane / 8 + 4 * i) * LEAVING_LINE + lane % 8 * 4), v);
+        if (m + 4 * i < M) end.write(v, m + 4 * i, n + 8 * j0, beside[i]);
+      }
+    }
   }
 }
 
@@ -149,14 +183,86 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, 1) group_times_back(
 }
 
 // group_times_sum: parts of the sums over K rows of layers' x times (weight times d), like
-// tensor_times_sum; 128 x 128 values a block, 32 rows at a time, which are brought as they are up
-// to three ahead, with 16 bytes between two of them. K is a multiple of 4.
-enum { SUM_K = 32, SUM_PART = SUM_K * GROUP_COLUMNS, SUM_SIDE = PARTS * SUM_PART, SUM_LINES = 128, SUM_ROW = 128 + 4, SUM_STAGES = 4, SUM_STAGE = (2 * SUM_ROW + 1) * SUM_K, SUM_THREADS = 256 };
+// tensor_times_sum; 128 x 128 values a block, 32 rows at a time. A third group brings rows as
+// they are, up to three times ahead and with 16 bytes between two of them, and takes the right
+// side apart, in turns in two places; two groups take their lines apart and multiply. K is a
+// multiple of 4.
+enum { SUM_K = 32, SUM_PART = SUM_K * GROUP_COLUMNS, SUM_SIDE = PARTS * SUM_PART, SUM_LINES = 128, SUM_ROW = 128 + 4, SUM_STAGES = 4, SUM_STAGE = (2 * SUM_ROW + 1) * SUM_K, SUM_THREADS = 384 };
+
+// SumRoom is what a block of sums has in common: a stage is rows of x, rows of d, and weights.
+struct SumRoom {
+  unsigned short *sides;
+  float *stages;
+  Barrier *there, *full, *empty;  // stages that have come; sides that are divided, and done with
+  int (*left)[4];                 // of a side, whether rows are left out
+};
+
+// divideRows is what the third group does.
+__device__ __forceinline__ void divideRows(const SumRoom &room, const Summed &l, const float *weights, int m0, int n0, int from, int to, float *columns) {
+  int t = threadIdx.x % 128, lane = t % 32, warp = t / 32, M = l.m, N = l.n, count = (to - from + SUM_K - 1) / SUM_K, rest = to - from - warp;
+  const float *x = l.x + (size_t)(from + warp) * M + m0 + lane * 4, *d = l.d + (size_t)(from + warp) * N + n0 + lane * 4;
+  auto fill = [&](int c) {
+    float *stage = room.stages + c % SUM_STAGES * SUM_STAGE, *own = stage + warp * SUM_ROW + lane * 4;
+#pragma unroll
+    for (int i = 0; i < SUM_K / 4; i++)
+      if (4 * i < rest) {
+        copy(own + 4 * i * SUM_ROW, x + 4 * i * M);
+        copy(own + (SUM_K + 4 * i) * SUM_ROW, d + 4 * i * N);
+      }
+    x += SUM_K * M, d += SUM_K * N, rest -= SUM_K;
+    int k = from + c * SUM_K + 4 * t;
+    if (t < SUM_K / 4 && k < to) copy(stage + 2 * SUM_ROW * SUM_K + 4 * t, weights + k);
+    copied(&room.there[c % SUM_STAGES]);
+  };
+  float sums[2][4] = {};
+  for (int c = 0; c < count && c < SUM_STAGES; c++) fill(c);
+#pragma unroll 1
+  for (int c = 0; c < count; c++) {
+    if (c >= 2) await(&room.empty[c % 2], c / 2 - 1 & 1);
+    if (c >= 2 && c + 2 < count && c + 2 >= SUM_STAGES) fill(c + 2);  // where the one was that is done with
+    await(&room.there[c % SUM_STAGES], c / SUM_STAGES & 1);
+    // Of the right side a thread has rows lane/4 and every eighth from there, of twice four columns.
+    const float *stage = room.stages + c % SUM_STAGES * SUM_STAGE, *right = stage + (SUM_K + lane / 4) * SUM_ROW + warp * 32 + lane % 4 * 4;
+    unsigned short *own = room.sides + c % 2 * SUM_SIDE + (warp * 4 + lane % 4 / 2) * 64 + lane / 4 * 8 + lane % 2 * 4;
+    int some = to - from - c * SUM_K - lane / 4;
+    bool any = false;
+#pragma unroll
+    for (int q = 0; q < SUM_K / 8; q++) {
+      float w = stage[2 * SUM_ROW * SUM_K + lane / 4 + 8 * q];
+      bool out = w == 0.f || 8 * q >= some;
+      any = any || out;
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        float4 v = *(const float4 *)(right + 8 * q * SUM_ROW + 16 * h);
+        v.x *= w, v.y *= w, v.z *= w, v.w *= w;
+        if (out) v = make_float4(0.f, 0.f, 0.f, 0.f);  // finite or not
+        if (columns) sums[h][0] += v.x, sums[h][1] += v.y, sums[h][2] += v.z, sums[h][3] += v.w;
+        unsigned low[PARTS], high[PARTS];
+        divide(v.x, v.y, low);
+        divide(v.z, v.w, high);
+#pragma unroll
+        for (int p = 0; p < PARTS; p++) *(uint2 *)(own + p * SUM_PART + q * GROUP_EIGHT + h * 128) = make_uint2(low[p], high[p]);
+      }
+    }
+    shown();
+    any = __ballot_sync(~0u, any) != 0;
+    if (lane == 0) room.left[c % 2][warp] = any;
+    arrive(&room.full[c % 2]);
+  }
+  if (!columns) return;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    float s = sums[i / 4][i % 4];
+    for (int o = 4; o < 32; o <<= 1) s += __shfl_xor_sync(~0u, s, o);
+    if (lane < 4) columns[n0 + warp * 32 + i / 4 * 16 + lane * 4 + i % 4] = s;
+  }
+}
+
 __device__ __forceinline__ void groupSum(const float *weights, const Summeds &all, int K) {
-  __shared__ Barrier there[SUM_STAGES];
+  __shared__ Barrier there[SUM_STAGES], full[2], empty[2];
+  __shared__ int left[2][4];
   DYNAMIC(room);
-  unsigned short *sides = (unsigned short *)room;
-  float *stages = room + SUM_SIDE;  // both sides' parts are before
+  SumRoom shared = {(unsigned short *)room, room + SUM_SIDE, there, full, empty, left};  // both sides are of two bytes
   int i = 0;
   while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].first) i++;
   const Summed l = all.of[i];
@@ -165,100 +271,57 @@ __device__ __forceinline__ void groupSum(const float *weights, const Summeds &al
   int from = (int)((long long)z * tiles / all.split) * SUM_K, to = (int)((long long)(z + 1) * tiles / all.split) * SUM_K;
   if (to > K) to = K;
   int t = threadIdx.x, lane = t % 32, warp = t / 32, count = (to - from + SUM_K - 1) / SUM_K;
-  const float *x = l.x + (size_t)(from + warp) * M + m0 + lane * 4, *d = l.d + (size_t)(from + warp) * N + n0 + lane * 4;
-  int rest = to - from - warp;  // rows from the next stage's on
-  // A stage is rows of x, rows of d, and weights; they come one after another.
-  auto fill = [&](int c) {
-    float *own = stages + c % SUM_STAGES * SUM_STAGE + warp * SUM_ROW + lane * 4;
-#pragma unroll
-    for (int i = 0; i < SUM_K / 8; i++)
-      if (8 * i < rest) {
-        copy(own + 8 * i * SUM_ROW, x + 8 * i * M);
-        copy(own + (SUM_K + 8 * i) * SUM_ROW, d + 8 * i * N);
-      }
-    x += SUM_K * M, d += SUM_K * N, rest -= SUM_K;
-    int k = c * SUM_K + 4 * t;
-    if (t < SUM_K / 4 && from + k < to) copy(stages + c % SUM_STAGES * SUM_STAGE + 2 * SUM_ROW * SUM_K + 4 * t, weights + from + k);
-    copied(&there[c % SUM_STAGES]);
-  };
+  float *part = l.parts + (size_t)z * (M + l.bias) * N;
   if (t == 0) {
-    for (int i = 0; i < SUM_STAGES; i++) ready(&there[i], SUM_THREADS);
+    for (int i = 0; i < SUM_STAGES; i++) ready(&there[i], 128);
+    for (int i = 0; i < 2; i++) ready(&full[i], 128), ready(&empty[i], 8);
     readied();
   }
   __syncthreads();
-  for (int c = 0; c < count && c < SUM_STAGES; c++) fill(c);
-  float sums[4] = {};
-  bool columns = l.bias && m0 == 0;
-  // Of the right side a thread has rows lane/4 and every eighth from there, of four columns. It
-  // tells whether one of them is to be left out.
-  auto divideRight = [&](int c) {
-    await(&there[c % SUM_STAGES], c / SUM_STAGES & 1);
-    const float *stage = stages + c % SUM_STAGES * SUM_STAGE, *right = stage + (SUM_K + lane / 4) * SUM_ROW + warp * 16 + lane % 4 * 4;
-    unsigned short *own = sides + c % 2 * SUM_SIDE + (warp * 2 + lane % 4 / 2) * 64 + lane / 4 * 8 + lane % 2 * 4;
-    int some = to - from - c * SUM_K - lane / 4;
-    bool any = false;
-#pragma unroll
-    for (int q = 0; q < SUM_K / 8; q++) {
-      float w = stage[2 * SUM_ROW * SUM_K + lane / 4 + 8 * q];
-      float4 v = *(const float4 *)(right + 8 * q * SUM_ROW);
-      v.x *= w, v.y *= w, v.z *= w, v.w *= w;
-      if (w == 0.f || 8 * q >= some) any = true, v = make_float4(0.f, 0.f, 0.f, 0.f);  // finite or not
-      if (columns) sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
-      unsigned low[PARTS], high[PARTS];
-      divide(v.x, v.y, low);
-      divide(v.z, v.w, high);
-#pragma unroll
-      for (int p = 0; p < PARTS; p++) *(uint2 *)(own + p * SUM_PART + q * GROUP_EIGHT) = make_uint2(low[p], high[p]);
-    }
-    shown();
-    return any;
-  };
-  GroupAdder adder;
-  adder.clear();
-  bool any = __syncthreads_or(count > 0 && divideRight(0));
+  if (warp >= 8) {
+    giveRegisters<72>();
+    divideRows(shared, l, weights, m0, n0, from, to, l.bias && m0 == 0 ? part + (size_t)M * N : nullptr);
+  } else {
+    takeRegisters<216>();
+    GroupAdder adder;
+    adder.clear();
 #pragma unroll 1
-  for (int c = 0; c < count; c++) {
-    const float *stage = stages + c % SUM_STAGES * SUM_STAGE;
-    bool next = false;
-    adder.add<true, SUM_K / 16>(sides + c % 2 * SUM_SIDE, SUM_PART, [&](int i, Tile(&a)[PARTS]) {
-      if (i == 1 && c + 1 < count) next = divideRight(c + 1);  // while tensor cores have the first product
-      // What a tile is: two lines, and of k lane%4*2, the next one, and both eight on.
-      const float *own = stage + (16 * i + lane % 4 * 2) * SUM_ROW + warp * 16 + lane / 4;
-      float v[4][2];
+    for (int c = 0; c < count; c++) {
+      await(&there[c % SUM_STAGES], c / SUM_STAGES & 1);
+      await(&full[c % 2], c / 2 & 1);
+      const float *stage = shared.stages + c % SUM_STAGES * SUM_STAGE;
+      bool any = left[c % 2][0] || left[c % 2][1] || left[c % 2][2] || left[c % 2][3];
+      adder.chain<true, SUM_K / 16>(shared.sides + c % 2 * SUM_SIDE, SUM_PART, [&](int i, Tile(&a)[PARTS]) {
+        // What a tile is: two lines, and of k lane%4*2, the next one, and both eight on.
+        const float *own = stage + (16 * i + lane % 4 * 2) * SUM_ROW + warp * 16 + lane / 4;
+        float v[4][2];
 #pragma unroll
-      for (int q = 0; q < 4; q++)
+        for (int q = 0; q < 4; q++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) v[q][h] = own[(q / 2 * 8 + q % 2) * SUM_ROW + 8 * h];
-      if (any)
+          for (int h = 0; h < 2; h++) v[q][h] = own[(q / 2 * 8 + q % 2) * SUM_ROW + 8 * h];
+        if (any)
 #pragma unroll
-        for (int q = 0; q < 4; q++) {
-          int k = 16 * i + lane % 4 * 2 + q / 2 * 8 + q % 2;
-          if (stage[2 * SUM_ROW * SUM_K + k] == 0.f || from + c * SUM_K + k >= to) v[q][0] = v[q][1] = 0.f;
+          for (int q = 0; q < 4; q++) {
+            int k = 16 * i + lane % 4 * 2 + q / 2 * 8 + q % 2;
+            if (stage[2 * SUM_ROW * SUM_K + k] == 0.f || from + c * SUM_K + k >= to) v[q][0] = v[q][1] = 0.f;
+          }
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          unsigned low[PARTS], high[PARTS];
+          divide(v[0][h], v[1][h], low);
+          divide(v[2][h], v[3][h], high);
+#pragma unroll
+          for (int p = 0; p < PARTS; p++) a[p][h] = low[p], a[p][2 + h] = high[p];
         }
+      });
+      __syncwarp();
+      if (lane == 0) arrive(&empty[c % 2]);
+    }
+    int m = m0 + warp * 16 + lane / 4, column = n0 + lane % 4 * 2;
 #pragma unroll
-      for (int h = 0; h < 2; h++) {
-        unsigned low[PARTS], high[PARTS];
-        divide(v[0][h], v[1][h], low);
-        divide(v[2][h], v[3][h], high);
+    for (int h = 0; h < 2; h++)
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) a[p][h] = low[p], a[p][2 + h] = high[p];
-      }
-    });
-    any = __syncthreads_or(next);
-    if (c + SUM_STAGES < count) fill(c + SUM_STAGES);
-  }
-  float *part = l.parts + (size_t)z * (M + l.bias) * N;
-  int m = m0 + warp * 16 + lane / 4, column = n0 + lane % 4 * 2;
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-#pragma unroll
-    for (int j = 0; j < GROUP_COLUMNS / 8; j++) *(float2 *)(part + (size_t)(m + 8 * h) * N + column + 8 * j) = make_float2(adder.at(j, 2 * h), adder.at(j, 2 * h + 1));
-  if (!columns) return;
-  int n = n0 + warp * 16 + lane % 4 * 4;
-#pragma unroll
-  for (int q = 0; q < 4; q++) {
-    for (int o = 4; o < 32; o <<= 1) sums[q] += __shfl_xor_sync(~0u, sums[q], o);
-    if (lane < 4) part[(size_t)M * N + n + q] = sums[q];
+      for (int j = 0; j < GROUP_COLUMNS / 8; j++) *(float2 *)(part + (size_t)(m + 8 * h) * N + column + 8 * j) = make_float2(adder.at(j, 2 * h), adder.at(j, 2 * h + 1));
   }
 }
 extern "C" __global__ void __launch_bounds__(SUM_THREADS, 1) group_times_sum(const float *weights, Summeds all, int K) { groupSum(weights, all, K); }

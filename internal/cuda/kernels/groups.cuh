@@ -17,11 +17,12 @@ typedef float GroupSum[GROUP_HALF / 8][4];
 #ifdef EMULATED
 // groupStart begins the product of 64 lines, 16 a warp, with 64 columns: of k side by side, or,
 // ACROSS, of columns side by side. Part is how many values parts of b are apart. The sum is not
-// there before groupWait.
-template <bool ACROSS, int EIGHT>
+// there before groupWait; ON, it is added to what was started last of the same one.
+template <bool ACROSS, int EIGHT, bool ON = false>
 inline void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
   unsigned lane = threadIdx.x % 32;
   GroupSum sum = {};
+  if (ON) emu_last(&s[0][0], &sum[0][0], GROUP_HALF / 2);
   for (int j = 0; j < GROUP_HALF / 8; j++) {
     Strip strip[PARTS];
     for (int p = 0; p < PARTS; p++)
@@ -57,11 +58,11 @@ __device__ __forceinline__ void groupStartOne(GroupSum &s, const Tile &a, unsign
         "+f"(s[6][0]), "+f"(s[6][1]), "+f"(s[6][2]), "+f"(s[6][3]), "+f"(s[7][0]), "+f"(s[7][1]), "+f"(s[7][2]), "+f"(s[7][3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS), "n"(ACROSS));
 }
-template <bool ACROSS, int EIGHT>
+template <bool ACROSS, int EIGHT, bool ON = false>
 __device__ __forceinline__ void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
   unsigned long long first = described<EIGHT>(b), next = part * 2 >> 4;
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-  groupStartOne<ACROSS, false>(s, a[2], first);
+  groupStartOne<ACROSS, ON>(s, a[2], first);
   groupStartOne<ACROSS, true>(s, a[0], first + 2 * next);
   groupStartOne<ACROSS, true>(s, a[1], first + next);
   groupStartOne<ACROSS, true>(s, a[1], first);
@@ -79,6 +80,17 @@ __device__ __forceinline__ void groupWait(GroupSum &s) {
 }
 #endif
 
+// addFresh adds a product that was started to a sum, once it is there: the one before the last one,
+// or, LAST, that.
+template <bool LAST>
+__device__ __forceinline__ void addFresh(GroupSum &sum, GroupSum &fresh) {
+  groupWait<LAST>(fresh);
+#pragma unroll
+  for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+    for (int c = 0; c < 4; c++) sum[j][c] += fresh[j][c];
+}
+
 // GroupAdder adds up products of 16 of k each, of a group's 64 lines and 128 columns: every half
 // is added outside while the other one is on its way.
 struct GroupAdder {
@@ -92,14 +104,6 @@ struct GroupAdder {
 #pragma unroll
         for (int c = 0; c < 4; c++) sums[h][j][c] = fresh[h][j][c] = 0.f;
   }
-  template <bool LAST>
-  __device__ __forceinline__ void take(int h) {
-    groupWait<LAST>(fresh[h]);
-#pragma unroll
-    for (int j = 0; j < GROUP_HALF / 8; j++)
-#pragma unroll
-      for (int c = 0; c < 4; c++) sums[h][j][c] += fresh[h][j][c];
-  }
   // add adds STEPS products: left(i, a) makes the left side of one.
   template <bool ACROSS, int STEPS, class Left>
   __device__ __forceinline__ void add(const unsigned short *b, int part, Left left) {
@@ -109,12 +113,31 @@ struct GroupAdder {
       left(i, a[i % 2]);
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        if (i > 0) take<false>(h);
+        if (i > 0) addFresh<false>(sums[h], fresh[h]);
         groupStart<ACROSS, GROUP_EIGHT>(fresh[h], a[i % 2], b + i * GROUP_SIXTEEN + h * (GROUP_HALF / 8) * 64, part);
       }
     }
-    take<false>(0);
-    take<true>(1);
+    addFresh<false>(sums[0], fresh[0]);
+    addFresh<true>(sums[1], fresh[1]);
+  }
+  // chain is add of products that are added up to one by tensor cores, and so of STEPS times 16 of k.
+  template <bool ACROSS, int STEPS, class Left>
+  __device__ __forceinline__ void chain(const unsigned short *b, int part, Left left) {
+    Tile a[2][PARTS];
+    const int HALF = (GROUP_HALF / 8) * 64;
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+      left(i, a[i % 2]);
+      if (i == 0) {
+        groupStart<ACROSS, GROUP_EIGHT, false>(fresh[0], a[0], b, part);
+        groupStart<ACROSS, GROUP_EIGHT, false>(fresh[1], a[0], b + HALF, part);
+      } else {
+        groupStart<ACROSS, GROUP_EIGHT, true>(fresh[0], a[i % 2], b + i * GROUP_SIXTEEN, part);
+        groupStart<ACROSS, GROUP_EIGHT, true>(fresh[1], a[i % 2], b + i * GROUP_SIXTEEN + HALF, part);
+      }
+    }
+    addFresh<false>(sums[0], fresh[0]);
+    addFresh<true>(sums[1], fresh[1]);
   }
   // at is value c of eight columns, number j.
   __device__ __forceinline__ float at(int j, int c) const { return sums[j / (GROUP_HALF / 8)][j % (GROUP_HALF / 8)][c]; }
@@ -133,6 +156,10 @@ inline void copy(void *to, const void *from) { emu_copy(to, from); }
 inline void copied(Barrier *b) { emu_copied(b); }
 inline void await(Barrier *b, unsigned phase) { emu_wait(b, phase); }
 inline void shown() {}
+template <int COUNT>
+inline void takeRegisters() {}
+template <int COUNT>
+inline void giveRegisters() {}
 #else
 __device__ __forceinline__ unsigned sharedAt(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void ready(Barrier *b, unsigned arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAt(b)), "r"(arrivals) : "memory"); }
@@ -158,4 +185,9 @@ __device__ __forceinline__ void await(Barrier *b, unsigned phase) {
 }
 // shown has tensor cores see what this thread has stored, once a barrier is passed.
 __device__ __forceinline__ void shown() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// takeRegisters and giveRegisters have this warp's threads have so many, of the block's.
+template <int COUNT>
+__device__ __forceinline__ void takeRegisters() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
+template <int COUNT>
+__device__ __forceinline__ void giveRegisters() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 #endif

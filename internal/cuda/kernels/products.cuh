@@ -182,7 +182,12 @@ __device__ __forceinline__ Where blockAt(int N) {
 template <class End>
 struct One {
   End end;
-  __device__ __forceinline__ void operator()(int m, int n, float u, float v) const { end.write(m, n, u, v, end.read(m, n)); }
+  __device__ __forceinline__ void operator()(int m, int n, float u, float v) const {
+    Beside<2> beside;
+    float both[2] = {u, v};
+    end.read(beside, m, n);
+    end.write(both, m, n, beside);
+  }
 };
 
 // tensor_times: rows [k] with w [k][n].

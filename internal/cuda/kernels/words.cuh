@@ -55,22 +55,23 @@ extern "C" __global__ void __launch_bounds__(256) words_square(const int *words,
 }
 
 // words_sum adds the gradients at every place where a word is read, times their weights, to
-// that of the word's vector: a block is of one word and 128 units. It looks through all places
+// that of the word's vector: a block is of eight words and 128 units. It looks through all places
 // in their order; eight warps then take turns in those that it found.
-extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, const float *dx, const float *weights, float *sum, int n, int units) {
+enum { WORDS = 8 };
+extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, const float *dx, const float *weights, float *sum, int n, int units, int vocabulary) {
   __shared__ unsigned masks[32];
   __shared__ int found[1024];
-  __shared__ float sums[8][128];
-  int t = threadIdx.x, lane = t % 32, warp = t / 32, word = blockIdx.x, c0 = blockIdx.y * 128 + lane;
-  float acc[4] = {};
+  __shared__ float sums[8][WORDS][128];
+  int t = threadIdx.x, lane = t % 32, warp = t / 32, word0 = blockIdx.x * WORDS, c0 = blockIdx.y * 128 + lane;
+  for (int i = t; i < 8 * WORDS * 128; i += 256) ((float *)sums)[i] = 0.f;
   for (int base = 0; base < n; base += 1024) {
-    bool is[4];
+    int which[4];
     __syncthreads();  // of those found before
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       int k = base + warp * 128 + j * 32 + lane;
-      is[j] = k < n && words[k] == word && weights[k] != 0.f;
-      unsigned mask = __ballot_sync(~0u, is[j]);
+      which[j] = k < n ? words[k] - word0 : -1;
+      unsigned mask = __ballot_sync(~0u, (unsigned)which[j] < WORDS && weights[k] != 0.f);
       if (lane == 0) masks[warp * 4 + j] = mask;
     }
     __syncthreads();
@@ -83,27 +84,34 @@ extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, co
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       unsigned mask = masks[warp * 4 + j];
-      if (is[j]) found[before + __popc(mask & ((1u << lane) - 1))] = base + warp * 128 + j * 32 + lane;
+      if (mask >> lane & 1) found[before + __popc(mask & ((1u << lane) - 1))] = (base + warp * 128 + j * 32 + lane) * WORDS + which[j];
       before += __popc(mask);
     }
     __syncthreads();
-#pragma unroll 4
-    for (int i = warp; i < count; i += 8) {
-      int k = found[i];
-      float w = weights[k];
+    for (int i0 = warp; i0 < count; i0 += 32) {
+      float v[4][4];
 #pragma unroll
-      for (int j = 0; j < 4; j++)
-        if (c0 + 32 * j < units) acc[j] += w * dx[(size_t)k * units + c0 + 32 * j];
+      for (int i = 0; i < 4; i++) {
+        int k = i0 + 8 * i < count ? found[i0 + 8 * i] / WORDS : -1;
+        float w = k < 0 ? 0.f : weights[k];
+#pragma unroll
+        for (int j = 0; j < 4; j++) v[i][j] = k >= 0 && c0 + 32 * j < units ? w * dx[(size_t)k * units + c0 + 32 * j] : 0.f;
+      }
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        if (i0 + 8 * i < count)
+#pragma unroll
+          for (int j = 0; j < 4; j++) sums[warp][found[i0 + 8 * i] % WORDS][lane + 32 * j] += v[i][j];
     }
   }
-#pragma unroll
-  for (int j = 0; j < 4; j++) sums[warp][lane + 32 * j] = acc[j];
   __syncthreads();
-  int c = blockIdx.y * 128 + t;
-  if (t >= 128 || c >= units) return;
-  float s = 0;
-  for (int i = 0; i < 8; i++) s += sums[i][t];
-  sum[(size_t)word * units + c] += s;
+  for (int i = t; i < WORDS * 128; i += 256) {
+    int word = word0 + i / 128, c = blockIdx.y * 128 + i % 128;
+    if (word >= vocabulary || c >= units) continue;
+    float s = 0;
+    for (int j = 0; j < 8; j++) s += sums[j][i / 128][i % 128];
+    sum[(size_t)word * units + c] += s;
+  }
 }
 
 // next_word: the loss of the word that comes next, at one place a block, and unless back is 0

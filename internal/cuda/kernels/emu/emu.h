@@ -45,6 +45,7 @@ inline void __syncwarp() { emu_warp(); }
 // few, and copies to shared memory, which are there when their barrier's phase has ended, and no
 // sooner; until then there are no numbers.
 void emu_pend(float *to, const float *sum, int count);
+void emu_last(const float *of, float *sum, int count);  // of those on their way
 void emu_deliver(unsigned left);
 void emu_barrier(unsigned long long *b, unsigned arrivals);
 void emu_arrive(unsigned long long *b);
