@@ -90,6 +90,8 @@ func Extra(l model.PlannedLayer) int {
 		return 2*places + 2*l.Out.Channels
 	case "group-norm":
 		return 2*l.Groups + 2*l.Out.Channels
+	case "scores": // slopes at the text's own words
+		return places * places
 	case "attention":
 		return l.Heads * (2*places*places + places)
 	}

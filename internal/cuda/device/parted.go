@@ -13,6 +13,7 @@ type parted struct {
 	weights uintptr       // of every place
 	spread  int           // places of an example that they are for; 0: they are none's
 	losses  uintptr       // at every place
+	met     uintptr       // slopes of every place at the text's own words; 0: scores have vectors of their own
 	noises  uintptr       // room for noise on words' vectors; 0: nobody has asked
 	halves  waitingHalves // norms that are asked for
 	noise   uintptr       // that is on the next ones; 0: none
@@ -65,6 +66,7 @@ func (n *Network) allocateParted(floats func(count int) uintptr) {
 		read, places = max(read, l.In.Len()), max(places, placesOf(l))
 		if l.Kind == "scores" { // slopes take the scores' place
 			l.own = n.values[i+1]
+			p.met = floats(n.chunk * placesOf(l) * placesOf(l))
 			continue
 		}
 		l.own = floats(n.chunk * l.Out.Len())

@@ -90,7 +90,7 @@ func BenchmarkTexts(b *testing.B) {
 	timed("attend", 0, func() { n.attend(l, texts, one, out) })
 	timed("attend_back", 0, func() { n.attendBack(l, texts, one, other, third, out) })
 	timed("next_word", 0, func() {
-		n.call(nextWordKernel(words), along(rows, 1), 256, one, other, before, places, words, 1)
+		n.call(nextWordKernel(words), along(rows, 1), 256, one, other, before, uintptr(0), places, words, 1)
 	})
 	timed("layer_norm", 0, func() {
 		n.call(normKernel("layer_norm", 128, other), along(rows, 8), 256, one, other, out, before, rows, 128, act{})

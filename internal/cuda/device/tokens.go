@@ -223,7 +223,11 @@ func (n *Network) nextWord(g int, back bool) {
 		goes = 1
 	}
 	last := &n.layers[len(n.layers)-1]
-	n.call(nextWordKernel(last.Out.Channels), along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, placesOf(last), last.Out.Channels, goes)
+	met := n.parted.met
+	if !back || n.parted.plain {
+		met = 0 // nobody asks for norms
+	}
+	n.call(nextWordKernel(last.Out.Channels), along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, met, placesOf(last), last.Out.Channels, goes)
 	if back && last.Kind != "scores" { // their room is the layer's own
 		n.call("joined", along(g*last.Out.Len(), 256), 256, n.values[len(n.layers)], uintptr(0), last.own, g*last.Out.Len(), act{})
 	}
@@ -252,7 +256,7 @@ const maxRow = 1 << 16
 // such rows may be off (docs/proofs/gpu-clip.md); on tensor cores by more.
 func roundingShare(a, b int, groups bool) float64 {
 	if groups {
-		return float64(292+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
+		return (296 + float64(tiles(a, 32)+tiles(b, 32))*65/64) * 0x1p-24
 	}
 	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }
@@ -275,11 +279,11 @@ func (n *Network) gradientsParted(i, g int, at room) {
 	case "scores": // the vectors' other part is the embedding's: of a sum's square, twice both parts' are enough
 		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, 0, 2, at)
 	case "embedding":
-		h, scores := uintptr(0), uintptr(0)
+		h := uintptr(0)
 		if last := &n.layers[len(n.layers)-1]; last.Kind == "scores" {
-			h, scores = n.values[last.From], last.gradient
+			h = n.values[last.From]
 		}
-		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, scores, placesOf(l), channels, l.Words, 2*roundingShare(channels, channels, false), at)
+		n.call("words_square", [3]int{pairs(l), 1, g}, 256, n.rows, d, h, n.parted.met, placesOf(l), channels, 2*roundingShare(channels, channels, false), at)
 	case "positions":
 		n.call("rows_square", along(g, 1), 256, d, l.Out.Len(), at)
 	case "layer-norm":

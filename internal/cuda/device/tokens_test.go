@@ -108,7 +108,9 @@ func TestNextWord(t *testing.T) {
 		scores[0] = float32(math.Inf(1))
 		for _, back := range []int{0, 1} {
 			at, losses := put(n, scores), n.d.alloc(8*rows)
-			n.call(nextWordKernel(vocabulary), along(rows, 1), 256, at, put(n, words), losses, places, vocabulary, back)
+			kept := n.d.alloc(4 * rows * places)
+			n.call(nextWordKernel(vocabulary), along(rows, 1), 256, at, put(n, words), losses, kept*uintptr(back), places, vocabulary, back)
+			met := get(t, n, kept, rows*places)
 			got, raw := get(t, n, at, rows*vocabulary), get(t, n, losses, 2*rows)
 			lost := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), rows)
 			if lost[0]-lost[0] == 0 {
@@ -139,6 +141,11 @@ func TestNextWord(t *testing.T) {
 				for i, v := range got[k*vocabulary:][:vocabulary] {
 					if !(math.Abs(float64(v-want[i])) <= 1e-6*math.Abs(float64(want[i]))) {
 						t.Fatalf("%d words, place %d: the slope of word %d is %g, not %g", vocabulary, k, i, v, want[i])
+					}
+				}
+				for i := range places * back { // what is kept of the text's own words
+					if v, own := met[k*places+i], got[k*vocabulary+next[k/places*places+i]]; v != own {
+						t.Fatalf("%d words, place %d: at word %d of its text %g is kept, not %g", vocabulary, k, i, v, own)
 					}
 				}
 			}

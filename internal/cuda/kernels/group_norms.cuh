@@ -18,7 +18,9 @@ struct Pairing {
 };
 
 // paired: products of at most 64 rows of x with each other, of length K, by a group: sums of 32
-// terms are formed and then added up.
+// terms are formed and then added up. ADDED, they are right in sums that count (s, t) and (t, s)
+// alike (groupStartOwn).
+template <bool ADDED>
 __device__ __forceinline__ void paired(const float *x, int rows, int K, Pairing &room, GroupSum &sum) {
   int t = threadIdx.x, lane = t % 32, warp = t / 32;
   int first = room.filled;
@@ -66,8 +68,13 @@ __device__ __forceinline__ void paired(const float *x, int rows, int K, Pairing 
     for (int i = 0; i < 2; i++)
 #pragma unroll
       for (int p = 0; p < PARTS; p++) fetchTile<false>(a[i][p], line + p * PAIR_PART + 2 * i * PAIR_EIGHT);
-    groupStart<false, PAIR_EIGHT, false>(fresh, a[0], now, PAIR_PART);
-    groupStart<false, PAIR_EIGHT, true>(fresh, a[1], now + 2 * PAIR_EIGHT, PAIR_PART);
+    if (ADDED) {
+      groupStartOwn<PAIR_EIGHT, false>(fresh, a[0], now, PAIR_PART);
+      groupStartOwn<PAIR_EIGHT, true>(fresh, a[1], now + 2 * PAIR_EIGHT, PAIR_PART);
+    } else {
+      groupStart<false, PAIR_EIGHT, false>(fresh, a[0], now, PAIR_PART);
+      groupStart<false, PAIR_EIGHT, true>(fresh, a[1], now + 2 * PAIR_EIGHT, PAIR_PART);
+    }
     if (c + 1 < count) store((c + 1) % 2);  // while tensor cores have work
     addFresh<true>(sum, fresh);
     __syncthreads();
@@ -90,10 +97,10 @@ __device__ __forceinline__ void groupHalves(const Halves &all, int places) {
   }
   __syncthreads();
   GroupSum one;
-  paired(l.x + (size_t)e * places * l.in, places, l.in, pairing, one);
+  paired<false>(l.x + (size_t)e * places * l.in, places, l.in, pairing, one);
 #pragma unroll
   for (int i = 0; i < GROUP_HALF / 2; i++) kept[128 * i] = one[i / 4][i % 4];
-  paired(l.d + (size_t)e * places * l.out, places, l.out, pairing, one);
+  paired<true>(l.d + (size_t)e * places * l.out, places, l.out, pairing, one);
   double square = 0, lengths = 0;
 #pragma unroll
   for (int i = 0; i < GROUP_HALF / 2; i++) {

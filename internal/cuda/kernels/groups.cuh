@@ -14,6 +14,16 @@ enum { GROUP_LINES = 64, GROUP_COLUMNS = 128, GROUP_HALF = GROUP_COLUMNS / 2, GR
 // what multiply has, of line lane/4 of the warp's 16.
 typedef float GroupSum[GROUP_HALF / 8][4];
 
+// doubled is twice what both values of bfloat16 are, exactly.
+#ifdef EMULATED
+inline unsigned doubled(unsigned p) { return packed(2 * lower(p), 2 * upper(p)); }
+#else
+__device__ __forceinline__ unsigned doubled(unsigned p) {
+  asm("add.rn.bf16x2 %0, %1, %1;" : "=r"(p) : "r"(p));
+  return p;
+}
+#endif
+
 #ifdef EMULATED
 // groupStart begins the product of 64 lines, 16 a warp, with 64 columns: of k side by side, or,
 // ACROSS, of columns side by side. Part is how many values parts of b are apart. The sum is not
@@ -36,6 +46,28 @@ inline void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short
       }
     multiply(sum[j], a, strip);
   }
+  emu_pend(&s[0][0], &sum[0][0], GROUP_HALF / 2);
+}
+// groupStartOwn is groupStart of a side with itself: of products of different parts, half are
+// computed, and count twice. So sums over pairs of lines are right that count either order alike,
+// and not single ones.
+template <int EIGHT, bool ON>
+inline void groupStartOwn(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
+  unsigned lane = threadIdx.x % 32;
+  GroupSum sum = {};
+  if (ON) emu_last(&s[0][0], &sum[0][0], GROUP_HALF / 2);
+  for (int j = 0; j < GROUP_HALF / 8; j++)
+    for (int i = 0; i < 4; i++) {  // one product of parts at a time
+      int from = i == 0 ? 2 : i < 3 ? 1 : 0, with = i == 1 ? 1 : 0;
+      Tile left[PARTS] = {};
+      Strip right[PARTS] = {};
+      for (int q = 0; q < 4; q++) left[0][q] = i % 2 == 0 ? doubled(a[from][q]) : a[from][q];
+      for (int h = 0; h < 2; h++) {
+        const unsigned short *at = b + with * part + h * EIGHT + j * 64 + lane / 4 * 8 + lane % 4 * 2;
+        right[0][h] = at[0] | (unsigned)at[1] << 16;
+      }
+      multiply(sum[j], left, right);
+    }
   emu_pend(&s[0][0], &sum[0][0], GROUP_HALF / 2);
 }
 // groupWait waits until s is there, the sum before the last one that was started, or, LAST, that.
@@ -68,6 +100,19 @@ __device__ __forceinline__ void groupStart(GroupSum &s, const Tile (&a)[PARTS], 
   groupStartOne<ACROSS, true>(s, a[1], first);
   groupStartOne<ACROSS, true>(s, a[0], first + next);
   groupStartOne<ACROSS, true>(s, a[0], first);
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int EIGHT, bool ON>
+__device__ __forceinline__ void groupStartOwn(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
+  unsigned long long first = described<EIGHT>(b), next = part * 2 >> 4;
+  Tile second, third;
+#pragma unroll
+  for (int i = 0; i < 4; i++) second[i] = doubled(a[1][i]), third[i] = doubled(a[2][i]);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  groupStartOne<false, ON>(s, third, first);
+  groupStartOne<false, true>(s, a[1], first + next);
+  groupStartOne<false, true>(s, second, first);
+  groupStartOne<false, true>(s, a[0], first);
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 template <bool LAST>

@@ -25,10 +25,9 @@ extern "C" __global__ void __launch_bounds__(256) rows_square(const float *rows,
 }
 
 // words_square: the squared norm of an example's gradient of the words' vectors where they are
-// read, dx, of which places of one word meet; and, unless d is null, twice its product with
-// that at the scores, d times h.
-extern "C" __global__ void __launch_bounds__(256) words_square(const int *words, const float *dx, const float *h, const float *d, int places, int units, int vocabulary,
-                                                               double share, Room r) {
+// read, dx, of which places of one word meet; and, unless met is null, twice its product with
+// that at the scores, whose slopes times h: met has those of every place at the text's own words.
+extern "C" __global__ void __launch_bounds__(256) words_square(const int *words, const float *dx, const float *h, const float *met, int places, int units, double share, Room r) {
   Pair p = pairOf(places);
   size_t first = (size_t)blockIdx.z * places;
   const int *row = words + first;
@@ -43,12 +42,12 @@ extern "C" __global__ void __launch_bounds__(256) words_square(const int *words,
       if (s < p.rowsA && t < p.rowsB && row[p.a + s] == row[p.b + t]) square += one[i][j];
       if (diagonal && i == j) lengths += sqrt((double)one[i][i]);
     }
-  if (d) {
+  if (met) {
     between(h + (first + p.a) * units, p.rowsA, dx + (first + p.b) * units, p.rowsB, units, one);
     for (int i = 0; i < 4; i++)
       for (int j = 0; j < 4; j++) {
         int s = ty * 4 + i, t = tx * 4 + j;
-        if (s < p.rowsA && t < p.rowsB) square += 2. * one[i][j] * d[(first + p.a + s) * vocabulary + row[p.b + t]];
+        if (s < p.rowsA && t < p.rowsB) square += 2. * one[i][j] * met[(first + p.a + s) * places + p.b + t];
       }
   }
   allowed(square, lengths, share, p, r);
@@ -114,9 +113,16 @@ extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, co
   }
 }
 
+// meet keeps the slopes that place k has at the words of its text, unless nobody asks for them.
+__device__ __forceinline__ void meet(const float *slopes, const int *words, float *met, int k, int places) {
+  if (!met) return;
+  __syncthreads();  // until all are there
+  for (int i = threadIdx.x; i < places; i += 256) met[(size_t)k * places + i] = slopes[words[k / places * places + i]];
+}
+
 // next_word: the loss of the word that comes next, at one place a block, and unless back is 0
 // its slopes in the scores' place. The last place of a row has none.
-extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const int *words, double *losses, float *met, int places, int vocabulary, int back) {
   __shared__ float tops[8];
   __shared__ double whole;
   int t = threadIdx.x, k = blockIdx.x;
@@ -125,6 +131,7 @@ extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const
     if (back)
       for (int i = t; i < vocabulary; i += 256) y[i] = 0.f;
     if (t == 0) losses[k] = 0;
+    meet(y, words, met, k, places);
     return;
   }
   float top = y[0];
@@ -152,12 +159,13 @@ extern "C" __global__ void __launch_bounds__(256) next_word(float *scores, const
     float v = expf(y[i] - top) * scale;
     y[i] = dropped(i == next ? v - (float)share : v);
   }
+  meet(y, words, met, k, places);
 }
 
 // nextWord is next_word of at most 1024*FOURS words, in fours: a thread holds its part of a
 // place's scores, which are read once and written once.
 template <int FOURS>
-__device__ __forceinline__ void nextWord(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
+__device__ __forceinline__ void nextWord(float *scores, const int *words, double *losses, float *met, int places, int vocabulary, int back) {
   __shared__ float tops[8];
   __shared__ double whole;
   int t = threadIdx.x, k = blockIdx.x;
@@ -165,6 +173,7 @@ __device__ __forceinline__ void nextWord(float *scores, const int *words, double
   if (k % places == places - 1) {
     for (int i = t; back && i < vocabulary / 4; i += 256) y[i] = make_float4(0.f, 0.f, 0.f, 0.f);
     if (t == 0) losses[k] = 0;
+    meet((const float *)y, words, met, k, places);
     return;
   }
   float v[FOURS][4], top = -INFINITY;
@@ -210,12 +219,13 @@ __device__ __forceinline__ void nextWord(float *scores, const int *words, double
     }
     if (first < vocabulary) y[t + 256 * i] = make_float4(v[i][0], v[i][1], v[i][2], v[i][3]);
   }
+  meet((const float *)y, words, met, k, places);
 }
-extern "C" __global__ void __launch_bounds__(256) next_word_2(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
-  nextWord<2>(scores, words, losses, places, vocabulary, back);
+extern "C" __global__ void __launch_bounds__(256) next_word_2(float *scores, const int *words, double *losses, float *met, int places, int vocabulary, int back) {
+  nextWord<2>(scores, words, losses, met, places, vocabulary, back);
 }
-extern "C" __global__ void __launch_bounds__(256) next_word_4(float *scores, const int *words, double *losses, int places, int vocabulary, int back) {
-  nextWord<4>(scores, words, losses, places, vocabulary, back);
+extern "C" __global__ void __launch_bounds__(256) next_word_4(float *scores, const int *words, double *losses, float *met, int places, int vocabulary, int back) {
+  nextWord<4>(scores, words, losses, met, places, vocabulary, back);
 }
 
 // text_losses: the mean over an example's places.
