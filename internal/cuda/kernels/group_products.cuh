@@ -77,8 +77,8 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
     if (++lineChunk == chunks) lineChunk = 0, lineTile += step;
   };
   if (t == 0) {
-    for (int i = 0; i < LAID_STAGES; i++) ready(&full[i], 1), ready(&empty[i], GROUP_THREADS / 32);
-    for (int i = 0; i < GROUPS * LINES_STAGES; i++) ready(&there[0][i], 128), ready(&gone[0][i], 4);
+    for (int i = 0; i < LAID_STAGES; i++) ready(&full[i], 1), ready(&empty[i], GROUP_THREADS);
+    for (int i = 0; i < GROUPS * LINES_STAGES; i++) ready(&there[0][i], 128), ready(&gone[0][i], 128);
     readied();
   }
   __syncthreads();
@@ -119,11 +119,8 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
           for (int p = 0; p < PARTS; p++) a[p][h] = low[p], a[p][2 + h] = high[p];
         }
       });
-      __syncwarp();
-      if (lane == 0) {
-        arrive(&gone[group][now]);
-        if (!stays) arrive(&empty[slot]);
-      }
+      arrive(&gone[group][now]);
+      if (!stays) arrive(&empty[slot]);
       before = now, beforePhase = phase;
       if (++now == LINES_STAGES) now = 0, phase ^= 1;
     }
@@ -274,7 +271,7 @@ __device__ __forceinline__ void groupSum(const float *weights, const Summeds &al
   float *part = l.parts + (size_t)z * (M + l.bias) * N;
   if (t == 0) {
     for (int i = 0; i < SUM_STAGES; i++) ready(&there[i], 128);
-    for (int i = 0; i < 2; i++) ready(&full[i], 128), ready(&empty[i], 8);
+    for (int i = 0; i < 2; i++) ready(&full[i], 128), ready(&empty[i], 256);
     readied();
   }
   __syncthreads();
@@ -314,8 +311,7 @@ __device__ __forceinline__ void groupSum(const float *weights, const Summeds &al
           for (int p = 0; p < PARTS; p++) a[p][h] = low[p], a[p][2 + h] = high[p];
         }
       });
-      __syncwarp();
-      if (lane == 0) arrive(&empty[c % 2]);
+      arrive(&empty[c % 2]);
     }
     int m = m0 + warp * 16 + lane / 4, column = n0 + lane % 4 * 2;
 #pragma unroll
