@@ -71,8 +71,8 @@ func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
 	default:
 		return m, false
 	}
-	m.from = n.theta + uintptr(4*l.Start)
-	return m, n.d.groups && m.n%groupColumns == 0 && m.k%groupK == 0 && (way == 0 || l.From > 0)
+	m.from = n.theta + uintptr(4*l.Start) // biases lie behind it, and are read by fours
+	return m, n.d.groups && m.n%groupColumns == 0 && m.k%groupK == 0 && m.from%16 == 0 && (way == 0 || l.From > 0)
 }
 
 // layMatrices lays the matrices of all layers that have room for it.

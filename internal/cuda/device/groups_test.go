@@ -84,6 +84,35 @@ func TestGroupProducts(t *testing.T) {
 	}
 }
 
+// TestGroupMatrices: groups of warps have what they have kernels for, both ways: sizes that they
+// cut, at places from which four values are read.
+func TestGroupMatrices(t *testing.T) {
+	n := onGroups(t)
+	for _, c := range []struct {
+		kind                        string
+		in, out, words, start, from int
+		want                        [2]bool
+	}{
+		{"places", 128, 384, 0, 0, 3, [2]bool{true, true}},
+		{"places", 64, 128, 0, 8, 1, [2]bool{true, false}}, // back there are 64 columns
+		{"places", 128, 64, 0, 8, 1, [2]bool{false, true}},
+		{"places", 128, 128, 0, 6, 1, [2]bool{}},
+		{"places", 128, 128, 0, 4, 0, [2]bool{true, false}},
+		{"places", 96, 128, 0, 4, 1, [2]bool{}},
+		{"scores", 128, 2048, 2048, 0, 9, [2]bool{true, true}},
+		{"scores", 128, 100, 100, 0, 9, [2]bool{}},
+		{"attention", 384, 128, 0, 0, 1, [2]bool{}},
+	} {
+		l := &layer{}
+		l.Kind, l.In.Channels, l.Out.Channels, l.Words, l.Start, l.From = c.kind, c.in, c.out, c.words, c.start, c.from
+		for way, want := range c.want {
+			if _, ok := n.groupMatrixOf(l, way); ok != want {
+				t.Errorf("%+v, way %d: %t", c, way, ok)
+			}
+		}
+	}
+}
+
 // turned is a matrix of so many lines, [line][column], the other way round.
 func turned(w []float32, lines, columns int) []float32 {
 	to := make([]float32, len(w))
