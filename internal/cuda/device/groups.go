@@ -53,7 +53,7 @@ type groupMatrices struct {
 }
 
 // bytes is how much room it has.
-func (m groupMatrix) bytes() int { return 3 * 2 * int(m.n*m.k) }
+func (m groupMatrix) bytes() int { return 3 * 2 * int(m.n) * int(m.k) }
 
 // groupMatrixOf is what a layer on places, or of scores, multiplies by on its way, forward (0) or
 // back (1); ok is false where groups have no kernel for it.
@@ -95,7 +95,7 @@ func (n *Network) layMatrices() {
 			m.to, m.first = to, int32(blocks)
 			list.of[list.count] = m
 			list.count++
-			blocks += tiles(int(m.n*m.k)/8, 256)
+			blocks += tiles(int(m.n)*int(m.k)/8, 256)
 			if int(list.count) == len(list.of) {
 				lay()
 			}
