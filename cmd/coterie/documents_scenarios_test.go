@@ -154,7 +154,7 @@ var scenarios = []scenario{
 	{
 		page: "docs/crossing.md", data: true,
 		lines: []treatment{
-			{line: "coterie reproduce handwriting-methods", over: "--scale quick --seeds 5", as: "--scale smoke --seeds 1"},
+			{line: "coterie reproduce handwriting-methods", over: "--scale full", as: "--scale smoke --seeds 1"},
 			{line: "coterie reproduce school-clustering", by: "go test ./repro -run TestSmoke/school-clustering"},
 		},
 		says:  []string{"against FedAvg"},

@@ -45,7 +45,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 		return fault
 	}
 	if _, fault := out.Write(append(text, '\n')); fault != nil {
-		return fault
+		return ended(fault)
 	}
 	if err != nil {
 		return nil // it was told
@@ -78,9 +78,10 @@ func imagesOf(named string) ([]string, error) {
 	return images, nil
 }
 
-// ended is what the end of the conversation means: whoever closes the pipe is content.
+// ended is what the end of the conversation means: whoever closes the pipes is content. That may be before
+// the greeting: a program has several conversations, and most end without anybody having begun them.
 func ended(err error) error {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err
