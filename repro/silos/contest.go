@@ -138,13 +138,18 @@ func spread(cells []cell) lab.Spread { return lab.MeanAndDeviation(lab.Pick(cell
 // contest runs the contenders at every x and returns their outcomes, a row for every x.
 // Lower is better for errors, higher for shares.
 func contest(l *lab.Lab, xs []float64, lower bool, contenders func(x float64) []contender) ([][]outcome, error) {
+	return contestOver(xs, lower, contenders, func(runs []config.Run) ([][]cell, error) { return lab.Grid(l, runs, simulate) })
+}
+
+// contestOver is a contest whose cells are made by grid: every run with every seed.
+func contestOver(xs []float64, lower bool, contenders func(x float64) []contender, grid func([]config.Run) ([][]cell, error)) ([][]outcome, error) {
 	var runs []config.Run
 	for _, x := range xs {
 		for _, c := range contenders(x) {
 			runs = append(runs, c.settings...)
 		}
 	}
-	cells, err := lab.Grid(l, runs, simulate)
+	cells, err := grid(runs)
 	if err != nil {
 		return nil, err
 	}
