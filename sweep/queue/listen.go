@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,9 +68,17 @@ var lookAfterEvery = 5 * time.Second
 
 // lookAfter finds cells that are waited for and neither lie in the queue nor have a
 // result: servers acknowledge before they have synced, and may lose what they promised.
-// Such cells are queued again: to make one twice costs time and harms nothing.
+// Such cells are queued again: to make one twice costs time and harms nothing. Where the
+// places themselves are gone, waiting ends: files that cells need were lost with them.
 func (q *Queue) lookAfter(ctx context.Context) {
+	missing := 0
 	for pause(ctx, lookAfterEvery) == nil {
+		if what := q.gone(ctx); what == "" {
+			missing = 0
+		} else if missing++; missing == 3 { // not while a cluster moves it
+			q.breakOff(fmt.Errorf("%w: at %s there is no %s any more. Somebody took it away, or the servers lost what they store: the same command makes it anew and goes on, with the results that are here already", ErrLost, WithoutSecrets(q.URL), what))
+			return
+		}
 		if err := q.announce(ctx); err != nil && ctx.Err() == nil {
 			q.Log("say that cells are asked for: %v", err)
 		}
@@ -78,6 +87,28 @@ func (q *Queue) lookAfter(ctx context.Context) {
 			q.Log("look after the queue: %v", err)
 		}
 	}
+}
+
+// gone is the place of the queue that its servers say they do not have; empty: they have all,
+// or do not answer.
+func (q *Queue) gone(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, lookAfterEvery)
+	defer cancel()
+	if _, err := q.js.Stream(ctx, q.streamName()); errors.Is(err, jetstream.ErrStreamNotFound) {
+		return "stream " + q.streamName()
+	}
+	for _, b := range []jetstream.KeyValue{q.results, q.state, q.alive} {
+		if _, err := q.js.KeyValue(ctx, b.Bucket()); errors.Is(err, jetstream.ErrBucketNotFound) {
+			return "bucket " + b.Bucket()
+		}
+	}
+	if _, err := q.js.ObjectStore(ctx, q.objectsName()); errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return "object store " + q.objectsName()
+	}
+	if _, err := q.js.Consumer(ctx, q.streamName(), q.consumerName()); errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return "consumer " + q.consumerName()
+	}
+	return ""
 }
 
 func (q *Queue) restore(ctx context.Context) error {

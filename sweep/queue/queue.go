@@ -62,6 +62,9 @@ const largest = 256 << 10
 // machines or programs are not what they say they are.
 var ErrDiffer = errors.New("two workers made the same cell and got different results")
 
+// ErrLost means that places of the queue are no longer on its servers.
+var ErrLost = errors.New("the queue is no longer on its servers")
+
 // Open reaches an existing queue's servers and makes its places there, or finds them.
 func Open(ctx context.Context, o Options) (*Queue, error) {
 	l, err := connect(o)
@@ -109,17 +112,31 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// patiently tries again what servers have not answered in time.
+// storeFor is how long servers may fail to make a place: some do in the moment in which they
+// hear of an account for the first time, from several at once.
+var storeFor = 5 * time.Second
+
+// unstored says that servers could not make a place for a stream.
+func unstored(err error) bool {
+	const failed = 10049 // JSStreamCreateErrF of the servers
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == failed
+}
+
+// patiently tries again what servers have not answered in time, or could not store.
 func (l *link) patiently(ctx context.Context, try func() error) error {
 	for began := time.Now(); ; {
 		err := try()
-		if !late(err) || ctx.Err() != nil {
+		if !late(err) && !unstored(err) || ctx.Err() != nil {
 			return err
 		}
-		if time.Since(began) > startFor {
+		switch took := time.Since(began); {
+		case late(err) && took > startFor:
 			return fmt.Errorf("the servers at %s do not answer in time (%w): a cluster needs most of its nodes", WithoutSecrets(l.URL), err)
+		case unstored(err) && took > storeFor:
+			return fmt.Errorf("the servers at %s cannot make a place for what is to be stored (%w): their log says why; look at the disk and the owner of their store_dir", WithoutSecrets(l.URL), err)
 		}
-		l.Log("the queue's servers have not answered in time (%v): trying again", err)
+		l.Log("the queue's servers cannot answer yet (%v): trying again", err)
 		if pause(ctx, 500*time.Millisecond) != nil {
 			return err
 		}
@@ -201,10 +218,11 @@ func (q *Queue) await(id string, body []byte) *wait {
 	w := q.waiting[id]
 	if w == nil {
 		w = &wait{done: make(chan struct{}), order: body}
-		q.waiting[id] = w
-		if q.broken != nil {
+		if q.broken != nil { // there is nothing to wait for
 			close(w.done)
+			return w
 		}
+		q.waiting[id] = w
 	}
 	return w
 }
@@ -218,6 +236,9 @@ func (q *Queue) err() error {
 // ask takes up a result that is there, or queues the cell, as long as it takes.
 func (q *Queue) ask(ctx context.Context, id string, body []byte) error {
 	return q.persist(ctx, "queue a cell", func(ctx context.Context) error {
+		if err := q.err(); err != nil {
+			return err
+		}
 		found, err := q.result(ctx, id)
 		if err != nil {
 			return err
@@ -263,7 +284,7 @@ func (l *link) persist(ctx context.Context, what string, try func(ctx context.Co
 			return errors.Join(err, ctx.Err())
 		}
 		var refused *jetstream.APIError
-		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.Code == 400 && !passing(refused) {
+		if errors.Is(err, ErrLost) || errors.Is(err, ErrDiffer) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.Code == 400 && !passing(refused) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if time.Since(said) > 10*time.Second {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/coterie-fl/coterie/sweep/cells"
 )
 
@@ -161,6 +163,59 @@ func TestLostCells(t *testing.T) {
 	got, errs := all(t.Context(), q, 5)
 	if err := errors.Join(errs...); err != nil || got[4] != "4" {
 		t.Error(got, err)
+	}
+}
+
+// TestLostPlaces: where a place of the queue is gone whoever waits is told which, and what to
+// do; so is whoever asks later. A queue that is opened again has it, and the worker from
+// before takes its cells.
+func TestLostPlaces(t *testing.T) {
+	for place, remove := range map[string]func(ctx context.Context, q *Embedded) error{
+		"stream COTERIE_CELLS":         func(ctx context.Context, q *Embedded) error { return q.js.DeleteStream(ctx, q.streamName()) },
+		"bucket coterie-results":       func(ctx context.Context, q *Embedded) error { return q.js.DeleteKeyValue(ctx, "coterie-results") },
+		"bucket coterie-state":         func(ctx context.Context, q *Embedded) error { return q.js.DeleteKeyValue(ctx, "coterie-state") },
+		"bucket coterie-alive":         func(ctx context.Context, q *Embedded) error { return q.js.DeleteKeyValue(ctx, "coterie-alive") },
+		"object store coterie-objects": func(ctx context.Context, q *Embedded) error { return q.js.DeleteObjectStore(ctx, "coterie-objects") },
+		"consumer workers-": func(ctx context.Context, q *Embedded) error {
+			return q.js.DeleteConsumer(ctx, q.streamName(), q.consumerName())
+		},
+	} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			q := embed(t, t.TempDir())
+			defer q.Close()
+			idle := make(chan struct{}) // the worker has nothing to make it with before
+			dismiss := employ(t, q, Worker{Slots: 1, Makers: making(func(ctx context.Context, _ cells.Bench, n int) (any, error) {
+				select {
+				case <-idle:
+				case <-ctx.Done():
+				}
+				return n, ctx.Err()
+			})})
+			defer dismiss()
+			time.AfterFunc(200*time.Millisecond, func() {
+				if err := remove(context.Background(), q); err != nil {
+					t.Error(err)
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for _, when := range []string{"waiting", "later"} {
+				if _, errs := all(ctx, q, 2); !errors.Is(errs[0], ErrLost) || !errors.Is(errs[1], ErrLost) || !strings.Contains(errs[0].Error(), place) || !strings.Contains(errs[0].Error(), "the same command makes it anew") {
+					t.Errorf("%s: %v", when, errs)
+				}
+			}
+			close(idle)
+			again, err := open(ctx, q.link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, errs := all(ctx, again, 2); errors.Join(errs...) != nil || got[1] != "1" {
+				t.Errorf("opened again: %v, %v", got, errs)
+			}
+			again.end()
+			again.over.Wait()
+		})
 	}
 }
 
@@ -319,9 +374,9 @@ func TestWhoIsThere(t *testing.T) {
 // TestSlowServers: whoever begins while servers choose who leads tries again, up to an end,
 // and what another try cannot change ends it at once.
 func TestSlowServers(t *testing.T) {
-	old := startFor
-	startFor = time.Second
-	t.Cleanup(func() { startFor = old })
+	old, oldStore := startFor, storeFor
+	startFor, storeFor = time.Second, time.Second
+	t.Cleanup(func() { startFor, storeFor = old, oldStore })
 	l := &link{Options: Options{URL: "nats://me:secret@one:4222", Log: t.Logf}}
 	slow := fmt.Errorf("create: %w", context.DeadlineExceeded)
 	tries := 0
@@ -341,6 +396,19 @@ func TestSlowServers(t *testing.T) {
 	err := l.patiently(t.Context(), func() error { return slow })
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "needs most of its nodes") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("servers that are always slow: %v", err)
+	}
+	unable := fmt.Errorf("create: %w", &jetstream.APIError{Code: 500, ErrorCode: 10049, Description: "error creating store for stream"})
+	tries = 0
+	if err := l.patiently(t.Context(), func() error {
+		if tries++; tries < 2 {
+			return unable
+		}
+		return nil
+	}); err != nil || tries != 2 {
+		t.Errorf("servers that cannot store once: %v after %d tries", err, tries)
+	}
+	if err := l.patiently(t.Context(), func() error { return unable }); !errors.Is(err, unable) || !strings.Contains(err.Error(), "store_dir") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("servers that can never store: %v", err)
 	}
 }
 

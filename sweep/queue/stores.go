@@ -29,6 +29,10 @@ const (
 
 func (l *link) streamName() string { return strings.ToUpper(l.Name) + "_CELLS" }
 
+func (l *link) objectsName() string { return l.Name + "-objects" }
+
+func (l *link) consumerName() string { return "workers-" + l.Code.name() }
+
 func (l *link) subject(id string) string { return l.Name + ".cells." + l.Code.name() + "." + id }
 
 // create makes the queue's places, or finds them.
@@ -88,16 +92,15 @@ func (s *stores) createWith(ctx context.Context, replicas int) (err error) {
 	if s.alive, err = s.bucket(ctx, "alive", "who is there", aliveFor, replicas); err != nil {
 		return err
 	}
-	name := s.Name + "-objects"
-	s.objects.store, err = s.js.ObjectStore(ctx, name)
+	s.objects.store, err = s.js.ObjectStore(ctx, s.objectsName())
 	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		s.objects.store, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Description: "models, checkpoints, data", Storage: jetstream.FileStorage, Replicas: replicas})
+		s.objects.store, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: s.objectsName(), Description: "models, checkpoints, data", Storage: jetstream.FileStorage, Replicas: replicas})
 	}
 	if err != nil {
 		return err
 	}
 	s.workers, err = s.cells.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: "workers-" + s.Code.name(), Description: s.Code.String(), FilterSubject: s.subject(">"),
+		Durable: s.consumerName(), Description: s.Code.String(), FilterSubject: s.subject(">"),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.Lease, MaxDeliver: -1, MaxAckPending: 100_000, MaxWaiting: 4096, InactiveThreshold: keepFor,
 	})
 	return err
@@ -128,12 +131,12 @@ func (l *link) find(ctx context.Context) (*stores, error) {
 		s.alive, err = l.js.KeyValue(ctx, l.Name+"-alive")
 	}
 	if err == nil {
-		s.objects.store, err = l.js.ObjectStore(ctx, l.Name+"-objects")
+		s.objects.store, err = l.js.ObjectStore(ctx, l.objectsName())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoQueue, err)
 	}
-	if s.workers, err = s.cells.Consumer(ctx, "workers-"+l.Code.name()); err != nil {
+	if s.workers, err = s.cells.Consumer(ctx, l.consumerName()); err != nil {
 		return s, fmt.Errorf("%w: %w", errNoQueue, err)
 	}
 	s.lease = s.workers.CachedInfo().Config.AckWait // not the link's own, which several workers may share
