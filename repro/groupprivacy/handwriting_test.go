@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,17 +169,8 @@ func TestCommittedHandwriting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab.Lab{Options: lab.Options{Out: t.TempDir(), Tick: func(int, int) {}}, Context: t.Context()}
-	finished, err := lab.Fill(l, "handwriting.jsonl", text, nil, func(*lab.Lab, writing) (written, error) { return written{}, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(text, []byte("\n")); n != len(finished) {
-		t.Errorf("%d lines of %d cells", n, len(finished))
-	}
-	commit := regexp.MustCompile(`[-+][0-9a-f]{12}$`)
-	for k, r := range finished {
-		if !slices.Contains(asked, k) || r.Date == "" || r.Seconds <= 0 || !commit.MatchString(r.Version) || !(r.Value.Accuracy > 0 && r.Value.Accuracy <= 1) || len(r.Value.Curve) > 0 && r.Value.Curve[len(r.Value.Curve)-1].Round != k.Rounds {
+	for k, r := range labtest.Committed[writing, written](t, text) {
+		if !slices.Contains(asked, k) || !(r.Value.Accuracy > 0 && r.Value.Accuracy <= 1) || len(r.Value.Curve) > 0 && r.Value.Curve[len(r.Value.Curve)-1].Round != k.Rounds {
 			t.Errorf("%+v of %s, %s", k, r.Version, r.Date)
 		}
 	}

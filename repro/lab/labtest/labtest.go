@@ -2,8 +2,11 @@
 package labtest
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/repro/lab"
@@ -25,4 +28,26 @@ func New(t *testing.T, e lab.Experiment, o lab.Options) *lab.Lab {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// commit is how the version of a program ends that names its commit.
+var commit = regexp.MustCompile(`[-+][0-9a-f]{12}$`)
+
+// Committed are the cells of lines that come with the program: each once, of a commit and a day.
+func Committed[K comparable, V any](t *testing.T, lines []byte) map[K]lab.Record[K, V] {
+	t.Helper()
+	l := &lab.Lab{Options: lab.Options{Out: t.TempDir(), Tick: func(int, int) {}}, Context: t.Context()}
+	finished, err := lab.Fill(l, "cells.jsonl", lines, nil, func(*lab.Lab, K) (v V, err error) { return v, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(lines, []byte("\n")); n != len(finished) {
+		t.Errorf("%d lines of %d cells", n, len(finished))
+	}
+	for k, r := range finished {
+		if r.Date == "" || r.Seconds <= 0 || !commit.MatchString(r.Version) || strings.Contains(r.Version, "dirty") {
+			t.Errorf("%v is of %q, %q, in %v s", k, r.Version, r.Date, r.Seconds)
+		}
+	}
+	return finished
 }
