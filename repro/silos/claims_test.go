@@ -158,16 +158,16 @@ func TestClusterClaims(t *testing.T) {
 			of("MR-MTL", 0.8, 0.81, 0.8), of("local (IFCA 5 %)", warmLocal, warmLocal, warmLocal+0.001),
 		}
 	}
-	rows := f.clusterClaims("s", 0, row(0.7))
+	rows := f.clusterClaims("s", 0, row(0.7), nil)
 	for _, r := range rows {
 		if r.Verdict != study.Agrees {
 			t.Errorf("%s: %s", r.Label, r.Verdict)
 		}
 	}
-	if v := verdictOf(t, f.clusterClaims("s", 0, row(0.8)), "local after"); v != study.Differs {
+	if v := verdictOf(t, f.clusterClaims("s", 0, row(0.8), nil), "local after"); v != study.Differs {
 		t.Errorf("training alone that gains by the start: %s", v)
 	}
-	if v := verdictOf(t, f.clusterClaims("s", 0.5, row(0.95)), "warm MR-MTL"); v != study.Differs {
+	if v := verdictOf(t, f.clusterClaims("s", 0.5, row(0.95), nil), "warm MR-MTL"); v != study.Differs {
 		t.Errorf("warm MR-MTL behind another: %s", v)
 	}
 	if v := f.dropping([][]outcome{row(0.7), row(0.7)}).Verdict; v != study.Differs {
