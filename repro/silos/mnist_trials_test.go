@@ -24,7 +24,8 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestBehind: what is believed is what gains by its whole interval; the longer start comes first.
+// TestBehind: what is believed is what gains, or is as good as the rival, by its whole interval; the
+// longer start comes first.
 func TestBehind(t *testing.T) {
 	f := figure16{warm: 0.05}
 	warm, rival := of("warm", 0.7, 0.71, 0.7), of("IFCA", 0.8, 0.81, 0.8)
@@ -35,6 +36,7 @@ func TestBehind(t *testing.T) {
 	}{
 		{gains, loses, "too few to find"}, {gains, gains, "too few to find"}, {loses, gains, "lambda is too small"}, {unclear, gains, "lambda is too small"},
 		{loses, loses, "do not know why"}, {unclear, unclear, "do not know why"},
+		{[]float64{0.8, 0.81, 0.8}, loses, "too few to find"}, // as good as the rival
 	} {
 		why := f.behind(warm, rival, []outcome{of("longer", c.longer...), of("tied", c.tied...)})
 		if !strings.Contains(why, c.want) || strings.Index(why, "longer gains") > strings.Index(why, "tied gains") {
