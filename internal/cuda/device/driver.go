@@ -131,7 +131,7 @@ func open(library string, n int) (*driver, About, error) {
 		return nil, about, fmt.Errorf("%s has compute capability %d.%d; the kernels need %d.%d or more", about.Name, major, minor, leastMajor, leastMinor)
 	}
 	d.tensor = major >= tensorMajor
-	d.groups = major == groupsMajor && minor == groupsMinor && version >= groupsDriver && d.shared >= max(groupShared, groupSumShared, pairShared)
+	d.groups = major == groupsMajor && minor == groupsMinor && version >= groupsDriver && d.shared >= max(groupBlocks[0].shared(), groupSumShared, pairShared)
 	var ctx uintptr
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")

@@ -6,35 +6,55 @@ package device
 // warps read it (group_products.cuh); 0: it is not.
 type matrix struct{ at, laid uintptr }
 
-// Groups of warps multiply 128 rows by 128 columns, of 64 values of k at a time, and have a block's
-// memory in these bytes: two steps of a matrix in three parts, for each of two groups three of
-// lines, and for each of eight warps 16 lines of 32 columns that leave.
+// Groups of warps multiply rows by columns, of 64 values of k at a time. A unit of a matrix that is
+// laid has 64 of both, in two parts of float16, and what takes its products back.
 const (
-	groupRows    = 128
-	groupColumns = 128
-	groupK       = 64
-	groupThreads = 256
-	groupShared  = 2*3*2*groupK*groupColumns + 2*3*4*64*(groupK+8) + 8*4*16*(32+8)
+	groupK         = 64
+	laidColumns    = 64
+	laidBytes      = 2*2*groupK*laidColumns + 16
+	laidRoom       = 2*2*groupK*laidColumns + 128 // in a block's shared memory
+	groupLineBytes = 3 * 4 * 64 * (groupK + 8)    // of lines that a group brings ahead
+	leavingBytes   = 4 * 16 * (32 + 8)            // of 16 lines of 32 columns that leave, of a warp
 )
 
-// A block of sums has both turns of 32 rows in parts, and four stages of such rows of either side,
-// with their weights.
+// groupBlock is how a block of a product by groups is cut: 64 rows a group, 64 columns a half.
+type groupBlock struct {
+	name           string
+	groups, halves int
+}
+
+// groupBlocks are the large one, and the small one for few rows. Values have the same bits by both.
+var groupBlocks = []groupBlock{{"", 2, 2}, {"_small", 1, 1}}
+
+func (b groupBlock) rows() int    { return 64 * b.groups }
+func (b groupBlock) columns() int { return laidColumns * b.halves }
+func (b groupBlock) threads() int { return 128 * b.groups }
+
+// shared is a block's memory: two steps of a matrix, lines of every group, and what leaves.
+func (b groupBlock) shared() int {
+	return 2*b.halves*laidRoom + b.groups*(groupLineBytes+4*leavingBytes)
+}
+
+// A block of sums has 128 of both, both turns of 32 rows in three parts of bfloat16, and four stages
+// of such rows of either side, with their weights.
 const (
+	groupRows       = 128
+	groupColumns    = 128
 	groupSumK       = 32
 	groupSumThreads = 384
 	groupSumShared  = 2*3*2*groupSumK*groupColumns + 4*4*groupSumK*(2*(128+4)+1)
 )
 
-// A block of norms has both turns of 32 values of 64 places in parts, three stages of them, and 64
-// x 64 products.
+// A block of norms has both turns of 32 values of 64 places in two parts, with what takes them back,
+// three stages of them, and 64 x 64 products.
 const (
 	pairK      = 32
-	pairShared = 2*3*2*pairK*64 + 3*4*64*(pairK+4) + 4*64*64
+	pairShared = 2*2*2*pairK*64 + 2*4*64 + 3*4*64*(pairK+4) + 4*64*64
 )
 
 // groupKernels are the names of the kernels in groups.cu.
 func groupKernels() []string {
-	return []string{"group_lay", "group_times", "group_times_back", "group_times_sum", "group_halves"}
+	return []string{"group_lay", "group_times", "group_times_back", "group_times_small", "group_times_back_small", "group_times_sum", "group_halves"}
 }
 
 // groupTile is how groups cut sums.
@@ -52,8 +72,11 @@ type groupMatrices struct {
 	count int32
 }
 
+// units is how many it is laid in.
+func (m groupMatrix) units() int { return int(m.n) / laidColumns * int(m.k) / groupK }
+
 // bytes is how much room it has.
-func (m groupMatrix) bytes() int { return 3 * 2 * int(m.n) * int(m.k) }
+func (m groupMatrix) bytes() int { return m.units() * laidBytes }
 
 // groupMatrixOf is what a layer on places, or of scores, multiplies by on its way, forward (0) or
 // back (1); ok is false where groups have no kernel for it.
@@ -72,7 +95,7 @@ func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
 		return m, false
 	}
 	m.from = n.theta + uintptr(4*l.Start) // biases lie behind it, and are read by fours
-	return m, n.d.groups && m.n%groupColumns == 0 && m.k%groupK == 0 && m.from%16 == 0 && (way == 0 || l.From > 0)
+	return m, n.d.groups && m.n%laidColumns == 0 && m.k%groupK == 0 && m.from%16 == 0 && (way == 0 || l.From > 0)
 }
 
 // layMatrices lays the matrices of all layers that have room for it.
@@ -95,7 +118,7 @@ func (n *Network) layMatrices() {
 			m.to, m.first = to, int32(blocks)
 			list.of[list.count] = m
 			list.count++
-			blocks += tiles(int(m.n)*int(m.k)/8, 256)
+			blocks += m.units()
 			if int(list.count) == len(list.of) {
 				lay()
 			}
@@ -104,19 +127,26 @@ func (n *Network) layMatrices() {
 	lay()
 }
 
-// groupBlocks is how many blocks of groups a product of so many rows has, with a matrix that is
-// laid; 0: they would leave too many processors idle. A block stays with its columns, and takes
-// every so many'th 128 rows.
-func (n *Network) groupBlocks(m matrix, rows, columns int) int {
+// groupsFor is how groups cut a product of so many rows with a matrix that is laid, and into how many
+// blocks: large ones if they leave few processors idle. A block stays with its columns, and takes
+// every so many'th rows. Ok is false where groups have no kernel, whatever the rows: what a row
+// comes to must not depend on how many there are.
+func (n *Network) groupsFor(m matrix, rows, columns int) (b groupBlock, blocks int, ok bool) {
 	if m.laid == 0 || n.tiles != nil {
-		return 0
+		return b, 0, false
 	}
-	across, down := columns/groupColumns, tiles(rows, groupRows)
-	if !n.fills(across * down) {
-		return 0
+	for _, b = range groupBlocks {
+		across, down := columns/b.columns(), tiles(rows, b.rows())
+		blocks = across * min(max(1, int(n.d.processors)*b.together()/max(1, across)), down)
+		if columns%b.columns() == 0 && n.fills(across*down) {
+			break
+		}
 	}
-	return across * min(max(1, int(n.d.processors)/across), down)
+	return b, blocks, true
 }
+
+// together is how many blocks a processor has at a time.
+func (b groupBlock) together() int { return 2 / b.groups }
 
 // sumsByGroups says that groups have a kernel for such sums.
 func (n *Network) sumsByGroups(of []summed, rows int) bool {

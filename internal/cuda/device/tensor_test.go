@@ -157,34 +157,27 @@ func TestTensorProductsBack(t *testing.T) {
 
 // TestTilesAgree: a row of a product has the same bits whatever tile computes it, and so however
 // many rows there are: what an example has does not depend on others (docs/proofs/gpu-clip.md).
+// Where groups of warps have a product, they have it of any number of rows (TestGroupBlocksAgree).
 func TestTilesAgree(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 7))
-	for _, s := range [][3]int{{70, 36, 100}, {150, 128, 192}} { // of the second, groups of warps have one, too
-		m, columns, k := s[0], s[1], s[2]
-		x, matrices := put(n, scaled(src, m*k)), [2]matrix{{at: put(n, scaled(src, k*columns))}, {at: put(n, scaled(src, columns*k))}}
-		var first [2][]float32
-		for i := range len(productTiles["times"]) + 1 {
-			for way, name := range []string{"times", "times_back"} {
-				by := "groups"
-				if n.tiles = nil; i < len(productTiles[name]) {
-					n.tiles = productTiles[name][i : i+1]
-					by = n.tiles[0].name()
-				} else if matrices[way].laid = laidFor(n, matrices[way].at, columns, k, way); matrices[way].laid == 0 {
-					continue
-				}
-				out := n.d.alloc(4 * m * columns)
-				if way == 0 {
-					n.product(x, matrices[way], 0, 0, 0, out, m, columns, k, act{})
-				} else {
-					n.productBack(x, matrices[way], 0, 0, act{}, out, m, columns, k)
-				}
-				got := get(t, n, out, m*columns)
-				if first[way] == nil {
-					first[way] = got
-				}
-				if !slices.Equal(got, first[way]) {
-					t.Errorf("%v: %s by %s has other bits than by %s", s, name, by, productTiles[name][0].name())
-				}
+	const m, columns, k = 70, 36, 100
+	x, w := put(n, scaled(src, m*k)), matrix{at: put(n, scaled(src, k*columns))}
+	var first [2][]float32
+	for i := range productTiles["times"] {
+		for way, name := range []string{"times", "times_back"} {
+			n.tiles = productTiles[name][i : i+1]
+			out := n.d.alloc(4 * m * columns)
+			if way == 0 {
+				n.product(x, w, 0, 0, 0, out, m, columns, k, act{})
+			} else {
+				n.productBack(x, w, 0, 0, act{}, out, m, columns, k)
+			}
+			got := get(t, n, out, m*columns)
+			if first[way] == nil {
+				first[way] = got
+			}
+			if !slices.Equal(got, first[way]) {
+				t.Errorf("%s by %s has other bits than by %s", name, n.tiles[0].name(), productTiles[name][0].name())
 			}
 		}
 	}

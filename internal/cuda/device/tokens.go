@@ -72,8 +72,8 @@ func (n *Network) wide(name string, blocks int, lengths ...int) (kernel string, 
 
 // product multiplies rows of k values by w, [k][n].
 func (n *Network) product(x uintptr, m matrix, bias, plus, before, out uintptr, rows, columns, k int, a act) {
-	if blocks := n.groupBlocks(m, rows, columns); blocks > 0 {
-		n.callShared("group_times", along(blocks, 1), groupThreads, groupShared, x, m.laid, bias, plus, before, out, rows, columns, k, a)
+	if b, blocks, ok := n.groupsFor(m, rows, columns); ok {
+		n.callShared("group_times"+b.name, along(blocks, 1), b.threads(), b.shared(), x, m.laid, bias, plus, before, out, rows, columns, k, a)
 		return
 	}
 	w := m.at
@@ -88,8 +88,8 @@ func (n *Network) product(x uintptr, m matrix, bias, plus, before, out uintptr, 
 
 // productBack multiplies rows of k values by w, [n][k].
 func (n *Network) productBack(d uintptr, m matrix, plus, at uintptr, gate act, dx uintptr, rows, columns, k int) {
-	if blocks := n.groupBlocks(m, rows, columns); blocks > 0 {
-		n.callShared("group_times_back", along(blocks, 1), groupThreads, groupShared, d, m.laid, plus, at, gate, dx, rows, columns, k)
+	if b, blocks, ok := n.groupsFor(m, rows, columns); ok {
+		n.callShared("group_times_back"+b.name, along(blocks, 1), b.threads(), b.shared(), d, m.laid, plus, at, gate, dx, rows, columns, k)
 		return
 	}
 	w := m.at
@@ -256,7 +256,7 @@ const maxRow = 1 << 16
 // such rows may be off (docs/proofs/gpu-clip.md); on tensor cores by more.
 func roundingShare(a, b int, groups bool) float64 {
 	if groups {
-		return (296 + float64(tiles(a, 32)+tiles(b, 32))*65/64) * 0x1p-24
+		return (312 + float64(tiles(a, 32)+tiles(b, 32))*65/64) * 0x1p-24
 	}
 	return float64(73+tiles(a, 32)+tiles(b, 32)) * 0x1p-24
 }

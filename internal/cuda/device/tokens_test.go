@@ -245,3 +245,68 @@ func TestNormsOfLayersTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestNormsRound: what groups of warps have of squared norms is off by at most what the clip's proof
+// says (docs/proofs/gpu-clip.md), of which the device adds as much: (296 + 65/64 (m_x + m_d)) units of
+// the square of the places' lengths, added up. Rows are such that places cancel, are of one sign or of
+// many sizes, or have one large value; a scale is of a row's 32 values, so that no other one spoils them.
+func TestNormsRound(t *testing.T) {
+	n, src := onGroups(t), rand.New(rand.NewPCG(9, 11))
+	const g, places, in, out = 4, 64, 128, 256
+	for kind, change := range map[string]func(place, at int, v float32) float32{
+		"drawn":    func(_, _ int, v float32) float32 { return v },
+		"positive": func(_, _ int, v float32) float32 { return 1 + v*v },
+		"one large": func(_, at int, v float32) float32 {
+			if at%32 == 3 {
+				return 4096 * v
+			}
+			return v
+		},
+		"cancelling": func(place, _ int, v float32) float32 { return float32(1-place%2*2) * (1 + v/65536) },
+		"many sizes": func(place, at int, v float32) float32 {
+			return float32(math.Ldexp(float64(v), at%24-12+place%40-20))
+		},
+		"tiny": func(_, _ int, v float32) float32 { return 0x1p-40 * v },
+	} {
+		x, d := drawn(src, g*places*in), drawn(src, g*places*out)
+		for i := range x {
+			x[i] = change(i/in, i%in, x[i])
+		}
+		for i := range d { // of one side alone, so that sums are near zero
+			if kind == "cancelling" {
+				d[i] = 1 + d[i]/65536
+			} else {
+				d[i] = change(i/out, i%out, d[i])
+			}
+		}
+		n.room = room{squares: n.d.alloc(8 * g), squaresRow: 1}
+		list := halves{room: n.room}
+		list.of[0] = half{x: put(n, x), d: put(n, d), in: in, out: out}
+		n.callShared("group_halves", [3]int{g, 1, 1}, 128, pairShared, list, places)
+		raw := get(t, n, n.room.squares, 2*g)
+		worst := 0.0
+		for e, v := range unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), g) {
+			square, lengths := 0.0, 0.0
+			for a := range places {
+				for b := range places {
+					xx, dd := 0.0, 0.0
+					for c := range in {
+						xx += float64(x[(e*places+a)*in+c]) * float64(x[(e*places+b)*in+c])
+					}
+					for c := range out {
+						dd += float64(d[(e*places+a)*out+c]) * float64(d[(e*places+b)*out+c])
+					}
+					if square += xx * dd; a == b {
+						lengths += math.Sqrt(xx * dd)
+					}
+				}
+			}
+			worst = max(worst, math.Abs(v-square)/(lengths*lengths)*0x1p24)
+		}
+		most := 296 + float64(in/32+out/32)*65/64
+		t.Logf("%s: off by %.2f units of %.0f", kind, worst, most)
+		if !(worst <= most) {
+			t.Errorf("%s: off by %.1f units", kind, worst)
+		}
+	}
+}

@@ -4,9 +4,11 @@
 #include "ends.cuh"
 #include "groups.cuh"
 
-// Matrices of a layer are laid once for all rows, in parts: by 128 columns and 64 of k, which a
-// block brings to shared memory at a time, in turns.
-enum { LAID_K = 64, LAID_PART = LAID_K * GROUP_COLUMNS, LAID = PARTS * LAID_PART, LAID_STAGES = 2, GROUPS = 2, GROUP_THREADS = 128 * GROUPS };
+// Matrices of a layer are laid once for all rows, in two parts of float16: by 64 columns and 64 of
+// k, a unit, which has a scale of its own, and behind its values what takes products back. A block
+// brings one unit, or two side by side, to shared memory at a time, in turns, and each to where
+// 128 bytes begin.
+enum { LAID_K = 64, LAID_COLUMNS = GROUP_HALF, LAID_PART = LAID_K * LAID_COLUMNS, LAID_UNIT = TWO * LAID_PART + 8, LAID_ROOM = TWO * LAID_PART + 64, LAID_STAGES = 2 };
 
 // Every group brings its own lines, as they are, up to two chunks ahead: with 32 bytes between
 // two lines, so that those that are read at once begin in different banks.
@@ -28,45 +30,63 @@ struct GroupMatrices {
   int count;
 };
 
-// group_lay: eight values of k, of one column, a thread.
+// LEAST_MATRIX is the least exponent that a matrix' scale is made of: so that what takes it back is
+// not so small that its product with another one vanishes.
+enum { LEAST_MATRIX = 60 };
+
+// group_lay: a unit a block; a thread has twice eight values of k, of one column.
 extern "C" __global__ void __launch_bounds__(256) group_lay(GroupMatrices all) {
+  __shared__ float most[8];
   int i = 0;
   while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].first) i++;
   const GroupMatrix &l = all.of[i];
-  int at = (blockIdx.x - l.first) * 256 + threadIdx.x, column = at % l.n, eight = at / l.n;
-  if (eight >= l.k / 8) return;
-  unsigned pairs[4][PARTS];
-  for (int q = 0; q < 4; q++) {
-    int k = 8 * eight + 2 * q;
-    size_t o = l.turned ? (size_t)column * l.k + k : (size_t)k * l.n + column;
-    divide(l.from[o], l.from[o + (l.turned ? 1 : l.n)], pairs[q]);
+  int unit = blockIdx.x - l.first, chunks = l.k / LAID_K, t = threadIdx.x, own = t % LAID_COLUMNS, column = unit / chunks * LAID_COLUMNS + own;
+  float v[2][8], size = 0.f;
+  for (int h = 0; h < 2; h++)
+    for (int q = 0; q < 8; q++) {
+      int k = unit % chunks * LAID_K + (t / LAID_COLUMNS + 4 * h) * 8 + q;
+      v[h][q] = l.from[l.turned ? (size_t)column * l.k + k : (size_t)k * l.n + column];
+      size = fmaxf(size, fabsf(v[h][q]));
+    }
+  for (int o = 16; o; o >>= 1) size = fmaxf(size, __shfl_xor_sync(~0u, size, o));
+  if (t % 32 == 0) most[t / 32] = size;
+  __syncthreads();
+  for (int w = 0; w < 8; w++) size = fmaxf(size, most[w]);
+  Scale scale = scaleOf(bitsOf(size) >> 23, LEAST_MATRIX);
+  unsigned short *to = l.to + (size_t)unit * LAID_UNIT;
+  for (int h = 0; h < 2; h++) {
+    unsigned pairs[4][TWO];
+    for (int q = 0; q < 4; q++) divideTwo(v[h][2 * q] * scale.by, v[h][2 * q + 1] * scale.by, pairs[q]);
+    for (int p = 0; p < TWO; p++) *(uint4 *)(to + p * LAID_PART + (t / LAID_COLUMNS + 4 * h) * PAIR_EIGHT + own * 8) = make_uint4(pairs[0][p], pairs[1][p], pairs[2][p], pairs[3][p]);
   }
-  unsigned short *to = l.to + (size_t)(column / GROUP_COLUMNS * (l.k / LAID_K) + eight / (LAID_K / 8)) * LAID + eight % (LAID_K / 8) * GROUP_EIGHT + column % GROUP_COLUMNS * 8;
-  for (int p = 0; p < PARTS; p++) *(uint4 *)(to + p * LAID_PART) = make_uint4(pairs[0][p], pairs[1][p], pairs[2][p], pairs[3][p]);
+  if (t == 0) *(float4 *)(to + TWO * LAID_PART) = make_float4(scale.back, 0.f, 0.f, 0.f);
 }
 
-// grouped is a block's share of a product of M rows of K values with a laid matrix of N columns:
-// 128 columns, of every so many'th 128 rows.
-template <class End>
+// grouped is a block's share of a product of M rows of K values with a laid matrix of N columns: of
+// 64 columns, or twice as many, of every so many'th 64 rows for each of its groups. What a row and
+// a column come to does not depend on how many of them there are.
+template <int GROUPS, int HALVES, class End>
 __device__ __forceinline__ void grouped(const float *x, const unsigned short *laid, int M, int N, int K, const End &end) {
+  const int COLUMNS = HALVES * LAID_COLUMNS, ROWS = GROUPS * GROUP_LINES;
   __shared__ Barrier full[LAID_STAGES], empty[LAID_STAGES], there[GROUPS][LINES_STAGES], gone[GROUPS][LINES_STAGES];
   DYNAMIC(room);
-  int t = threadIdx.x, lane = t % 32, group = t / 128, across = N / GROUP_COLUMNS, chunks = K / LAID_K, count = (M + GROUP_LINES * GROUPS - 1) / (GROUP_LINES * GROUPS);
+  int t = threadIdx.x, lane = t % 32, group = t / 128, across = N / COLUMNS, chunks = K / LAID_K, count = (M + ROWS - 1) / ROWS;
   int column = blockIdx.x % across, first = blockIdx.x / across, step = gridDim.x / across;
   int all = first < count ? (count - first + step - 1) / step * chunks : 0;
   bool stays = chunks <= LAID_STAGES;  // then every chunk of the matrix is brought once
   unsigned short *stages = (unsigned short *)room;
-  float *lines = room + LAID_STAGES * LAID / 2 + group * LINES_STAGES * LINES, *leaving = room + LAID_STAGES * LAID / 2 + GROUPS * LINES_STAGES * LINES + t / 32 * LEAVING_ALL;
-  const unsigned short *matrix = laid + (size_t)column * chunks * LAID;
+  float *behind = room + LAID_STAGES * HALVES * LAID_ROOM / 2, *lines = behind + group * LINES_STAGES * LINES, *leaving = behind + GROUPS * LINES_STAGES * LINES + t / 32 * LEAVING_ALL;
+  const unsigned short *matrix = laid + (size_t)column * HALVES * chunks * LAID_UNIT;
   // What is brought next: a chunk of the matrix, by one thread, and of the group's lines.
   int matrixChunk = 0, lineTile = first, lineChunk = 0, lineSlot = 0;
   auto fill = [&](int slot) {
-    announce(&full[slot], 2 * LAID);
-    bring(&full[slot], stages + slot * LAID, matrix + (size_t)matrixChunk * LAID, 2 * LAID);
+    announce(&full[slot], 2 * HALVES * LAID_UNIT);
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) bring(&full[slot], stages + (slot * HALVES + h) * LAID_ROOM, matrix + (size_t)(h * chunks + matrixChunk) * LAID_UNIT, 2 * LAID_UNIT);
     matrixChunk = matrixChunk + 1 < chunks ? matrixChunk + 1 : 0;
   };
   auto fillLines = [&] {
-    int m0 = lineTile * GROUP_LINES * GROUPS + group * GROUP_LINES + t % 128 / 16;
+    int m0 = lineTile * ROWS + group * GROUP_LINES + t % 128 / 16;
     const float *from = x + (size_t)m0 * K + lineChunk * LAID_K + t % 16 * 4;
     float *to = lines + lineSlot * LINES + t % 128 / 16 * LINE + t % 16 * 4;
 #pragma unroll
@@ -77,7 +97,7 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
     if (++lineChunk == chunks) lineChunk = 0, lineTile += step;
   };
   if (t == 0) {
-    for (int i = 0; i < LAID_STAGES; i++) ready(&full[i], 1), ready(&empty[i], GROUP_THREADS);
+    for (int i = 0; i < LAID_STAGES; i++) ready(&full[i], 1), ready(&empty[i], 128 * GROUPS);
     for (int i = 0; i < GROUPS * LINES_STAGES; i++) ready(&there[0][i], 128), ready(&gone[0][i], 128);
     readied();
   }
@@ -87,7 +107,7 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
   __syncwarp();
   for (int c = 0; c < all && c < LINES_STAGES; c++) fillLines();
   const float *own = lines + (t % 128 / 32 * 16 + lane / 4) * LINE + lane % 4 * 2;
-  GroupAdder adder;
+  TwoAdder<HALVES> adder;
   int c = 0, before = 0, beforePhase = 0, now = 0, phase = 0;  // a chunk; where the lines before it are, and its own
 #pragma unroll 1
   for (int tile = first; tile < count; tile += step) {
@@ -108,15 +128,34 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
       await(&full[slot], stays ? 0 : c / LAID_STAGES & 1);
       await(&there[group][now], phase);
       const float *line = own + now * LINES;
-      adder.add<false, LAID_K / 16>(stages + slot * LAID, LAID_PART, [&](int i, Tile(&a)[PARTS]) {
+      const unsigned short *stage = stages + slot * HALVES * LAID_ROOM;
+      float right[HALVES];
+#pragma unroll
+      for (int h = 0; h < HALVES; h++) right[h] = *(const float *)(stage + h * LAID_ROOM + TWO * LAID_PART);
+      // A left side is 32 of k, of which four lanes have those of a line.
+      adder.add(stage, LAID_PART, LAID_ROOM, right, [&](int step, Tile(&a)[CHAINED][TWO], float(&back)[2]) {
+        float2 v[2][2 * CHAINED];
+        float size[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float2 u = *(const float2 *)(line + 16 * i + 8 * h * LINE), v = *(const float2 *)(line + 16 * i + 8 + 8 * h * LINE);
-          unsigned low[PARTS], high[PARTS];
-          divide(u.x, u.y, low);
-          divide(v.x, v.y, high);
 #pragma unroll
-          for (int p = 0; p < PARTS; p++) a[p][h] = low[p], a[p][2 + h] = high[p];
+          for (int i = 0; i < 2 * CHAINED; i++) v[h][i] = *(const float2 *)(line + 16 * CHAINED * step + 8 * i + 8 * h * LINE);
+          size[h] = fmaxf(largest(v[h][0].x, v[h][0].y, v[h][1].x, v[h][1].y), largest(v[h][2].x, v[h][2].y, v[h][3].x, v[h][3].y));
+        }
+        unsigned halves = upperHalves(size[0], size[1]);
+        halves = largerTwo(halves, (unsigned)__shfl_xor_sync(~0u, halves, 1));
+        halves = largerTwo(halves, (unsigned)__shfl_xor_sync(~0u, halves, 2));
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          Scale scale = scaleOf(exponentOf(halves, h));
+#pragma unroll
+          for (int i = 0; i < 2 * CHAINED; i++) {
+            unsigned parts[TWO];
+            divideTwo(v[h][i].x * scale.by, v[h][i].y * scale.by, parts);
+#pragma unroll
+            for (int p = 0; p < TWO; p++) a[i / 2][p][i % 2 * 2 + h] = parts[p];
+          }
+          back[h] = scale.back;
         }
       });
       arrive(&gone[group][now]);
@@ -125,10 +164,10 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
       if (++now == LINES_STAGES) now = 0, phase ^= 1;
     }
     if (!End::MUCH) {  // two values of a line at a time
-      int m = tile * GROUP_LINES * GROUPS + t / 32 * 16 + lane / 4, n = column * GROUP_COLUMNS + lane % 4 * 2;
+      int m = tile * ROWS + t / 32 * 16 + lane / 4, n = column * COLUMNS + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
-        int h = i / 2, j0 = i % 2 * (GROUP_HALF / 8);
+      for (int i = 0; i < 2 * HALVES; i++) {
+        int h = i / HALVES, j0 = i % HALVES * (GROUP_HALF / 8);
         if (m + 8 * h >= M) continue;
         Beside<2> beside[GROUP_HALF / 8];
 #pragma unroll
@@ -141,9 +180,9 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
       }
       continue;
     }
-    int m = tile * GROUP_LINES * GROUPS + t / 32 * 16 + lane / 8, n = column * GROUP_COLUMNS + lane % 8 * 4;
+    int m = tile * ROWS + t / 32 * 16 + lane / 8, n = column * COLUMNS + lane % 8 * 4;
 #pragma unroll
-    for (int j0 = 0; j0 < GROUP_COLUMNS / 8; j0 += LEAVING / 8) {
+    for (int j0 = 0; j0 < COLUMNS / 8; j0 += LEAVING / 8) {
       Beside<4> beside[4];
 #pragma unroll
       for (int i = 0; i < 4; i++)
@@ -164,20 +203,33 @@ __device__ __forceinline__ void grouped(const float *x, const unsigned short *la
   }
 }
 
-extern "C" __global__ void __launch_bounds__(GROUP_THREADS, 1) group_times(const float *x, const unsigned short *laid, const float *bias, const float *plus, float *before, float *out,
-                                                                           int M, int N, int K, Act act) {
+// group_times and group_times_back, by blocks of 128 rows and columns, and, small, of 64: for few rows.
+template <int GROUPS, int HALVES>
+__device__ __forceinline__ void groupTimes(const float *x, const unsigned short *laid, const float *bias, const float *plus, float *before, float *out, int M, int N, int K, Act act) {
   if (act.kind == 5)
-    grouped(x, laid, M, N, K, TimesEnd<true>{bias, plus, before, out, N, act});
+    grouped<GROUPS, HALVES>(x, laid, M, N, K, TimesEnd<true>{bias, plus, before, out, N, act});
   else
-    grouped(x, laid, M, N, K, TimesEnd<false>{bias, plus, before, out, N, act});
+    grouped<GROUPS, HALVES>(x, laid, M, N, K, TimesEnd<false>{bias, plus, before, out, N, act});
 }
-extern "C" __global__ void __launch_bounds__(GROUP_THREADS, 1) group_times_back(const float *d, const unsigned short *laid, const float *plus, const float *at, Act gate, float *dx, int M,
-                                                                                int N, int K) {
+template <int GROUPS, int HALVES>
+__device__ __forceinline__ void groupTimesBack(const float *d, const unsigned short *laid, const float *plus, const float *at, Act gate, float *dx, int M, int N, int K) {
   if (gate.kind == 5)
-    grouped(d, laid, M, N, K, BackEnd<true>{plus, at, dx, N, gate});
+    grouped<GROUPS, HALVES>(d, laid, M, N, K, BackEnd<true>{plus, at, dx, N, gate});
   else
-    grouped(d, laid, M, N, K, BackEnd<false>{plus, at, dx, N, gate});
+    grouped<GROUPS, HALVES>(d, laid, M, N, K, BackEnd<false>{plus, at, dx, N, gate});
 }
+#define GROUP_TIMES(NAME, GROUPS, HALVES, BLOCKS)                                                                                                              \
+  extern "C" __global__ void __launch_bounds__(128 * GROUPS, BLOCKS) group_times##NAME(const float *x, const unsigned short *laid, const float *bias,          \
+                                                                                       const float *plus, float *before, float *out, int M, int N, int K,     \
+                                                                                       Act act) {                                                             \
+    groupTimes<GROUPS, HALVES>(x, laid, bias, plus, before, out, M, N, K, act);                                                                                \
+  }                                                                                                                                                            \
+  extern "C" __global__ void __launch_bounds__(128 * GROUPS, BLOCKS) group_times_back##NAME(const float *d, const unsigned short *laid, const float *plus,     \
+                                                                                            const float *at, Act gate, float *dx, int M, int N, int K) {      \
+    groupTimesBack<GROUPS, HALVES>(d, laid, plus, at, gate, dx, M, N, K);                                                                                      \
+  }
+GROUP_TIMES(, 2, 2, 1)
+GROUP_TIMES(_small, 1, 1, 2)
 
 // group_times_sum: parts of the sums over K rows of layers' x times (weight times d), like
 // tensor_times_sum; 128 x 128 values a block, 32 rows at a time. A third group brings rows as

@@ -1,9 +1,11 @@
 // Products on tensor cores by groups of four warps, for compute capability 9.0: 64 lines and 64
 // columns a group, of 16 of k at a time. The left side is in registers, the right side in
-// shared memory, both in three parts, as tensor.cuh has them. A product is started, and waited
-// for when another one has been: so tensor cores always have one to go on with.
+// shared memory, both in two parts of float16 (two_parts.cuh) or in three of bfloat16 (tensor.cuh).
+// A product is started, and waited for when another one has been: so tensor cores always have one
+// to go on with.
 #pragma once
 #include "tensor.cuh"
+#include "two_parts.cuh"
 
 // A group's right side lies in eights of columns and eights of k, of 16 bytes a column (or a k,
 // where columns lie side by side): the next eight columns are 128 bytes on, the next eight of
@@ -13,16 +15,6 @@ enum { GROUP_LINES = 64, GROUP_COLUMNS = 128, GROUP_HALF = GROUP_COLUMNS / 2, GR
 // GroupSum is a thread's part of a group's product, of half the columns: of every eight of them
 // what multiply has, of line lane/4 of the warp's 16.
 typedef float GroupSum[GROUP_HALF / 8][4];
-
-// doubled is twice what both values of bfloat16 are, exactly.
-#ifdef EMULATED
-inline unsigned doubled(unsigned p) { return packed(2 * lower(p), 2 * upper(p)); }
-#else
-__device__ __forceinline__ unsigned doubled(unsigned p) {
-  asm("add.rn.bf16x2 %0, %1, %1;" : "=r"(p) : "r"(p));
-  return p;
-}
-#endif
 
 #ifdef EMULATED
 // groupStart begins the product of 64 lines, 16 a warp, with 64 columns: of k side by side, or,
@@ -48,26 +40,36 @@ inline void groupStart(GroupSum &s, const Tile (&a)[PARTS], const unsigned short
   }
   emu_pend(&s[0][0], &sum[0][0], GROUP_HALF / 2);
 }
-// groupStartOwn is groupStart of a side with itself: of products of different parts, half are
-// computed, and count twice. So sums over pairs of lines are right that count either order alike,
-// and not single ones.
-template <int EIGHT, bool ON>
-inline void groupStartOwn(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
-  unsigned lane = threadIdx.x % 32;
+// groupStartTwo begins the product of values in two parts of float16, of k side by side: CHAIN times
+// 16 of them, which tensor cores add up. OWN, a side is multiplied by itself, and of the products of
+// different parts one is computed, and counts twice: so sums over pairs of lines are right that
+// count either order alike, and not single ones.
+template <bool OWN, int CHAIN>
+inline void groupStartTwo(GroupSum &s, const Tile (&a)[CHAIN][TWO], const unsigned short *b, int part) {
+  unsigned t = threadIdx.x, lane = t % 32, first = t - lane;
   GroupSum sum = {};
-  if (ON) emu_last(&s[0][0], &sum[0][0], GROUP_HALF / 2);
-  for (int j = 0; j < GROUP_HALF / 8; j++)
-    for (int i = 0; i < 4; i++) {  // one product of parts at a time
-      int from = i == 0 ? 2 : i < 3 ? 1 : 0, with = i == 1 ? 1 : 0;
-      Tile left[PARTS] = {};
-      Strip right[PARTS] = {};
-      for (int q = 0; q < 4; q++) left[0][q] = i % 2 == 0 ? doubled(a[from][q]) : a[from][q];
-      for (int h = 0; h < 2; h++) {
-        const unsigned short *at = b + with * part + h * EIGHT + j * 64 + lane / 4 * 8 + lane % 4 * 2;
-        right[0][h] = at[0] | (unsigned)at[1] << 16;
-      }
-      multiply(sum[j], left, right);
-    }
+  for (int piece = 0; piece < CHAIN; piece++) {
+    for (int p = 0; p < TWO; p++)
+      for (int i = 0; i < 4; i++) emu_sides[t][4 * p + i] = a[piece][p][i];
+    emu_warp();
+    for (int j = 0; j < GROUP_HALF / 8; j++)
+      for (int i = 0; i < 2; i++)
+        for (int c = 0; c < 2; c++) {
+          double one = 0;
+          int column = 8 * j + lane % 4 * 2 + c;
+          for (int k = 0; k < 16; k++) {
+            double left[TWO], right[TWO];
+            for (int p = 0; p < TWO; p++) {
+              unsigned u = emu_sides[first + lane / 4 * 4 + k % 8 / 2][4 * p + i + 2 * (k / 8)];
+              left[p] = k % 2 ? upperTwo(u) : lowerTwo(u);
+              right[p] = emu_wide(b[p * part + (2 * piece + k / 8) * PAIR_EIGHT + column / 8 * 64 + column % 8 * 8 + k % 8]);
+            }
+            one += (OWN ? 2 * left[1] * right[0] : left[1] * right[0] + left[0] * right[1]) + left[0] * right[0];
+          }
+          sum[j][2 * i + c] += (float)one;
+        }
+    emu_warp();
+  }
   emu_pend(&s[0][0], &sum[0][0], GROUP_HALF / 2);
 }
 // groupWait waits until s is there, the sum before the last one that was started, or, LAST, that.
@@ -79,15 +81,18 @@ template <int EIGHT>
 __device__ __forceinline__ unsigned long long described(const unsigned short *b) {
   return (unsigned long long)(((unsigned)__cvta_generic_to_shared(b) >> 4) & 0x3fff) | (unsigned long long)(EIGHT * 2 >> 4) << 16 | (unsigned long long)(128 >> 4) << 32;
 }
+#define GROUP_OPERANDS "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36"
+#define GROUP_SUM_OPERANDS(s)                                                                                                       \
+  "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]),         \
+      "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]), "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3]),     \
+      "+f"(s[4][0]), "+f"(s[4][1]), "+f"(s[4][2]), "+f"(s[4][3]), "+f"(s[5][0]), "+f"(s[5][1]), "+f"(s[5][2]), "+f"(s[5][3]),     \
+      "+f"(s[6][0]), "+f"(s[6][1]), "+f"(s[6][2]), "+f"(s[6][3]), "+f"(s[7][0]), "+f"(s[7][1]), "+f"(s[7][2]), "+f"(s[7][3])
 template <bool ACROSS, bool ADDS>
 __device__ __forceinline__ void groupStartOne(GroupSum &s, const Tile &a, unsigned long long b) {
   asm volatile(
       "{.reg .pred adds; setp.ne.b32 adds, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, adds, 1, 1, %38;}"
-      : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]),
-        "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]), "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3]),
-        "+f"(s[4][0]), "+f"(s[4][1]), "+f"(s[4][2]), "+f"(s[4][3]), "+f"(s[5][0]), "+f"(s[5][1]), "+f"(s[5][2]), "+f"(s[5][3]),
-        "+f"(s[6][0]), "+f"(s[6][1]), "+f"(s[6][2]), "+f"(s[6][3]), "+f"(s[7][0]), "+f"(s[7][1]), "+f"(s[7][2]), "+f"(s[7][3])
+      GROUP_OPERANDS ", adds, 1, 1, %38;}"
+      : GROUP_SUM_OPERANDS(s)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS), "n"(ACROSS));
 }
 template <bool ACROSS, int EIGHT, bool ON = false>
@@ -102,17 +107,31 @@ __device__ __forceinline__ void groupStart(GroupSum &s, const Tile (&a)[PARTS], 
   groupStartOne<ACROSS, true>(s, a[0], first);
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-template <int EIGHT, bool ON>
-__device__ __forceinline__ void groupStartOwn(GroupSum &s, const Tile (&a)[PARTS], const unsigned short *b, int part) {
-  unsigned long long first = described<EIGHT>(b), next = part * 2 >> 4;
-  Tile second, third;
+template <bool ADDS>
+__device__ __forceinline__ void groupStartOneTwo(GroupSum &s, const Tile &a, unsigned long long b) {
+  asm volatile(
+      "{.reg .pred adds; setp.ne.b32 adds, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      GROUP_OPERANDS ", adds, 1, 1, 0;}"
+      : GROUP_SUM_OPERANDS(s)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS));
+}
+template <bool OWN, int CHAIN>
+__device__ __forceinline__ void groupStartTwo(GroupSum &s, const Tile (&a)[CHAIN][TWO], const unsigned short *b, int part) {
+  unsigned long long first = described<PAIR_EIGHT>(b), next = part * 2 >> 4;
+  Tile second[CHAIN];
 #pragma unroll
-  for (int i = 0; i < 4; i++) second[i] = doubled(a[1][i]), third[i] = doubled(a[2][i]);
+  for (int i = 0; i < 4 * CHAIN; i++) second[i / 4][i % 4] = OWN ? doubledTwo(a[i / 4][1][i % 4]) : a[i / 4][1][i % 4];
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-  groupStartOne<false, ON>(s, third, first);
-  groupStartOne<false, true>(s, a[1], first + next);
-  groupStartOne<false, true>(s, second, first);
-  groupStartOne<false, true>(s, a[0], first);
+#pragma unroll
+  for (int c = 0; c < CHAIN; c++) {
+    unsigned long long piece = first + c * (2 * PAIR_EIGHT * 2 >> 4);
+    if (c == 0)
+      groupStartOneTwo<false>(s, second[c], piece);
+    else
+      groupStartOneTwo<true>(s, second[c], piece);
+    if (!OWN) groupStartOneTwo<true>(s, a[c][0], piece + next);
+    groupStartOneTwo<true>(s, a[c][0], piece);
+  }
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 template <bool LAST>
@@ -136,8 +155,8 @@ __device__ __forceinline__ void addFresh(GroupSum &sum, GroupSum &fresh) {
     for (int c = 0; c < 4; c++) sum[j][c] += fresh[j][c];
 }
 
-// GroupAdder adds up products of 16 of k each, of a group's 64 lines and 128 columns: every half
-// is added outside while the other one is on its way.
+// GroupAdder adds up products of a group's 64 lines and 128 columns, of values in three parts of
+// bfloat16: every half is added outside while the other one is on its way.
 struct GroupAdder {
   GroupSum sums[2], fresh[2];
 
@@ -149,23 +168,8 @@ struct GroupAdder {
 #pragma unroll
         for (int c = 0; c < 4; c++) sums[h][j][c] = fresh[h][j][c] = 0.f;
   }
-  // add adds STEPS products: left(i, a) makes the left side of one.
-  template <bool ACROSS, int STEPS, class Left>
-  __device__ __forceinline__ void add(const unsigned short *b, int part, Left left) {
-    Tile a[2][PARTS];
-#pragma unroll
-    for (int i = 0; i < STEPS; i++) {
-      left(i, a[i % 2]);
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        if (i > 0) addFresh<false>(sums[h], fresh[h]);
-        groupStart<ACROSS, GROUP_EIGHT>(fresh[h], a[i % 2], b + i * GROUP_SIXTEEN + h * (GROUP_HALF / 8) * 64, part);
-      }
-    }
-    addFresh<false>(sums[0], fresh[0]);
-    addFresh<true>(sums[1], fresh[1]);
-  }
-  // chain is add of products that are added up to one by tensor cores, and so of STEPS times 16 of k.
+  // chain adds a product of STEPS times 16 of k, which tensor cores add up to one: left(i, a) makes
+  // the left side of 16.
   template <bool ACROSS, int STEPS, class Left>
   __device__ __forceinline__ void chain(const unsigned short *b, int part, Left left) {
     Tile a[2][PARTS];
@@ -185,6 +189,58 @@ struct GroupAdder {
     addFresh<true>(sums[1], fresh[1]);
   }
   // at is value c of eight columns, number j.
+  __device__ __forceinline__ float at(int j, int c) const { return sums[j / (GROUP_HALF / 8)][j % (GROUP_HALF / 8)][c]; }
+};
+
+// addBack adds a product that was started to a sum, once it is there, times what takes both lines
+// that a thread has back.
+template <bool LAST>
+__device__ __forceinline__ void addBack(GroupSum &sum, GroupSum &fresh, float upper, float lower) {
+  groupWait<LAST>(fresh);
+#pragma unroll
+  for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+    for (int c = 0; c < 4; c++) sum[j][c] += fresh[j][c] * (c < 2 ? upper : lower);
+}
+
+// CHAINED is how many times 16 of k a product of TwoAdder's has.
+enum { CHAINED = 2 };
+
+// TwoAdder adds up products of 32 of k each, of a group's 64 lines and so many times 64 columns, of
+// values in two parts of float16: one is added outside while the next is on its way.
+template <int HALVES>
+struct TwoAdder {
+  GroupSum sums[HALVES], fresh[2];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+      for (int j = 0; j < GROUP_HALF / 8; j++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) sums[h % HALVES][j][c] = fresh[h][j][c] = 0.f;
+  }
+  // add adds two products: left(i, a, back) makes the left side of one, and right takes each 64
+  // columns of the right side back, of which the next ones lie so many values on. None is on its way
+  // at the end: tensor cores would otherwise do one after another.
+  template <class Left>
+  __device__ __forceinline__ void add(const unsigned short *b, int part, int half, const float (&right)[HALVES], Left left) {
+    const int NEXT = 2 * CHAINED * PAIR_EIGHT;
+    Tile a[2][CHAINED][TWO];
+    float back[2][2];
+    left(0, a[0], back[0]);
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) groupStartTwo<false, CHAINED>(fresh[h], a[0], b + h * half, part);
+    left(1, a[1], back[1]);
+    if (HALVES == 1) groupStartTwo<false, CHAINED>(fresh[1], a[1], b + NEXT, part);
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) {
+      addBack<false>(sums[h], fresh[h], back[0][0] * right[h], back[0][1] * right[h]);
+      if (HALVES == 2) groupStartTwo<false, CHAINED>(fresh[h], a[1], b + h * half + NEXT, part);
+    }
+    if (HALVES == 2) addBack<false>(sums[0], fresh[0], back[1][0] * right[0], back[1][1] * right[0]);
+    addBack<true>(sums[HALVES - 1], fresh[1], back[1][0] * right[HALVES - 1], back[1][1] * right[HALVES - 1]);
+  }
   __device__ __forceinline__ float at(int j, int c) const { return sums[j / (GROUP_HALF / 8)][j % (GROUP_HALF / 8)][c]; }
 };
 

@@ -181,7 +181,7 @@ std::map<std::string, Kernel> kernels = {
     K(tensor_times_sum_32x32x4), K(tensor_parts_sum), K(tensor_filters), K(tensor_conv_3_4),
     K(tensor_conv_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_2), K(tensor_taps_3_4),
     K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2),
-    K(group_lay), K(group_times), K(group_times_back), K(group_times_sum), K(group_halves)};
+    K(group_lay), K(group_times), K(group_times_back), K(group_times_small), K(group_times_back_small), K(group_times_sum), K(group_halves)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
