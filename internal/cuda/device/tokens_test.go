@@ -310,3 +310,25 @@ func TestNormsRound(t *testing.T) {
 		}
 	}
 }
+
+// TestRoundingShare: of what the device adds for rounding at least one unit is left once all that the
+// clip's proof counts is taken away (docs/proofs/gpu-clip.md), for rows of every length: products of
+// rows, terms of second order, lengths that are made of such products, and, by groups of warps,
+// products that are counted twice.
+func TestRoundingShare(t *testing.T) {
+	for x := 32; x <= maxRow; x *= 2 {
+		for d := 32; d <= maxRow; d *= 2 {
+			m, of := float64(x/32+d/32), float64(x/32)
+			for groups, each := range map[bool]float64{false: 34, true: 146} {
+				share := roundingShare(x, d, groups) * 0x1p24
+				lost := 2*each + m + 1 + share*0x1p-11
+				if groups {
+					lost += (each + of) * 0x1p-10
+				}
+				if left := share - lost; !(left >= 1) {
+					t.Errorf("rows of %d and %d, groups %t: %.2f of %.2f units are left", x, d, groups, left, share)
+				}
+			}
+		}
+	}
+}
