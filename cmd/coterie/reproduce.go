@@ -81,7 +81,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.StringVar(&o.Device, "device", "", "what computes networks of pictures, as run.device has it: cpu, cuda or cuda:n, or auto, which falls back to the processor and says so (docs/gpu.md)")
 	flags.DurationVar(&o.For, "for", 0, "stop after this time, such as 20m, and keep a checkpoint of what is under way: tables of long studies (clipping) show the cells that are finished, others end as if stopped; the same command goes on; with all: the time of all studies")
 	flags.StringVar(&o.CellsOf, "cells-of", "", "take the cells that an earlier program made in the same folder, by its version as coterie version prints it: for a program that changed tables and pages alone; report and record say so")
-	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping) again")
+	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping, handwriting, silo-rotated-mnist) again")
 	flags.IntVar(&o.Workers, "workers", 0, "cells at the same time in this process, each with its share of the cores (default: one a core; with --nats none)")
 	q.add(flags)
 	return cmd
