@@ -12,7 +12,7 @@ import (
 var rotatedMNIST = lab.Experiment{
 	ID: "silo-rotated-mnist", Title: "Silos of rotated digits: clusters first, then personal models",
 	Paper: "paper 002, figure 1.6",
-	Needs: []string{"mnist"}, Quick: "2 min", Full: "8 h a seed",
+	Needs: []string{"mnist"}, Quick: "2 min", Full: "a second (with --anew 8 h a seed)",
 	Device: true,
 	// 30 runs of 200 rounds a seed, each half an hour on a core: finished ones come with the program.
 	Seeds:  map[string]int{lab.Smoke: 1, lab.Quick: 1, lab.Full: 3},
