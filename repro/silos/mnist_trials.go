@@ -1,6 +1,7 @@
 package silos
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -26,18 +27,17 @@ func (f figure16) trials(mask float64) []contender {
 // behind is what the trials say of why warm MR-MTL is not as good as a rival: we believe in the first
 // that gains on it, or is as good as the rival, by its whole interval.
 func (f figure16) behind(warm, rival outcome, tried []outcome) string {
-	believed := "We do not know why"
 	reasons := []string{
 		fmt.Sprintf("We believe that under masks %.0f %% of the rounds are too few to find who belongs together: warm MR-MTL keeps the clusters that it has then, and IFCA chooses for twice as long", 100*f.warm),
 		"We believe that lambda is too small here: models that are left apart keep their own noise, which one model a cluster averages away",
 	}
-	var told []string
-	for i := len(tried) - 1; i >= 0; i-- {
-		more, left := lab.Interval(gains(false, tried[i], warm)), lab.Interval(gains(false, tried[i], rival))
-		if more.Low > 0 || left.Low > -nearly {
+	believed, told := "", []string{}
+	for i, o := range tried {
+		more, left := lab.Interval(gains(false, o, warm)), lab.Interval(gains(false, o, rival))
+		if believed == "" && (more.Low > 0 || left.Low > -nearly) {
 			believed = reasons[i]
 		}
-		told = append([]string{fmt.Sprintf("%s gains %.3f on %s (95 %% interval from %.3f to %.3f) and %.3f on %s (from %.3f to %.3f)", tried[i].name, more.Middle, warm.name, more.Low, more.High, left.Middle, rival.name, left.Low, left.High)}, told...)
+		told = append(told, fmt.Sprintf("%s gains %.3f on %s (95 %% interval from %.3f to %.3f) and %.3f on %s (from %.3f to %.3f)", o.name, more.Middle, warm.name, more.Low, more.High, left.Middle, rival.name, left.Low, left.High))
 	}
-	return fmt.Sprintf("%s. Tested by changing one setting at a time, with the same seeds: %s.", believed, strings.Join(told, "; "))
+	return fmt.Sprintf("%s. Tested by changing one setting at a time, with the same seeds: %s.", cmp.Or(believed, "We do not know why"), strings.Join(told, "; "))
 }
