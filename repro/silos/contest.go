@@ -112,7 +112,8 @@ func alone(name string, r config.Run) contender {
 func overLambdas(name string, r config.Run, lambdas []float64) contender {
 	c := contender{name: name}
 	for _, l := range lambdas {
-		c.settings, c.labels = append(c.settings, withLambda(r, l)), append(c.labels, fmt.Sprintf("lambda %v", l))
+		one := withLambda(r, l)
+		c.settings, c.labels = append(c.settings, one), append(c.labels, "lambda "+string(one.Algorithm.Lambda))
 	}
 	return c
 }

@@ -15,7 +15,7 @@ func TestTrials(t *testing.T) {
 	if len(tried) != 2 || tried[0].name != "MR-MTL (IFCA 10 %)" || tried[0].settings[0].Algorithm.WarmStart != 0.1 || tried[0].settings[0].Algorithm.Lambda != "1" {
 		t.Fatalf("%+v", tried)
 	}
-	if one := tried[1].settings[0]; one.Algorithm.Lambda != "inf" || one.Algorithm.WarmStart != 0.05 || one.Data.Mask != 0.5 {
+	if one := tried[1].settings[0]; tried[1].labels[0] != "lambda inf" || one.Algorithm.Lambda != "inf" || one.Algorithm.WarmStart != 0.05 || one.Data.Mask != 0.5 {
 		t.Errorf("%+v", one)
 	}
 	quick := figure16At(&lab.Lab{Options: lab.Options{Scale: lab.Quick}})
