@@ -52,7 +52,7 @@ type driver struct {
 
 	arguments struct { // of a launch, where they stay
 		slots   [20]uint64
-		structs [4][128]uint64
+		structs [4][160]uint64
 		params  [20]unsafe.Pointer
 	}
 	stream     uintptr
@@ -326,6 +326,16 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*groupMatrices)(unsafe.Pointer(&structs[used])) = v
 		case summeds:
 			*(*summeds)(unsafe.Pointer(&structs[used])) = v
+		case parts:
+			*(*parts)(unsafe.Pointer(&structs[used])) = v
+		case textTimes:
+			*(*textTimes)(unsafe.Pointer(&structs[used])) = v
+		case keptRows:
+			*(*keptRows)(unsafe.Pointer(&structs[used])) = v
+		case textMatrices:
+			*(*textMatrices)(unsafe.Pointer(&structs[used])) = v
+		case textSummeds:
+			*(*textSummeds)(unsafe.Pointer(&structs[used])) = v
 		case heads:
 			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:

@@ -78,9 +78,9 @@ func (m groupMatrix) units() int { return int(m.n) / laidColumns * int(m.k) / gr
 // bytes is how much room it has.
 func (m groupMatrix) bytes() int { return m.units() * laidBytes }
 
-// groupMatrixOf is what a layer on places, or of scores, multiplies by on its way, forward (0) or
-// back (1); ok is false where groups have no kernel for it.
-func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
+// matrixOf is what a layer on places, or of scores, multiplies by on its way, forward (0) or back (1);
+// one of 0 values for others.
+func (n *Network) matrixOf(l *layer, way int) (m groupMatrix) {
 	in, out := int32(l.In.Channels), int32(l.Out.Channels)
 	switch {
 	case l.Kind == "places" && way == 0:
@@ -92,14 +92,24 @@ func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
 	case l.Kind == "scores":
 		m = groupMatrix{n: in, k: int32(l.Words)}
 	default:
-		return m, false
+		return m
 	}
 	m.from = n.theta + uintptr(4*l.Start) // biases lie behind it, and are read by fours
-	return m, n.d.groups && m.n%laidColumns == 0 && m.k%groupK == 0 && m.from%16 == 0 && (way == 0 || l.From > 0)
+	return m
+}
+
+// groupMatrixOf is matrixOf; ok is false where groups have no kernel for it.
+func (n *Network) groupMatrixOf(l *layer, way int) (m groupMatrix, ok bool) {
+	m = n.matrixOf(l, way)
+	return m, n.d.groups && m.n > 0 && m.n%laidColumns == 0 && m.k%groupK == 0 && m.from%16 == 0 && (way == 0 || l.From > 0)
 }
 
 // layMatrices lays the matrices of all layers that have room for it.
 func (n *Network) layMatrices() {
+	if n.texts != nil {
+		n.layTexts()
+		return
+	}
 	var list groupMatrices
 	blocks := 0
 	lay := func() {

@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/coterie-fl/coterie/internal/cuda"
@@ -32,6 +33,7 @@ type Network struct {
 	sumParts                       int // values of the parts of all linear layers' sums
 	bytes                          int
 	parted                         parted
+	texts                          *textPlan // nil: it is no transformer that has a way of its own
 	tiles                          []tile    // of products on tensor cores; nil: as they suit
 	waiting                        []waiting // for factors
 	side                           int       // whose memory those are
@@ -97,7 +99,7 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 	for i := range n.layers {
 		for way := range 2 {
 			if m, ok := n.groupMatrixOf(&n.layers[i], way); ok {
-				need += m.bytes()
+				need += m.bytes() // as much as a text's
 			}
 		}
 	}
@@ -170,10 +172,10 @@ func (k *kernelSet) load(d *driver) error {
 		}
 	}
 	more := map[string]int{} // the module that has a kernel, unless it is the first
-	for i, of := range [][]string{tensorKernels(), groupKernels()} {
+	for i, of := range [][]string{tensorKernels(), slices.Concat(groupKernels(), textKernels())} {
 		for _, name := range of {
 			if i == 0 && d.tensor || i == 1 && d.groups {
-				names, large[name], more[name] = append(names, name), true, i+1
+				names, large[name], more[name] = append(names, name), !slices.Contains(textStatic, name), i+1
 			}
 		}
 	}
@@ -248,6 +250,12 @@ func (n *Network) prepare() error {
 	n.fusePools()
 	n.mergeBack()
 	n.roomForSums()
+	if texts, ok := findTexts(n.layers); ok && n.d.groups {
+		n.texts = &texts
+		for _, some := range n.textSums(0) {
+			n.partCount = max(n.partCount, some.split(n.chunk)*some.values())
+		}
+	}
 	return nil
 }
 
@@ -368,12 +376,15 @@ func (n *Network) allocate() {
 	for i := range n.layers {
 		l := &n.layers[i]
 		for way := range l.grouped {
-			if m, ok := n.groupMatrixOf(l, way); ok {
+			if m, ok := n.groupMatrixOf(l, way); ok && n.texts == nil {
 				l.grouped[way] = floats(m.bytes() / 4)
 			}
 		}
 	}
 	n.allocateParted(floats)
+	if n.texts != nil {
+		n.allocateTexts(floats)
+	}
 	if n.headed() {
 		n.inputSquares = floats(2 * n.chunk * n.layers[len(n.layers)-2].split)
 	}

@@ -144,6 +144,10 @@ func (n *Network) forward(s *set, g int) { n.forwardTo(s, g, len(n.layers)) }
 
 // forwardTo takes them through the first layers: up to a head, the last one has no end yet.
 func (n *Network) forwardTo(s *set, g, end int) {
+	if n.texts != nil {
+		n.forwardTexts(g)
+		return
+	}
 	if !n.plan.Words {
 		n.call("gather", along(tiles(g*s.each, 4), 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
 	}
@@ -233,6 +237,10 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 // backward takes g rows back: what is kept of every layer's gradients is then there, and
 // the squares of their norms.
 func (n *Network) backward(s *set, g int) {
+	if n.texts != nil {
+		n.backwardTexts(g)
+		return
+	}
 	end := len(n.layers)
 	last := &n.layers[end-1]
 	out := n.values[end]
@@ -413,6 +421,10 @@ func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out in
 func (n *Network) add(slot, g int) {
 	n.parted.spread = 0
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
+	if n.texts != nil {
+		n.addTexts(g, sum, factors)
+		return
+	}
 	if n.onlyPlaces() {
 		n.addPlaces(g, sum, factors)
 		return

@@ -197,7 +197,10 @@ func sumShape(l *layer) summed {
 // summedOf is that sum, and what it is of.
 func (n *Network) summedOf(l *layer, sum uintptr) summed {
 	one := sumShape(l)
-	one.x, one.d, one.sum = n.values[l.From], l.gradient, sum+uintptr(4*l.Start)
+	one.d, one.sum = l.gradient, sum+uintptr(4*l.Start)
+	if n.values != nil { // there is memory
+		one.x = n.values[l.From]
+	}
 	if l.Kind == "scores" {
 		one.x, one.d = one.d, one.x
 	}

@@ -244,7 +244,9 @@ func (n *Network) noisy(noise []byte, texts int) {
 
 // textLosses has the losses of g texts where norms are.
 func (n *Network) textLosses(g int) {
-	n.nextWord(g, false)
+	if n.texts == nil { // which has them already
+		n.nextWord(g, false)
+	}
 	n.call("text_losses", along(g, 64), 64, n.parted.losses, n.norms, g, n.rowLength())
 }
 

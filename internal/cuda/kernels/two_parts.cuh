@@ -17,11 +17,18 @@ inline unsigned emu_float16(float v) {  // rounded to nearest, ties to even
   if (size < 0x38800000) return sign | (emu_bits(emu_value(size) + 0.5f) - emu_bits(0.5f));  // subnormal: 0.5's units are 2^-24
   return sign | ((size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13);
 }
-inline float emu_wide(unsigned h) {
-  unsigned size = h & 0x7fff;
-  float v = size < 0x400 ? emu_value(size + emu_bits(0.5f)) - 0.5f : emu_value(size < 0x7c00 ? (size << 13) + 0x38000000 : (size << 13) + 0x70000000);
-  return h & 0x8000 ? -v : v;
-}
+struct EmuWide {  // what every value of float16 is
+  float values[1 << 16];
+  EmuWide() {
+    for (unsigned h = 0; h < 1 << 16; h++) {
+      unsigned size = h & 0x7fff;
+      float v = size < 0x400 ? emu_value(size + emu_bits(0.5f)) - 0.5f : emu_value(size < 0x7c00 ? (size << 13) + 0x38000000 : (size << 13) + 0x70000000);
+      values[h] = h & 0x8000 ? -v : v;
+    }
+  }
+};
+inline const EmuWide emu_wides;
+inline float emu_wide(unsigned h) { return emu_wides.values[h & 0xffff]; }
 inline unsigned packedTwo(float x, float y) { return emu_float16(x) | emu_float16(y) << 16; }
 inline float lowerTwo(unsigned p) { return emu_wide(p & 0xffff); }
 inline float upperTwo(unsigned p) { return emu_wide(p >> 16); }

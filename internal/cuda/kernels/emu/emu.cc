@@ -181,7 +181,10 @@ std::map<std::string, Kernel> kernels = {
     K(tensor_times_sum_32x32x4), K(tensor_parts_sum), K(tensor_filters), K(tensor_conv_3_4),
     K(tensor_conv_4_2), K(tensor_pooled_3_4), K(tensor_pooled_4_2), K(tensor_taps_3_4),
     K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2),
-    K(group_lay), K(group_times), K(group_times_back), K(group_times_small), K(group_times_back_small), K(group_times_sum), K(group_halves)};
+    K(group_lay), K(group_times), K(group_times_back), K(group_times_small), K(group_times_back_small), K(group_times_sum), K(group_halves),
+    K(text_lay), K(text_norm), K(text_met), K(text_chances), K(text_attend), K(text_attend_back), K(text_sum), K(text_rows), K(text_adds), K(text_words),
+    K(text_times_open), K(text_times_open_small), K(text_times_norm), K(text_times_norm_small), K(text_times_norm_heads), K(text_times_norm_heads_small), K(text_times_gelu), K(text_times_gelu_small),
+    K(text_times_gelu_back), K(text_times_gelu_back_small), K(text_times_norm_back), K(text_times_norm_back_small), K(text_times_norm_back_heads), K(text_times_norm_back_heads_small), K(text_times_chances), K(text_times_chances_small), K(text_times_slopes), K(text_times_slopes_small)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");

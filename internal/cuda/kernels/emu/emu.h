@@ -67,6 +67,14 @@ inline double __shfl_xor_sync(unsigned, double v, int mask) {
   emu_warp();
   return v;
 }
+inline double __shfl_sync(unsigned, double v, int lane) {
+  unsigned t = threadIdx.x;
+  emu_exchange[t] = v;
+  emu_warp();
+  v = emu_exchange[t / 32 * 32 + lane];
+  emu_warp();
+  return v;
+}
 template <class T> inline T __ldg(const T *p) { return *p; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 
@@ -83,3 +91,4 @@ inline unsigned __ballot_sync(unsigned, bool is) {
   return mask;
 }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __ffs(unsigned v) { return __builtin_ffs((int)v); }

@@ -1,0 +1,630 @@
+// Products of texts' rows that stay in parts (text_parts.cuh) with layers' matrices, both ways, and
+// what becomes of them; on the way, products of an example's rows with each other, of which
+// gradients' norms are made (docs/proofs/gpu-clip.md).
+#pragma once
+#include "ends.cuh"
+#include "text_parts.cuh"
+
+// A matrix is laid by 128 columns and 32 of k, a unit; four of them have a scale in common, and each
+// has behind its values what takes it back.
+enum { UNIT_K = 32, UNIT_EIGHT = 8 * TEXT_COLUMNS, UNIT_PART = UNIT_K * TEXT_COLUMNS, UNIT = TWO * UNIT_PART + 8, UNIT_ROOM = TWO * UNIT_PART + 64, UNITS = 4 };
+
+// Rows come 32 columns at a time, of every group: as many stages as 128 columns have, and one.
+enum { ROWS_PART = UNIT_K * TEXT, ROWS_STAGE = TWO * ROWS_PART, ROWS_STAGES = UNITS + 1 };
+
+struct TextMatrix {
+  const float *from;
+  unsigned short *to;
+  int n, k, turned, first;
+};
+struct TextMatrices {
+  TextMatrix of[32];
+  int count;
+};
+
+enum { LEAST_TEXT_MATRIX = 60 };  // as LEAST_MATRIX
+
+// text_lay: four units a block; a thread has eight times eight values of k, of one column.
+extern "C" __global__ void __launch_bounds__(256) text_lay(TextMatrices all) {
+  __shared__ float most[8];
+  int i = 0;
+  while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].first) i++;
+  const TextMatrix &l = all.of[i];
+  int unit = (blockIdx.x - l.first) * UNITS, t = threadIdx.x, own = t % TEXT_COLUMNS, column = unit / (l.k / UNIT_K) * TEXT_COLUMNS + own, k0 = unit % (l.k / UNIT_K) * UNIT_K + t / TEXT_COLUMNS * 8;
+  float v[8][8], size = 0.f;
+#pragma unroll
+  for (int h = 0; h < 8; h++)
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+      int k = k0 + 16 * h + q;
+      if (!l.turned) v[h][q] = l.from[(size_t)k * l.n + column];
+    }
+  if (l.turned)
+#pragma unroll
+    for (int h = 0; h < 8; h++)
+#pragma unroll
+      for (int q = 0; q < 8; q += 4) {
+        float4 four = *(const float4 *)(l.from + (size_t)column * l.k + k0 + 16 * h + q);
+        v[h][q] = four.x, v[h][q + 1] = four.y, v[h][q + 2] = four.z, v[h][q + 3] = four.w;
+      }
+#pragma unroll
+  for (int h = 0; h < 8; h++)
+#pragma unroll
+    for (int q = 0; q < 8; q++) size = fmaxf(size, fabsf(v[h][q]));
+  for (int o = 16; o; o >>= 1) size = fmaxf(size, __shfl_xor_sync(~0u, size, o));
+  if (t % 32 == 0) most[t / 32] = size;
+  __syncthreads();
+  for (int w = 0; w < 8; w++) size = fmaxf(size, most[w]);
+  Scale scale = scaleOf(bitsOf(size) >> 23, LEAST_TEXT_MATRIX);
+  unsigned short *to = l.to + (size_t)unit * UNIT;
+#pragma unroll
+  for (int h = 0; h < 8; h++) {
+    int eight = t / TEXT_COLUMNS + 2 * h;
+    unsigned pairs[4][TWO];
+#pragma unroll
+    for (int q = 0; q < 4; q++) divideTwo(v[h][2 * q] * scale.by, v[h][2 * q + 1] * scale.by, pairs[q]);
+#pragma unroll
+    for (int p = 0; p < TWO; p++)
+      *(uint4 *)(to + eight / 4 * UNIT + p * UNIT_PART + eight % 4 * UNIT_EIGHT + own * 8) = make_uint4(pairs[0][p], pairs[1][p], pairs[2][p], pairs[3][p]);
+  }
+  if (t < UNITS) *(float4 *)(to + t * UNIT + TWO * UNIT_PART) = make_float4(scale.back, 0.f, 0.f, 0.f);
+}
+
+// TextTimes is a product: of examples' rows, x, with a matrix of so many columns, of which a block
+// has each at a time. What else there is depends on its end. Rows' products with each other are kept
+// where gram says (GRAM_KEPT), or, times those kept there before, which are of what the layer read,
+// make the square of the norm of the gradient (GRAM_SQUARE).
+enum { GRAM_NONE, GRAM_KEPT, GRAM_SQUARE };
+struct TextTimes {
+  Parts x, to;
+  const unsigned short *laid;
+  float *gram;
+  const float *bias, *plus, *affine, *at;
+  float *out, *stats, *more;
+  const int *words;
+  float2 *chances;
+  double share;
+  Room room;
+  int examples, columns, each, kind, biased, squares0;  // the last: of the norm that rows' products make
+};
+
+// keepGram keeps an example's, as threads have it.
+__device__ __forceinline__ void keepGram(const Group &g, const GroupSum &gram, float *to, int e) {
+#pragma unroll
+  for (int i = 0; i < GROUP_HALF / 2; i++) to[((size_t)e * (GROUP_HALF / 2) + i) * 128 + g.t] = gram[i / 4][i % 4];
+}
+
+// squareOf is the squared norm of an example's gradient, with what rounding may have taken from it.
+__device__ __forceinline__ void squareOf(Group &g, const GroupSum &gram, const TextTimes &p, int e) {
+  float kept[GROUP_HALF / 2], some = 0.f, own[2] = {}, bias = p.biased ? 1.f : 0.f;
+#pragma unroll
+  for (int i = 0; i < GROUP_HALF / 2; i++) kept[i] = __ldg(p.gram + ((size_t)e * (GROUP_HALF / 2) + i) * 128 + g.t);
+#pragma unroll
+  for (int i = 0; i < GROUP_HALF / 2; i++) {
+    float one = (kept[i] + bias) * gram[i / 4][i % 4];
+    some += one;
+    own[i % 4 / 2] = g.row(i % 4 / 2) == g.column(i / 4) + i % 2 ? one : own[i % 4 / 2];  // of a row with itself
+  }
+  double square = warpSum(some), lengths = warpSum(sqrtf(own[0]) + sqrtf(own[1]));
+  double *sums = (double *)g.room;
+  if (g.lane == 0) sums[g.warp] = square, sums[4 + g.warp] = lengths;
+  g.meet();
+  if (g.t == 0) {
+    for (int i = 1; i < 4; i++) square += sums[i], lengths += sums[4 + i];
+    p.room.squares[(size_t)e * p.room.squaresRow + p.squares0] = square + p.share * lengths * lengths;
+  }
+  g.meet();
+}
+
+// near has memory that will be read be in the cache by then; gramAhead that of products kept before.
+#ifdef EMULATED
+inline void near(const void *, unsigned) {}
+#else
+__device__ __forceinline__ void near(const void *from, unsigned bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
+}
+#endif
+__device__ __forceinline__ void gramAhead(const TextTimes &p, int e) {
+  if (p.kind == GRAM_SQUARE) near(p.gram + (size_t)e * TEXT * TEXT, 4 * TEXT * TEXT);
+}
+
+#ifdef EMULATED
+inline float exped(float v) { return expf(v); }
+#else
+// exped is exp, off by some units in its last place, and by v's rounding of what is large below 0.
+__device__ __forceinline__ float exped(float v) { return __expf(v); }
+#endif
+
+// addBias adds one to 128 columns from n*128 on, unless that is null.
+__device__ __forceinline__ void addBias(const Group &g, TextSum &v, const float *bias, int n) {
+  if (!bias) return;
+#pragma unroll
+  for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+    float2 b = two(bias + n * TEXT_COLUMNS + g.column(j));
+#pragma unroll
+    for (int h = 0; h < 2; h++) v[j / 8][j % 8][2 * h] += b.x, v[j / 8][j % 8][2 * h + 1] += b.y;
+  }
+}
+
+// readRows and writeRows are of an example's 128 columns from n*128 on, as they are.
+__device__ __forceinline__ void readRows(const Group &g, TextSum &v, const float *from, int columns, int e, int n) {
+#pragma unroll
+  for (int j = 0; j < TEXT_COLUMNS / 8; j++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float2 x = two(from + ((size_t)e * TEXT + g.row(h)) * columns + n * TEXT_COLUMNS + g.column(j));
+      v[j / 8][j % 8][2 * h] = x.x, v[j / 8][j % 8][2 * h + 1] = x.y;
+    }
+}
+__device__ __forceinline__ void writeRows(const Group &g, const TextSum &v, float *to, int columns, int e, int n) {
+#pragma unroll
+  for (int j = 0; j < TEXT_COLUMNS / 8; j++)
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      *(float2 *)(to + ((size_t)e * TEXT + g.row(h)) * columns + n * TEXT_COLUMNS + g.column(j)) = make_float2(v[j / 8][j % 8][2 * h], v[j / 8][j % 8][2 * h + 1]);
+}
+
+// OpenEnd writes the product and a bias, unless that is null, as it is.
+struct OpenEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &p, int e) { gramAhead(p, e); }
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+    addBias(g, v, p.bias, n);
+    writeRows(g, v, p.out, p.columns, e, n);
+  }
+};
+
+// normText has rows of 128 channels be normed, in parts. Stats are mean and 1/deviation.
+__device__ __forceinline__ void normText(Group &g, TextSum &v, const TextTimes &p, int e) {
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    float s = 0.f, square = 0.f;
+#pragma unroll
+    for (int j = 0; j < TEXT_COLUMNS / 8; j++) s += v[j / 8][j % 8][2 * h] + v[j / 8][j % 8][2 * h + 1];
+    float mean = ofRow(s) * (1.f / TEXT_COLUMNS);
+#pragma unroll
+    for (int j = 0; j < TEXT_COLUMNS / 8; j++)
+#pragma unroll
+      for (int c = 0; c < 2; c++) {
+        float &x = v[j / 8][j % 8][2 * h + c];
+        x -= mean;
+        square += x * x;
+      }
+    float inverse = 1.f / sqrtf(ofRow(square) * (1.f / TEXT_COLUMNS) + 1e-5f);
+    size_t row = (size_t)e * TEXT + g.row(h);
+    if (g.lane % 4 == 0) *(float2 *)(p.stats + 2 * row) = make_float2(mean, inverse);
+#pragma unroll
+    for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+      float2 f = two(p.affine + g.column(j)), b = two(p.affine + TEXT_COLUMNS + g.column(j));
+      v[j / 8][j % 8][2 * h] = v[j / 8][j % 8][2 * h] * inverse * f.x + b.x, v[j / 8][j % 8][2 * h + 1] = v[j / 8][j % 8][2 * h + 1] * inverse * f.y + b.y;
+    }
+  }
+  putParts(g, v, p.to, e, 0);
+}
+
+// NormEnd adds a bias and what the layer is added to, writes that, and has it normed.
+struct NormEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &p, int e) { near(p.plus + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS); }
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int) {
+    TextSum x;
+    readRows(g, x, p.plus, TEXT_COLUMNS, e, 0);
+    addBias(g, v, p.bias, 0);
+#pragma unroll
+    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] += x[i / 32][i / 4 % 8][i % 4];
+    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
+    normText(g, v, p, e);
+  }
+};
+
+// geluNear and geluSlopeNear are geluAt and geluSlope, with exped.
+__device__ __forceinline__ float geluNear(float x) { return x * oneOver(1.f + exped(fminf(-x * (1.59576912160573072f + 0.07135481627260025f * x * x), 80.f))); }
+__device__ __forceinline__ float geluSlopeNear(float x) {
+  float e = exped(fminf(-x * (1.59576912160573072f + 0.07135481627260025f * x * x), 80.f)), s = oneOver(1.f + e);
+  return s * (1.f + e * s * x * (1.59576912160573072f + 0.21406444881780075f * x * x));
+}
+
+// GeluEnd adds a bias, writes what goes into a gelu, and in parts what comes out.
+struct GeluEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+    addBias(g, v, p.bias, n);
+    writeRows(g, v, p.out, p.columns, e, n);
+#pragma unroll
+    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] = geluNear(v[i / 32][i / 4 % 8][i % 4]);
+    putParts(g, v, p.to, e, n);
+  }
+};
+
+// GeluBackEnd goes back through a gelu, whose input is at.
+struct GeluBackEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &p, int e) {
+    gramAhead(p, e);
+    if (p.each == p.columns / TEXT_COLUMNS) near(p.at + (size_t)e * TEXT * p.columns, 4 * TEXT * p.columns);
+  }
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+    TextSum x;
+    readRows(g, x, p.at, p.columns, e, n);
+#pragma unroll
+    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] *= geluSlopeNear(x[i / 32][i / 4 % 8][i % 4]);
+    putParts(g, v, p.to, e, n);
+  }
+};
+
+// halved adds what the other lane has: of 2N values a thread keeps the first N, or, upper, the others.
+template <int N>
+__device__ __forceinline__ void halved(float (&a)[TEXT_COLUMNS / 4], int lane, int mask) {
+  bool upper = lane & mask;
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    float sent = upper ? a[i] : a[i + N], stays = upper ? a[i + N] : a[i];
+    a[i] = stays + __shfl_xor_sync(~0u, sent, mask);
+  }
+}
+
+// ofColumns adds up what a warp's rows have of every column: of 32 values a thread, two of each eight
+// columns in their order, it is left with four, from the number that it gives on.
+__device__ __forceinline__ int ofColumns(float (&a)[TEXT_COLUMNS / 4], int lane) {
+  halved<16>(a, lane, 16);
+  halved<8>(a, lane, 8);
+  halved<4>(a, lane, 4);
+  return (lane & 16) + (lane & 8) + (lane & 4);
+}
+
+// NormBackEnd goes back through a norm of rows at, and adds plus, unless that is null: what it was
+// given makes the example's gradient of the norm's factors and constants. It writes the gradient at
+// the norm's input, and in parts, where there is room for them.
+struct NormBackEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &p, int e) {
+    gramAhead(p, e);
+    near(p.at + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS);
+    if (p.plus) near(p.plus + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS);
+  }
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int) {
+    TextSum y;
+    float2 stats[2];
+    readRows(g, y, p.at, TEXT_COLUMNS, e, 0);
+#pragma unroll
+    for (int h = 0; h < 2; h++) stats[h] = two(p.stats + 2 * ((size_t)e * TEXT + g.row(h)));
+#pragma unroll
+    for (int i = 0; i < TEXT_COLUMNS / 2; i++) {
+      float &one = y[i / 32][i / 4 % 8][i % 4];
+      one = (one - stats[i / 2 % 2].x) * stats[i / 2 % 2].y;
+    }
+#pragma unroll
+    for (int which = 0; which < 2; which++) {  // factors, constants
+      float a[TEXT_COLUMNS / 4];
+#pragma unroll
+      for (int i = 0; i < TEXT_COLUMNS / 4; i++) {
+        const float(&d)[4] = v[i / 16][i / 2 % 8], (&x)[4] = y[i / 16][i / 2 % 8];
+        a[i] = which ? d[i % 2] + d[2 + i % 2] : d[i % 2] * x[i % 2] + d[2 + i % 2] * x[2 + i % 2];
+      }
+      int first = ofColumns(a, g.lane);
+#pragma unroll
+      for (int i = 0; i < 4; i++) g.room[(which * 4 + g.warp) * TEXT_COLUMNS + g.column((first + i) / 2) + i % 2] = a[i];
+    }
+    g.meet();
+    float kept[2];
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+      const float *of = g.room + which * 4 * TEXT_COLUMNS + g.t;
+      kept[which] = of[0] + of[TEXT_COLUMNS] + of[2 * TEXT_COLUMNS] + of[3 * TEXT_COLUMNS];
+      p.room.kept[(size_t)e * p.room.keptRow + p.room.kept0 + which * TEXT_COLUMNS + g.t] = kept[which];
+    }
+    double square = warpSum((double)kept[0] * kept[0] + (double)kept[1] * kept[1]);
+    if (g.lane == 0) p.room.squares[(size_t)e * p.room.squaresRow + p.room.squares0 + g.warp] = square;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float s = 0.f, t = 0.f;
+#pragma unroll
+      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+        float2 f = two(p.affine + g.column(j));
+        float &a = v[j / 8][j % 8][2 * h], &b = v[j / 8][j % 8][2 * h + 1];
+        a *= f.x, b *= f.y;
+        s += a + b, t += a * y[j / 8][j % 8][2 * h] + b * y[j / 8][j % 8][2 * h + 1];
+      }
+      float level = ofRow(s) * (1.f / TEXT_COLUMNS), tilt = ofRow(t) * (1.f / TEXT_COLUMNS);
+#pragma unroll
+      for (int j = 0; j < TEXT_COLUMNS / 8; j++)
+#pragma unroll
+        for (int c = 2 * h; c < 2 * h + 2; c++) v[j / 8][j % 8][c] = stats[h].y * (v[j / 8][j % 8][c] - level - y[j / 8][j % 8][c] * tilt);
+    }
+    if (p.plus) {
+      readRows(g, y, p.plus, TEXT_COLUMNS, e, 0);
+#pragma unroll
+      for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] += y[i / 32][i / 4 % 8][i % 4];
+    }
+    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
+    if (p.to.values)
+      putParts(g, v, p.to, e, 0);
+    else
+      g.meet();  // before the room is written anew
+  }
+};
+
+// Next is where a row's next word is among 128: of eight columns which, of two whether the first or
+// the second; nowhere, for the last row of a text.
+struct Next {
+  int eight;
+  bool first, second;
+  __device__ __forceinline__ Next(const Group &g, const TextTimes &p, int e, int h, int n) : eight(-1), first(false), second(false) {
+    int c = g.row(h) < TEXT - 1 ? __ldg(p.words + e * TEXT + g.row(h) + 1) - n * TEXT_COLUMNS : -1;
+    if ((unsigned)c < TEXT_COLUMNS && c % 8 / 2 == g.lane % 4) eight = c / 8, first = c % 2 == 0, second = c % 2 == 1;
+  }
+};
+
+// ChancesEnd takes the largest of every 128 scores of a place, and the sum of exp of the scores less
+// that; of the word that comes next it keeps the score.
+struct ChancesEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int k = e * TEXT + g.row(h);
+      Next next(g, p, e, h, n);
+      float top = v[0][0][2 * h], sum = 0.f, own = 0.f;
+#pragma unroll
+      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+        float one = v[j / 8][j % 8][2 * h], other = v[j / 8][j % 8][2 * h + 1];
+        top = one > top ? one : top;
+        top = other > top ? other : top;
+        if (j == next.eight) own = next.first ? one : other;
+      }
+      if (next.eight >= 0) p.more[k] = own;
+#pragma unroll
+      for (int o = 1; o < 4; o <<= 1) {
+        float other = __shfl_xor_sync(~0u, top, o);
+        top = other > top ? other : top;
+      }
+#pragma unroll
+      for (int i = 0; i < TEXT_COLUMNS / 4; i++) sum += exped(v[i / 16][i / 2 % 8][2 * h + i % 2] - top);
+      sum = ofRow(sum);
+      if (g.lane % 4 == 0) p.chances[(size_t)k * (p.columns / TEXT_COLUMNS) + n] = make_float2(top, sum);
+    }
+  }
+};
+
+// text_chances puts those of a place together: its loss, the largest score, and what exp is
+// multiplied by to be a slope. The last place of a text has none.
+extern "C" __global__ void __launch_bounds__(128) text_chances(const float2 *chances, const float *own, double *losses, float2 *tops, int count, int blocks) {
+  int k = blockIdx.x * 128 + threadIdx.x;
+  if (k >= count) return;
+  const float2 *of = chances + (size_t)k * blocks;
+  float top = of[0].x;
+  for (int i = 1; i < blocks; i++) top = of[i].x > top ? of[i].x : top;
+  double sum = 0;
+  for (int i = 0; i < blocks; i++) sum += (double)of[i].y * expf(of[i].x - top);
+  bool last = k % TEXT == TEXT - 1;
+  losses[k] = last ? 0. : log(sum) + ((double)top - (double)own[k]);
+  tops[k] = make_float2(top, last ? 0.f : (float)(1. / (TEXT - 1) / sum));
+}
+
+// SlopesEnd makes slopes of scores, in parts, of one scale: none is above 1/63.
+struct SlopesEnd {
+  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
+  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+    const float share = 1.f / (TEXT - 1);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      Next next(g, p, e, h, n);
+      float2 top = two((const float *)(p.chances + e * TEXT + g.row(h)));
+      float first = next.first ? share : 0.f, second = next.second ? share : 0.f;
+#pragma unroll
+      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+        float &one = v[j / 8][j % 8][2 * h], &other = v[j / 8][j % 8][2 * h + 1];
+        one = exped(one - top.x) * top.y, other = exped(other - top.x) * top.y;
+        if (j == next.eight) one -= first, other -= second;
+      }
+      if (g.warp == 3 && h == 1) {  // the last row has none, finite or not
+        bool last = g.row(h) == TEXT - 1;
+#pragma unroll
+        for (int i = 0; i < TEXT_COLUMNS / 4; i++)
+          if (last) v[i / 16][i / 2 % 8][2 * h + i % 2] = 0.f;
+      }
+    }
+    putParts(g, v, p.to, e, n, scaleOf(bitsOf(share) >> 23));
+  }
+};
+
+// text_met keeps the slopes of every place at the text's own words, an example a block.
+extern "C" __global__ void __launch_bounds__(256) text_met(Parts slopes, const int *words, float *met) {
+  __shared__ float all[TEXT * (TEXT + 1)];
+  int t = threadIdx.x, e = blockIdx.x, row = t % TEXT;
+  const unsigned short *of = slopes.of(e) + row / 8 * 64 + row % 8 * 8;
+  float back = slopes.backsOf(e)[0];  // one for all
+#pragma unroll 4
+  for (int s = t / TEXT; s < TEXT; s += 256 / TEXT) {
+    int word = words[e * TEXT + s];
+    const unsigned short *at = of + word / 8 * TEXT_EIGHT + word % 8;
+    all[row * (TEXT + 1) + s] = (lowerTwo(at[0]) + lowerTwo(at[TEXT * slopes.columns])) * back;
+  }
+  __syncthreads();
+  for (int i = t; i < TEXT * TEXT; i += 256) met[(size_t)e * TEXT * TEXT + i] = all[i / TEXT * (TEXT + 1) + i % TEXT];
+}
+
+template <bool B>
+struct Is {
+  enum { IS = B };
+};
+
+// textTimes is a block's share of a product: GROUPS examples at a time, of every so many columns, by a
+// group each, and another one that brings rows and matrices ahead. Rows of 128 columns are brought once
+// for all columns of the product that a block has; of longer ones it has 128. Tensor cores add up
+// CHAIN times 32 of k, of rows that have a scale in common; the rest, if they are LONG, is added outside.
+template <int GROUPS, int CHAIN, bool LONG, class End>
+__device__ __forceinline__ void textTimes(const TextTimes &p) {
+  const int STAGES = GROUPS == 2 ? 7 : 4;
+  __shared__ Barrier rowsThere[ROWS_STAGES], rowsGone[ROWS_STAGES], unitThere[STAGES], unitGone[STAGES], meets[GROUPS];
+  DYNAMIC(textRoom);
+  int t = threadIdx.x, K = p.x.columns, units = K / UNIT_K, splits = p.columns / TEXT_COLUMNS / p.each, items = (p.examples + GROUPS - 1) / GROUPS * splits;
+  unsigned short *rows = (unsigned short *)textRoom, *matrix = rows + GROUPS * ROWS_STAGES * ROWS_STAGE;
+  if (t == 0) {
+    for (int i = 0; i < ROWS_STAGES; i++) ready(&rowsThere[i], 1), ready(&rowsGone[i], 4 * GROUPS);
+    for (int i = 0; i < STAGES; i++) ready(&unitThere[i], 1), ready(&unitGone[i], 4 * GROUPS);
+    for (int i = 0; i < GROUPS; i++) ready(&meets[i], 128);
+    readied();
+  }
+  __syncthreads();
+  if (t >= 128 * GROUPS) {
+    giveRegisters<24>();
+    if (t > 128 * GROUPS) return;
+    int row = 0, rowPhase = 1, slot = 0, phase = 1;
+#pragma unroll 1
+    for (int item = blockIdx.x; item < items; item += gridDim.x) {
+      int first = item / splits * GROUPS, some = p.examples - first < GROUPS ? p.examples - first : GROUPS;
+      const unsigned short *unit = p.laid + (size_t)(item % splits) * p.each * units * UNIT;
+      for (int i = 0; i < some; i++) End::ahead(p, first + i);
+#pragma unroll 1
+      for (int n = 0; n < p.each; n++)
+#pragma unroll 1
+        for (int u = 0; u < units; u++, unit += UNIT) {
+          if (n == 0) {
+            await(&rowsGone[row], rowPhase);
+            announce(&rowsThere[row], some * 2 * ROWS_STAGE);
+            for (int i = 0; i < some; i++)
+              for (int part = 0; part < TWO; part++)
+                bring(&rowsThere[row], rows + (i * ROWS_STAGES + row) * ROWS_STAGE + part * ROWS_PART, p.x.of(first + i) + (size_t)part * TEXT * K + u * ROWS_PART, 2 * ROWS_PART);
+            if (++row == ROWS_STAGES) row = 0, rowPhase ^= 1;
+          }
+          await(&unitGone[slot], phase);
+          announce(&unitThere[slot], 2 * UNIT);
+          bring(&unitThere[slot], matrix + slot * UNIT_ROOM, unit, 2 * UNIT);
+          if (++slot == STAGES) slot = 0, phase ^= 1;
+        }
+    }
+    return;
+  }
+  takeRegisters<232>();
+  int group = t / 128;
+  Group g(&meets[group], (float *)(matrix + STAGES * UNIT_ROOM) + group * GROUP_ROOM);
+  rows += group * ROWS_STAGES * ROWS_STAGE;
+  int first = 0, firstPhase = 0, slot = 0, phase = 0;  // where the item's rows begin; where the next unit is
+#pragma unroll 1
+  for (int item = blockIdx.x; item < items; item += gridDim.x) {
+    int e = item / splits * GROUPS + group, column = item % splits * p.each, row = 0, rowPhase = 0;
+    bool in = e < p.examples;
+    const float *backs = p.x.backsOf(in ? e : 0);
+#pragma unroll 1
+    for (int n = 0; n < p.each; n++) {
+      bool pairs = p.kind != GRAM_NONE && column + n == 0;
+      TextSum sum;
+      GroupSum gram = {};
+      if (LONG)
+#pragma unroll
+        for (int i = 0; i < TEXT_COLUMNS / 2; i++) sum[i / 32][i / 4 % 8][i % 4] = 0.f;
+      row = first, rowPhase = firstPhase;
+      auto add = [&](auto withPairs) {
+        const bool PAIRS = decltype(withPairs)::IS;
+#pragma unroll 1
+        for (int u = 0; u < units; u += CHAIN) {
+          TextSum other;
+          TextSum &fresh = LONG ? other : sum;
+          GroupSum own;
+          float left = backs[u], right = 0.f;
+          int lastRow = 0, lastSlot = 0;
+          auto release = [&] {
+            __syncwarp();
+            if (g.lane == 0) {
+              arrive(&unitGone[lastSlot]);
+              if (n == p.each - 1) arrive(&rowsGone[lastRow]);
+            }
+          };
+#pragma unroll
+          for (int q = 0; q < CHAIN; q++) {
+            if (n == 0) await(&rowsThere[row], rowPhase);
+            await(&unitThere[slot], phase);
+            const unsigned short *unit = matrix + slot * UNIT_ROOM;
+            Laid<TEXT_EIGHT, 64, false> x = {rows + row * ROWS_STAGE, ROWS_PART};
+            Laid<UNIT_EIGHT, 64, false> w = {unit, UNIT_PART};
+            if (q == 0) {
+              right = __shfl_sync(~0u, g.lane == 0 ? *(const float *)(unit + TWO * UNIT_PART) : 0.f, 0);  // by whom the unit is given back
+              textStart<2, false>(fresh, x, w);
+            } else {
+              textStart<2, true>(fresh, x, w);
+            }
+            if (PAIRS) {
+              if (q > 0) {
+                textArrived<1>(own);
+#pragma unroll
+                for (int i = 0; i < GROUP_HALF / 2; i++) gram[i / 4][i % 4] += own[i / 4][i % 4] * (left * left);
+              }
+              textStart<2, false>(own, x, x);
+            } else if (q > 0) {
+              textArrived<1>();
+            }
+            if (q > 0) release();
+            lastRow = row, lastSlot = slot;
+            if (++row == ROWS_STAGES) row = 0, rowPhase ^= 1;
+            if (++slot == STAGES) slot = 0, phase ^= 1;
+          }
+          textArrived<0>(fresh);
+          release();
+          if (PAIRS) {
+            textArrived<0>(own);
+#pragma unroll
+            for (int i = 0; i < GROUP_HALF / 2; i++) gram[i / 4][i % 4] += own[i / 4][i % 4] * (left * left);
+          }
+#pragma unroll
+          for (int i = 0; i < TEXT_COLUMNS / 2; i++) {
+            float one = fresh[i / 32][i / 4 % 8][i % 4] * (left * right);
+            sum[i / 32][i / 4 % 8][i % 4] = LONG ? sum[i / 32][i / 4 % 8][i % 4] + one : one;
+          }
+        }
+      };
+      if (pairs)
+        add(Is<true>());
+      else
+        add(Is<false>());
+      if (!in) continue;
+      if (pairs && p.kind == GRAM_KEPT) keepGram(g, gram, p.gram, e);
+      if (pairs && p.kind == GRAM_SQUARE) squareOf(g, gram, p, e);
+      End::finish(g, sum, p, e, column + n);
+    }
+    first = row, firstPhase = rowPhase;
+  }
+}
+
+// text_norm norms the rows that go into the first block, an example a block of threads: rows at, or,
+// where there are words, vectors of words (bias) and of places (plus), added and written.
+extern "C" __global__ void __launch_bounds__(128) text_norm(TextTimes p) {
+  __shared__ Barrier meets;
+  __shared__ float shared[GROUP_ROOM];
+  if (threadIdx.x == 0) {
+    ready(&meets, 128);
+    readied();
+  }
+  __syncthreads();
+  Group g(&meets, shared);
+  TextSum v;
+  int e = blockIdx.x;
+  if (p.words) {
+    TextSum places;
+    readRows(g, places, p.plus, TEXT_COLUMNS, 0, 0);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const float *from = p.bias + (size_t)p.words[e * TEXT + g.row(h)] * TEXT_COLUMNS;
+#pragma unroll
+      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+        float2 x = two(from + g.column(j));
+        v[j / 8][j % 8][2 * h] = x.x + places[j / 8][j % 8][2 * h], v[j / 8][j % 8][2 * h + 1] = x.y + places[j / 8][j % 8][2 * h + 1];
+      }
+    }
+    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
+  } else {
+    readRows(g, v, p.at, TEXT_COLUMNS, e, 0);
+  }
+  normText(g, v, p, e);
+}
+
+// Kernels are for two examples a block and, small, for one, of which a processor has two blocks; rows of
+// heads have a scale for each.
+#define TEXT_TIMES(NAME, CHAIN, LONG, END)                                                                                           \
+  extern "C" __global__ void __launch_bounds__(384, 1) text_times_##NAME(TextTimes p) { textTimes<2, CHAIN, LONG, END>(p); } \
+  extern "C" __global__ void __launch_bounds__(256, 2) text_times_##NAME##_small(TextTimes p) { textTimes<1, CHAIN, LONG, END>(p); }
+TEXT_TIMES(open, UNITS, false, OpenEnd)
+TEXT_TIMES(norm, UNITS, true, NormEnd)
+TEXT_TIMES(norm_heads, 1, true, NormEnd)
+TEXT_TIMES(gelu, UNITS, false, GeluEnd)
+TEXT_TIMES(gelu_back, UNITS, false, GeluBackEnd)
+TEXT_TIMES(norm_back, UNITS, true, NormBackEnd)
+TEXT_TIMES(norm_back_heads, 1, true, NormBackEnd)
+TEXT_TIMES(chances, UNITS, false, ChancesEnd)
+TEXT_TIMES(slopes, UNITS, false, SlopesEnd)
