@@ -91,7 +91,10 @@ func (n *Network) allocateExtra(l *layer, floats func(count int) uintptr) {
 		l.extra.stats = floats(2 * n.chunk * l.Groups)
 	case "attention":
 		looks := l.Heads * places
-		l.extra.looks, l.extra.slopes, l.extra.along = floats(looks*l.Out.Height*l.Out.Width), floats(looks*l.Out.Height*l.Out.Width), floats(looks)
+		l.extra.slopes = floats(looks * l.Out.Height * l.Out.Width)
+		if n.texts == nil { // which compute them anew
+			l.extra.looks, l.extra.along = floats(looks*l.Out.Height*l.Out.Width), floats(looks)
+		}
 	}
 }
 
