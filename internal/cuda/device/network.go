@@ -252,7 +252,7 @@ func (n *Network) prepare() error {
 	n.roomForSums()
 	if texts, ok := findTexts(n.layers); ok && n.d.groups {
 		n.texts = &texts
-		for _, some := range n.textSums(0) {
+		for _, some := range n.textSums(sumShape) {
 			n.partCount = max(n.partCount, some.split(n.chunk)*some.values())
 		}
 	}

@@ -197,10 +197,7 @@ func sumShape(l *layer) summed {
 // summedOf is that sum, and what it is of.
 func (n *Network) summedOf(l *layer, sum uintptr) summed {
 	one := sumShape(l)
-	one.d, one.sum = l.gradient, sum+uintptr(4*l.Start)
-	if n.values != nil { // there is memory
-		one.x = n.values[l.From]
-	}
+	one.x, one.d, one.sum = n.values[l.From], l.gradient, sum+uintptr(4*l.Start)
 	if l.Kind == "scores" {
 		one.x, one.d = one.d, one.x
 	}

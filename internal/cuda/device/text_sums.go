@@ -27,7 +27,7 @@ func (n *Network) addTexts(g int, sum, factors uintptr) {
 		}
 		n.addNorms(g, sum, factors)
 	}
-	for _, some := range n.textSums(sum) {
+	for _, some := range n.textSums(func(l *layer) summed { return n.summedOf(l, sum) }) {
 		split := some.split(g)
 		list, adding := textSummeds{count: int32(len(some)), split: int32(split)}, summeds{count: int32(len(some)), split: int32(split)}
 		copy(adding.of[:], some)
@@ -53,12 +53,12 @@ func (n *Network) addTexts(g int, sum, factors uintptr) {
 	}
 }
 
-// textSums are the layers whose gradients are products, by launch.
-func (n *Network) textSums(sum uintptr) (launches []together) {
+// textSums are the sums of layers whose gradients are products, by launch.
+func (n *Network) textSums(of func(*layer) summed) (launches []together) {
 	for some := range slices.Chunk(n.texts.products(), len(textSummeds{}.of)) {
 		var launch together
 		for _, i := range some {
-			launch = append(launch, n.summedOf(&n.layers[i], sum))
+			launch = append(launch, of(&n.layers[i]))
 		}
 		launches = append(launches, launch)
 	}

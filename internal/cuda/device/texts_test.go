@@ -240,7 +240,7 @@ func TestRoomForTexts(t *testing.T) {
 		if err := n.prepare(); err != nil || n.texts == nil {
 			t.Fatal(err, n.texts)
 		}
-		for _, some := range n.textSums(0) {
+		for _, some := range n.textSums(sumShape) {
 			for g := 1; g <= n.chunk; g++ {
 				if need := some.split(g) * some.values(); need > n.partCount {
 					t.Errorf("%d blocks, %d texts: %d values need room, and there is some for %d", blocks, g, need, n.partCount)
