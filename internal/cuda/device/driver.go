@@ -330,6 +330,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*parts)(unsafe.Pointer(&structs[used])) = v
 		case textTimes:
 			*(*textTimes)(unsafe.Pointer(&structs[used])) = v
+		case textChain:
+			*(*textChain)(unsafe.Pointer(&structs[used])) = v
 		case keptRows:
 			*(*keptRows)(unsafe.Pointer(&structs[used])) = v
 		case textMatrices:

@@ -18,7 +18,7 @@ type textPlan struct {
 	blocks       []textBlock
 	norm, scores int
 	backs        map[uintptr]uintptr // what takes rows in parts back, by where they lie
-	chances      uintptr             // of every 128 words
+	chances      uintptr             // of every 64 words, where scores' slopes will be
 	tops, own    uintptr             // of all, and the scores of words that come next
 	gram         uintptr             // products of what goes into the scores
 }
@@ -31,7 +31,8 @@ const (
 	textK        = 32
 	textTogether = 4 // units that have a scale in common
 	textUnit     = 2*2*textColumns*textK + 16
-	textMeets    = 4 * (2*4*textColumns + 8)
+	textMeets    = 4 * (2*4*textColumns + 2*8 + 2*2*2*textPlaces)
+	textGroup    = 256 // threads that have an example
 	textSumBytes = 3 * 2 * 2 * 2 * textPlaces * textColumns
 	textGram     = textPlaces * textPlaces // values
 
@@ -71,9 +72,7 @@ func findTexts(layers []layer) (t textPlan, ok bool) {
 		return t, false
 	}
 	last := &layers[t.scores]
-	// Chances have room where other networks have gradients on their way.
-	room := textPlaces * layers[t.blocks[0].wide].Out.Channels
-	return t, at(t.scores, "scores", i+1, 0, width, last.Words, 0) && last.Words%textColumns == 0 && textGram+last.Words+3*textPlaces <= room
+	return t, at(t.scores, "scores", i+1, 0, width, last.Words, 0) && last.Words%textColumns == 0
 }
 
 // textUnitsOf is how many units a matrix is laid in.
@@ -101,9 +100,9 @@ func (n *Network) allocateTexts(floats func(count int) uintptr) {
 		parted(n.values[l.From], l.In.Channels)
 		parted(l.own, l.Out.Channels)
 	}
-	t.gram = n.parted.spare
-	t.chances = t.gram + uintptr(4*n.chunk*textGram)
-	t.tops = t.chances + uintptr(4*n.chunk*n.layers[t.scores].Words)
+	t.chances = n.layers[t.scores].own
+	t.gram = n.parted.spare // where other networks have gradients on their way: these have room for more
+	t.tops = t.gram + uintptr(4*n.chunk*textGram)
 	t.own = t.tops + uintptr(8*n.chunk*textPlaces)
 }
 
@@ -140,8 +139,11 @@ var textStatic = []string{"text_lay", "text_norm", "text_met", "text_chances", "
 // textKernels are the names of the kernels for them, in groups.cu.
 func textKernels() []string {
 	names := append([]string{"text_attend_back", "text_sum", "text_words"}, textStatic...)
+	for _, chain := range textChains {
+		names = append(names, "text_"+chain)
+	}
 	for _, end := range textEnds {
-		names = append(names, "text_times_"+end, "text_times_"+end+"_small")
+		names = append(names, "text_times_"+end)
 	}
 	return names
 }

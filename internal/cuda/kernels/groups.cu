@@ -2,6 +2,7 @@
 #include "group_products.cuh"
 #include "group_norms.cuh"
 #include "text_products.cuh"
+#include "text_chain.cuh"
 #include "text_attention.cuh"
 #include "text_sums.cuh"
 #include "text_words.cuh"

@@ -256,6 +256,9 @@ inline void bring(Barrier *b, void *to, const void *from, unsigned bytes) { emu_
 inline void copy(void *to, const void *from) { emu_copy(to, from); }
 inline void copied(Barrier *b) { emu_copied(b); }
 inline void await(Barrier *b, unsigned phase) { emu_wait(b, phase); }
+inline void send(void *to, const void *from, unsigned bytes) { emu_send(to, from, bytes); }
+inline void sends() {}
+inline void sent() { emu_sent(); }
 inline void shown() {}
 template <int COUNT>
 inline void takeRegisters() {}
@@ -280,6 +283,13 @@ __device__ __forceinline__ void copy(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(sharedAt(to)), "l"(__cvta_generic_to_global(from)) : "memory");
 }
 __device__ __forceinline__ void copied(Barrier *b) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(sharedAt(b)) : "memory"); }
+// send copies from shared memory, sixteens of bytes, once this thread says that it sends; sent waits
+// until all that it sends has been read there.
+__device__ __forceinline__ void send(void *to, const void *from, unsigned bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)), "r"(sharedAt(from)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void sends() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void sent() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 // await waits for the end of a phase.
 __device__ __forceinline__ void await(Barrier *b, unsigned phase) {
   asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}" ::"r"(sharedAt(b)), "r"(phase) : "memory");

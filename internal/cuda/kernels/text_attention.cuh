@@ -66,16 +66,17 @@ __device__ __forceinline__ void headMost(float (&v)[N]) {
   for (int i = 0; i < N; i++) v[i] = fmaxf(fmaxf(most[i][0], most[i][1]), fmaxf(most[i][2], most[i][3]));
 }
 
-// headLay lays N matrices, whose rows are so many values apart, in parts; back takes each back.
+// headLay lays N matrices, of rows as threads of a group have them (ownOf), in parts; back takes each
+// back.
 template <int N>
-__device__ __forceinline__ void headLay(const float *const (&from)[N], const int (&step)[N], unsigned short *sides, float (&back)[N]) {
+__device__ __forceinline__ void headLay(const float *const (&from)[N], unsigned short *sides, float (&back)[N]) {
   float4 v[N][4];
-  int t = threadIdx.x;
+  int t = threadIdx.x, row = t / 32 * 16 + t % 32 / 4;
 #pragma unroll
   for (int m = 0; m < N; m++) {
     back[m] = 0.f;
 #pragma unroll
-    for (int i = 0; i < 4; i++) v[m][i] = __ldg((const float4 *)(from[m] + (size_t)(t / 8 + 16 * i) * step[m] + t % 8 * 4));
+    for (int i = 0; i < 4; i++) v[m][i] = __ldg((const float4 *)from[m] + i * 128 + t);
   }
 #pragma unroll
   for (int i = 0; i < 4 * N; i++) back[i / 4] = fmaxf(back[i / 4], largest(v[i / 4][i % 4].x, v[i / 4][i % 4].y, v[i / 4][i % 4].z, v[i / 4][i % 4].w));
@@ -86,11 +87,12 @@ __device__ __forceinline__ void headLay(const float *const (&from)[N], const int
     back[m] = scale.back;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      unsigned low[TWO], high[TWO];
-      divideTwo(v[m][i].x * scale.by, v[m][i].y * scale.by, low);
-      divideTwo(v[m][i].z * scale.by, v[m][i].w * scale.by, high);
+      unsigned upper[TWO], lower[TWO];
+      divideTwo(v[m][i].x * scale.by, v[m][i].y * scale.by, upper);
+      divideTwo(v[m][i].z * scale.by, v[m][i].w * scale.by, lower);
+      unsigned short *to = sides + m * HEAD_SIDE + row * HEAD_ROW + 8 * i + t % 4 * 2;
 #pragma unroll
-      for (int p = 0; p < TWO; p++) *(uint2 *)(sides + m * HEAD_SIDE + p * HEAD_PART + (t / 8 + 16 * i) * HEAD_ROW + t % 8 * 4) = make_uint2(low[p], high[p]);
+      for (int p = 0; p < TWO; p++) *(unsigned *)(to + p * HEAD_PART) = upper[p], *(unsigned *)(to + p * HEAD_PART + 8 * HEAD_ROW) = lower[p];
     }
   }
   __syncthreads();
@@ -247,10 +249,10 @@ __device__ __forceinline__ float headSize(const float (&acc)[4][4], float by) {
 extern "C" __global__ void __launch_bounds__(128, 6) text_attend(const float *x, Parts to, int heads) {
   __shared__ uint4 room[3 * HEAD_SIDE / 8];
   unsigned short *sides = (unsigned short *)room;
-  int all = heads * HEAD, row = 3 * all;
-  const float *q = x + (size_t)blockIdx.y * TEXT * row + blockIdx.x * HEAD;
+  int all = TEXT * heads * HEAD;
+  const float *q = x + (size_t)blockIdx.y * 3 * all + blockIdx.x * TEXT * HEAD;
   float back[3], w[8][4], acc[4][4], size[1];
-  headLay<3>({q, q + all, q + 2 * all}, {row, row, row}, sides, back);
+  headLay<3>({q, q + all, q + 2 * all}, sides, back);
   headPairs(w, sides, sides + HEAD_SIDE);
   headShares(w, ROOT_HEAD * back[0] * back[1]);
   headSeen(acc, w, WEIGHED, sides + 2 * HEAD_SIDE);
@@ -263,10 +265,10 @@ extern "C" __global__ void __launch_bounds__(128, 6) text_attend(const float *x,
 extern "C" __global__ void __launch_bounds__(128, 3) text_attend_back(const float *x, const float *d, Parts to, int heads) {
   DYNAMIC(headRoom);
   unsigned short *q = (unsigned short *)headRoom, *keys = q + HEAD_SIDE, *values = keys + HEAD_SIDE, *seen = values + HEAD_SIDE, *looks = seen + HEAD_SIDE;
-  int all = heads * HEAD, row = 3 * all;
-  const float *from = x + (size_t)blockIdx.y * TEXT * row + blockIdx.x * HEAD;
+  int all = heads * HEAD, each = TEXT * all;
+  const float *from = x + (size_t)blockIdx.y * 3 * each + blockIdx.x * TEXT * HEAD;
   float back[4], w[8][4], slopes[8][4], ofQ[4][4], ofKeys[4][4], ofValues[4][4];
-  headLay<4>({from, from + all, from + 2 * all, d + (size_t)blockIdx.y * TEXT * all + blockIdx.x * HEAD}, {row, row, row, all}, q, back);
+  headLay<4>({from, from + each, from + 2 * each, d + (size_t)blockIdx.y * each + blockIdx.x * TEXT * HEAD}, q, back);
   headPairs(w, q, keys);
   headShares(w, ROOT_HEAD * back[0] * back[1]);
   headLooks(looks, w, WEIGHED);

@@ -82,39 +82,76 @@ struct TextTimes {
   const float *bias, *plus, *affine, *at;
   float *out, *stats, *more;
   const int *words;
-  float2 *chances;
+  float2 *chances, *tops;
+  double *losses;
   double share;
   Room room;
   int examples, columns, each, kind, biased, squares0;  // the last: of the norm that rows' products make
 };
 
-// keepGram keeps an example's, as threads have it.
-__device__ __forceinline__ void keepGram(const Group &g, const GroupSum &gram, float *to, int e) {
-#pragma unroll
-  for (int i = 0; i < GROUP_HALF / 2; i++) to[((size_t)e * (GROUP_HALF / 2) + i) * 128 + g.t] = gram[i / 4][i % 4];
-}
+// Pairs is what becomes of an example's rows' products with each other, which come 32 columns at a time. Of
+// what a layer reads they are added up and kept, as threads have them, 16 values each; of gradients they are
+// multiplied by those, which makes the squared norm of the layer's gradient.
+enum { TEXT_PAIRS = TEXT * TEXT / GROUP };
+struct Pairs {
+  bool square;
+  PairSum held;
+  double some;
+  float own[2];  // of rows with themselves, as far as this thread has them
 
-// squareOf is the squared norm of an example's gradient, with what rounding may have taken from it.
-__device__ __forceinline__ void squareOf(Group &g, const GroupSum &gram, const TextTimes &p, int e) {
-  float kept[GROUP_HALF / 2], some = 0.f, own[2] = {}, bias = p.biased ? 1.f : 0.f;
+  __device__ __forceinline__ static float *of(const Group &g, const TextTimes &p, int e) { return p.gram + (size_t)e * TEXT * TEXT + g.t; }
+  __device__ __forceinline__ Pairs(bool squares) : square(squares), held(), some(0), own() {}
+  // begin has what was kept be there.
+  __device__ __forceinline__ void begin(const Group &g, const TextTimes &p, int e) {
+    if (!square) return;
+    const float *from = of(g, p, e);
+    float bias = p.biased ? 1.f : 0.f;
 #pragma unroll
-  for (int i = 0; i < GROUP_HALF / 2; i++) kept[i] = __ldg(p.gram + ((size_t)e * (GROUP_HALF / 2) + i) * 128 + g.t);
+    for (int i = 0; i < TEXT_PAIRS; i++) held[i / 4][i % 4] = __ldg(from + i * GROUP) + bias;
+  }
+  // A warp has at most one value of a row with itself of each of two eights; with says whether this thread
+  // has it, and itself which it is, of row h.
+  __device__ __forceinline__ static bool with(const Group &g) { return g.warp / 2 == g.half && g.lane / 8 == g.lane % 4; }
+  __device__ __forceinline__ static float itself(const Group &g, const PairSum &of, int h) {
+    float first = g.warp % 2 ? of[2 + h][2 * h] : of[h][2 * h], second = g.warp % 2 ? of[2 + h][2 * h + 1] : of[h][2 * h + 1];
+    return g.lane / 4 % 2 ? second : first;
+  }
+  // add adds those of 32 columns, times left's square.
+  __device__ __forceinline__ void add(const Group &g, const PairSum &fresh, float left) {
+    float sum = 0.f, by = left * left;
+    if (square)
 #pragma unroll
-  for (int i = 0; i < GROUP_HALF / 2; i++) {
-    float one = (kept[i] + bias) * gram[i / 4][i % 4];
-    some += one;
-    own[i % 4 / 2] = g.row(i % 4 / 2) == g.column(i / 4) + i % 2 ? one : own[i % 4 / 2];  // of a row with itself
+      for (int h = 0; h < 2; h++) own[h] = fmaf(itself(g, fresh, h), by, own[h]);
+#pragma unroll
+    for (int i = 0; i < TEXT_PAIRS; i++) {
+      float &to = held[i / 4][i % 4];
+      if (square)
+        sum = fmaf(to, fresh[i / 4][i % 4], sum);
+      else
+        to = fmaf(fresh[i / 4][i % 4], by, to);
+    }
+    if (square) some += __fmul_rn(sum, by);
   }
-  double square = warpSum(some), lengths = warpSum(sqrtf(own[0]) + sqrtf(own[1]));
-  double *sums = (double *)g.room;
-  if (g.lane == 0) sums[g.warp] = square, sums[4 + g.warp] = lengths;
-  g.meet();
-  if (g.t == 0) {
-    for (int i = 1; i < 4; i++) square += sums[i], lengths += sums[4 + i];
-    p.room.squares[(size_t)e * p.room.squaresRow + p.squares0] = square + p.share * lengths * lengths;
+  // end keeps them, or the square, with what rounding may have taken from it.
+  __device__ __forceinline__ void end(Group &g, const TextTimes &p, int e) {
+    if (!square) {
+      float *to = of(g, p, e);
+#pragma unroll
+      for (int i = 0; i < TEXT_PAIRS; i++) to[i * GROUP] = held[i / 4][i % 4];
+      return;
+    }
+    float length = with(g) ? sqrtf(itself(g, held, 0) * own[0]) + sqrtf(itself(g, held, 1) * own[1]) : 0.f;
+    double square = warpSum(some), lengths = warpSum(length);
+    double *sums = (double *)g.room;
+    if (g.lane == 0) sums[4 * g.half + g.warp] = square, sums[GROUP_WARPS + 4 * g.half + g.warp] = lengths;
+    g.meet();
+    if (g.t == 0) {
+      for (int i = 1; i < GROUP_WARPS; i++) square += sums[i], lengths += sums[GROUP_WARPS + i];
+      p.room.squares[(size_t)e * p.room.squaresRow + p.squares0] = square + p.share * lengths * lengths;
+    }
+    g.meet();
   }
-  g.meet();
-}
+};
 
 // near has memory that will be read be in the cache by then; gramAhead that of products kept before.
 #ifdef EMULATED
@@ -139,78 +176,114 @@ __device__ __forceinline__ float exped(float v) { return __expf(v); }
 __device__ __forceinline__ void addBias(const Group &g, TextSum &v, const float *bias, int n) {
   if (!bias) return;
 #pragma unroll
-  for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
+  for (int j = 0; j < TEXT_HALF / 8; j++) {
     float2 b = two(bias + n * TEXT_COLUMNS + g.column(j));
 #pragma unroll
-    for (int h = 0; h < 2; h++) v[j / 8][j % 8][2 * h] += b.x, v[j / 8][j % 8][2 * h + 1] += b.y;
+    for (int h = 0; h < 2; h++) v[j][2 * h] += b.x, v[j][2 * h + 1] += b.y;
   }
 }
 
-// readRows and writeRows are of an example's 128 columns from n*128 on, as they are.
-__device__ __forceinline__ void readRows(const Group &g, TextSum &v, const float *from, int columns, int e, int n) {
+// Rows that are not in parts lie as threads have them: of 128 columns, number n of all examples', four
+// values a thread of every eight, side by side. So a group reads and writes whole lines, and a head's 32
+// columns lie together. ownOf is where a thread's begin; the next eight columns are 128 values of four on.
+__device__ __forceinline__ float4 *ownOf(const Group &g, const float *all, size_t n) { return (float4 *)all + n * (TEXT_COLUMNS / 8 * 128) + g.half * (TEXT_HALF / 8 * 128) + g.t % 128; }
+__device__ __forceinline__ void readOwn(const Group &g, TextSum &v, const float *from, size_t n) {
+  const float4 *own = ownOf(g, from, n);
 #pragma unroll
-  for (int j = 0; j < TEXT_COLUMNS / 8; j++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float2 x = two(from + ((size_t)e * TEXT + g.row(h)) * columns + n * TEXT_COLUMNS + g.column(j));
-      v[j / 8][j % 8][2 * h] = x.x, v[j / 8][j % 8][2 * h + 1] = x.y;
-    }
+  for (int j = 0; j < TEXT_HALF / 8; j++) {
+    float4 x = own[j * 128];
+    v[j][0] = x.x, v[j][1] = x.y, v[j][2] = x.z, v[j][3] = x.w;
+  }
 }
-__device__ __forceinline__ void writeRows(const Group &g, const TextSum &v, float *to, int columns, int e, int n) {
+__device__ __forceinline__ void writeOwn(const Group &g, const TextSum &v, float *to, size_t n) {
+  float4 *own = ownOf(g, to, n);
 #pragma unroll
-  for (int j = 0; j < TEXT_COLUMNS / 8; j++)
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-      *(float2 *)(to + ((size_t)e * TEXT + g.row(h)) * columns + n * TEXT_COLUMNS + g.column(j)) = make_float2(v[j / 8][j % 8][2 * h], v[j / 8][j % 8][2 * h + 1]);
+  for (int j = 0; j < TEXT_HALF / 8; j++) own[j * 128] = make_float4(v[j][0], v[j][1], v[j][2], v[j][3]);
 }
 
+// readBetween reads 128 columns of what is read between two products: a layer has them where it lays what
+// comes of them.
+__device__ __forceinline__ void readBetween(const Group &g, TextSum &v, const TextTimes &p, int e, int n) { readOwn(g, v, p.at, (size_t)e * (p.columns / TEXT_COLUMNS) + n); }
+__device__ __forceinline__ void readBetween(const Layer &g, TextSum &v, const TextTimes &, int, int) { readOwn(g, v, (const float *)g.lies, 0); }
+
+// readRows and writeRows are of an example's rows of 128 columns one after another, as other kernels
+// have them.
+__device__ __forceinline__ void readRows(const Group &g, TextSum &v, const float *from, int e) {
+#pragma unroll
+  for (int j = 0; j < TEXT_HALF / 8; j++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float2 x = *(const float2 *)(from + ((size_t)e * TEXT + g.row(h)) * TEXT_COLUMNS + g.column(j));
+      v[j][2 * h] = x.x, v[j][2 * h + 1] = x.y;
+    }
+}
+__device__ __forceinline__ void writeRows(const Group &g, const TextSum &v, float *to, int e) {
+#pragma unroll
+  for (int j = 0; j < TEXT_HALF / 8; j++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) *(float2 *)(to + ((size_t)e * TEXT + g.row(h)) * TEXT_COLUMNS + g.column(j)) = make_float2(v[j][2 * h], v[j][2 * h + 1]);
+}
+
+// End is what becomes of a product: begin is of an example, ahead has what will be read of it be near, finish
+// is of its columns n*128 and on, and end of all of them.
+struct End {
+  enum { READS = false };  // something between two products
+  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
+  __device__ __forceinline__ void begin(const Group &, const TextTimes &, int) {}
+  __device__ __forceinline__ void end(Group &, const TextTimes &, int) {}
+};
+
 // OpenEnd writes the product and a bias, unless that is null, as it is.
-struct OpenEnd {
+struct OpenEnd : End {
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) { gramAhead(p, e); }
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int n) {
     addBias(g, v, p.bias, n);
-    writeRows(g, v, p.out, p.columns, e, n);
+    writeOwn(g, v, p.out, (size_t)e * (p.columns / TEXT_COLUMNS) + n);
   }
 };
 
 // normText has rows of 128 channels be normed, in parts. Stats are mean and 1/deviation.
-__device__ __forceinline__ void normText(Group &g, TextSum &v, const TextTimes &p, int e) {
+template <class G>
+__device__ __forceinline__ void normText(G &g, TextSum &v, const TextTimes &p, int e) {
+  float mean[2] = {}, inverse[2] = {};
+#pragma unroll
+  for (int i = 0; i < TEXT_HALF / 2; i++) mean[i % 4 / 2] += v[i / 4][i % 4];
+  g.ofRows(mean);
+#pragma unroll
+  for (int h = 0; h < 2; h++) mean[h] *= 1.f / TEXT_COLUMNS;
+#pragma unroll
+  for (int i = 0; i < TEXT_HALF / 2; i++) {
+    float &x = v[i / 4][i % 4];
+    x -= mean[i % 4 / 2];
+    inverse[i % 4 / 2] += x * x;
+  }
+  g.ofRows(inverse);
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    float s = 0.f, square = 0.f;
+    inverse[h] = 1.f / sqrtf(inverse[h] * (1.f / TEXT_COLUMNS) + 1e-5f);
+    if (g.half == 0 && g.lane % 4 == 0) *(float2 *)(p.stats + 2 * ((size_t)e * TEXT + g.row(h))) = make_float2(mean[h], inverse[h]);
+  }
 #pragma unroll
-    for (int j = 0; j < TEXT_COLUMNS / 8; j++) s += v[j / 8][j % 8][2 * h] + v[j / 8][j % 8][2 * h + 1];
-    float mean = ofRow(s) * (1.f / TEXT_COLUMNS);
+  for (int j = 0; j < TEXT_HALF / 8; j++) {
+    float2 f = two(p.affine + g.column(j)), b = two(p.affine + TEXT_COLUMNS + g.column(j));
 #pragma unroll
-    for (int j = 0; j < TEXT_COLUMNS / 8; j++)
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        float &x = v[j / 8][j % 8][2 * h + c];
-        x -= mean;
-        square += x * x;
-      }
-    float inverse = 1.f / sqrtf(ofRow(square) * (1.f / TEXT_COLUMNS) + 1e-5f);
-    size_t row = (size_t)e * TEXT + g.row(h);
-    if (g.lane % 4 == 0) *(float2 *)(p.stats + 2 * row) = make_float2(mean, inverse);
-#pragma unroll
-    for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
-      float2 f = two(p.affine + g.column(j)), b = two(p.affine + TEXT_COLUMNS + g.column(j));
-      v[j / 8][j % 8][2 * h] = v[j / 8][j % 8][2 * h] * inverse * f.x + b.x, v[j / 8][j % 8][2 * h + 1] = v[j / 8][j % 8][2 * h + 1] * inverse * f.y + b.y;
-    }
+    for (int h = 0; h < 2; h++) v[j][2 * h] = v[j][2 * h] * inverse[h] * f.x + b.x, v[j][2 * h + 1] = v[j][2 * h + 1] * inverse[h] * f.y + b.y;
   }
   putParts(g, v, p.to, e, 0);
 }
 
 // NormEnd adds a bias and what the layer is added to, writes that, and has it normed.
-struct NormEnd {
+struct NormEnd : End {
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) { near(p.plus + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS); }
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int) {
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int) {
     TextSum x;
-    readRows(g, x, p.plus, TEXT_COLUMNS, e, 0);
+    readOwn(g, x, p.plus, e);
     addBias(g, v, p.bias, 0);
 #pragma unroll
-    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] += x[i / 32][i / 4 % 8][i % 4];
-    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
+    for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] += x[i / 4][i % 4];
+    writeOwn(g, v, p.out, e);
     normText(g, v, p, e);
   }
 };
@@ -223,35 +296,37 @@ __device__ __forceinline__ float geluSlopeNear(float x) {
 }
 
 // GeluEnd adds a bias, writes what goes into a gelu, and in parts what comes out.
-struct GeluEnd {
-  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+struct GeluEnd : End {
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int n) {
     addBias(g, v, p.bias, n);
-    writeRows(g, v, p.out, p.columns, e, n);
+    writeOwn(g, v, p.out, (size_t)e * (p.columns / TEXT_COLUMNS) + n);
 #pragma unroll
-    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] = geluNear(v[i / 32][i / 4 % 8][i % 4]);
+    for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] = geluNear(v[i / 4][i % 4]);
     putParts(g, v, p.to, e, n);
   }
 };
 
 // GeluBackEnd goes back through a gelu, whose input is at.
-struct GeluBackEnd {
+struct GeluBackEnd : End {
+  enum { READS = true };
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) {
     gramAhead(p, e);
     if (p.each == p.columns / TEXT_COLUMNS) near(p.at + (size_t)e * TEXT * p.columns, 4 * TEXT * p.columns);
   }
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int n) {
     TextSum x;
-    readRows(g, x, p.at, p.columns, e, n);
+    readBetween(g, x, p, e, n);
 #pragma unroll
-    for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] *= geluSlopeNear(x[i / 32][i / 4 % 8][i % 4]);
+    for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] *= geluSlopeNear(x[i / 4][i % 4]);
     putParts(g, v, p.to, e, n);
   }
 };
 
 // halved adds what the other lane has: of 2N values a thread keeps the first N, or, upper, the others.
 template <int N>
-__device__ __forceinline__ void halved(float (&a)[TEXT_COLUMNS / 4], int lane, int mask) {
+__device__ __forceinline__ void halved(float (&a)[TEXT_HALF / 4], int lane, int mask) {
   bool upper = lane & mask;
 #pragma unroll
   for (int i = 0; i < N; i++) {
@@ -260,133 +335,109 @@ __device__ __forceinline__ void halved(float (&a)[TEXT_COLUMNS / 4], int lane, i
   }
 }
 
-// ofColumns adds up what a warp's rows have of every column: of 32 values a thread, two of each eight
-// columns in their order, it is left with four, from the number that it gives on.
-__device__ __forceinline__ int ofColumns(float (&a)[TEXT_COLUMNS / 4], int lane) {
-  halved<16>(a, lane, 16);
-  halved<8>(a, lane, 8);
-  halved<4>(a, lane, 4);
-  return (lane & 16) + (lane & 8) + (lane & 4);
+// ofColumns adds up what a warp's rows have of every column: of 16 values a thread, two of each eight
+// columns in their order, it is left with two, of the eight that it gives on.
+__device__ __forceinline__ int ofColumns(float (&a)[TEXT_HALF / 4], int lane) {
+  halved<8>(a, lane, 16);
+  halved<4>(a, lane, 8);
+  halved<2>(a, lane, 4);
+  return lane / 4;
 }
 
 // NormBackEnd goes back through a norm of rows at, and adds plus, unless that is null: what it was
 // given makes the example's gradient of the norm's factors and constants. It writes the gradient at
-// the norm's input, and in parts, where there is room for them.
-struct NormBackEnd {
+// the norm's input, and in parts, where there is room for them: otherwise other kernels read it.
+struct NormBackEnd : End {
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) {
     gramAhead(p, e);
     near(p.at + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS);
     if (p.plus) near(p.plus + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS);
   }
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int) {
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int) {
     TextSum y;
     float2 stats[2];
-    readRows(g, y, p.at, TEXT_COLUMNS, e, 0);
+    readOwn(g, y, p.at, e);
 #pragma unroll
     for (int h = 0; h < 2; h++) stats[h] = two(p.stats + 2 * ((size_t)e * TEXT + g.row(h)));
 #pragma unroll
-    for (int i = 0; i < TEXT_COLUMNS / 2; i++) {
-      float &one = y[i / 32][i / 4 % 8][i % 4];
-      one = (one - stats[i / 2 % 2].x) * stats[i / 2 % 2].y;
+    for (int i = 0; i < TEXT_HALF / 2; i++) {
+      float &one = y[i / 4][i % 4];
+      one = (one - stats[i % 4 / 2].x) * stats[i % 4 / 2].y;
     }
 #pragma unroll
     for (int which = 0; which < 2; which++) {  // factors, constants
-      float a[TEXT_COLUMNS / 4];
+      float a[TEXT_HALF / 4];
 #pragma unroll
-      for (int i = 0; i < TEXT_COLUMNS / 4; i++) {
-        const float(&d)[4] = v[i / 16][i / 2 % 8], (&x)[4] = y[i / 16][i / 2 % 8];
+      for (int i = 0; i < TEXT_HALF / 4; i++) {
+        const float(&d)[4] = v[i / 2], (&x)[4] = y[i / 2];
         a[i] = which ? d[i % 2] + d[2 + i % 2] : d[i % 2] * x[i % 2] + d[2 + i % 2] * x[2 + i % 2];
       }
-      int first = ofColumns(a, g.lane);
-#pragma unroll
-      for (int i = 0; i < 4; i++) g.room[(which * 4 + g.warp) * TEXT_COLUMNS + g.column((first + i) / 2) + i % 2] = a[i];
+      int eight = ofColumns(a, g.lane);
+      *(float2 *)(g.room + (which * 4 + g.warp) * TEXT_COLUMNS + g.column(eight)) = make_float2(a[0], a[1]);
     }
-    g.meet();
-    float kept[2];
+    float sums[4] = {};  // of rows: what they are lifted by, and tilted
 #pragma unroll
-    for (int which = 0; which < 2; which++) {
-      const float *of = g.room + which * 4 * TEXT_COLUMNS + g.t;
-      kept[which] = of[0] + of[TEXT_COLUMNS] + of[2 * TEXT_COLUMNS] + of[3 * TEXT_COLUMNS];
-      p.room.kept[(size_t)e * p.room.keptRow + p.room.kept0 + which * TEXT_COLUMNS + g.t] = kept[which];
-    }
-    double square = warpSum((double)kept[0] * kept[0] + (double)kept[1] * kept[1]);
-    if (g.lane == 0) p.room.squares[(size_t)e * p.room.squaresRow + p.room.squares0 + g.warp] = square;
+    for (int j = 0; j < TEXT_HALF / 8; j++) {
+      float2 f = two(p.affine + g.column(j));
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float s = 0.f, t = 0.f;
-#pragma unroll
-      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
-        float2 f = two(p.affine + g.column(j));
-        float &a = v[j / 8][j % 8][2 * h], &b = v[j / 8][j % 8][2 * h + 1];
+      for (int h = 0; h < 2; h++) {
+        float &a = v[j][2 * h], &b = v[j][2 * h + 1];
         a *= f.x, b *= f.y;
-        s += a + b, t += a * y[j / 8][j % 8][2 * h] + b * y[j / 8][j % 8][2 * h + 1];
+        sums[h] += a + b, sums[2 + h] += a * y[j][2 * h] + b * y[j][2 * h + 1];
       }
-      float level = ofRow(s) * (1.f / TEXT_COLUMNS), tilt = ofRow(t) * (1.f / TEXT_COLUMNS);
+    }
+    g.ofRows(sums);  // and all have written what they have of columns
+    if (g.t < TEXT_COLUMNS) {
+      float kept[2];
 #pragma unroll
-      for (int j = 0; j < TEXT_COLUMNS / 8; j++)
+      for (int which = 0; which < 2; which++) {
+        const float *of = g.room + which * 4 * TEXT_COLUMNS + g.t;
+        kept[which] = of[0] + of[TEXT_COLUMNS] + of[2 * TEXT_COLUMNS] + of[3 * TEXT_COLUMNS];
+        p.room.kept[(size_t)e * p.room.keptRow + p.room.kept0 + which * TEXT_COLUMNS + g.t] = kept[which];
+      }
+      double square = warpSum((double)kept[0] * kept[0] + (double)kept[1] * kept[1]);
+      if (g.lane == 0) p.room.squares[(size_t)e * p.room.squaresRow + p.room.squares0 + g.warp] = square;
+    }
 #pragma unroll
-        for (int c = 2 * h; c < 2 * h + 2; c++) v[j / 8][j % 8][c] = stats[h].y * (v[j / 8][j % 8][c] - level - y[j / 8][j % 8][c] * tilt);
+    for (int i = 0; i < TEXT_HALF / 2; i++) {
+      int h = i % 4 / 2;
+      v[i / 4][i % 4] = stats[h].y * (v[i / 4][i % 4] - sums[h] * (1.f / TEXT_COLUMNS) - y[i / 4][i % 4] * (sums[2 + h] * (1.f / TEXT_COLUMNS)));
     }
     if (p.plus) {
-      readRows(g, y, p.plus, TEXT_COLUMNS, e, 0);
+      readOwn(g, y, p.plus, e);
 #pragma unroll
-      for (int i = 0; i < TEXT_COLUMNS / 2; i++) v[i / 32][i / 4 % 8][i % 4] += y[i / 32][i / 4 % 8][i % 4];
+      for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] += y[i / 4][i % 4];
     }
-    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
-    if (p.to.values)
+    if (p.to.values) {
+      writeOwn(g, v, p.out, e);
       putParts(g, v, p.to, e, 0);
-    else
+    } else {
+      writeRows(g, v, p.out, e);
       g.meet();  // before the room is written anew
-  }
-};
-
-// Next is where a row's next word is among 128: of eight columns which, of two whether the first or
-// the second; nowhere, for the last row of a text.
-struct Next {
-  int eight;
-  bool first, second;
-  __device__ __forceinline__ Next(const Group &g, const TextTimes &p, int e, int h, int n) : eight(-1), first(false), second(false) {
-    int c = g.row(h) < TEXT - 1 ? __ldg(p.words + e * TEXT + g.row(h) + 1) - n * TEXT_COLUMNS : -1;
-    if ((unsigned)c < TEXT_COLUMNS && c % 8 / 2 == g.lane % 4) eight = c / 8, first = c % 2 == 0, second = c % 2 == 1;
-  }
-};
-
-// ChancesEnd takes the largest of every 128 scores of a place, and the sum of exp of the scores less
-// that; of the word that comes next it keeps the score.
-struct ChancesEnd {
-  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      int k = e * TEXT + g.row(h);
-      Next next(g, p, e, h, n);
-      float top = v[0][0][2 * h], sum = 0.f, own = 0.f;
-#pragma unroll
-      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
-        float one = v[j / 8][j % 8][2 * h], other = v[j / 8][j % 8][2 * h + 1];
-        top = one > top ? one : top;
-        top = other > top ? other : top;
-        if (j == next.eight) own = next.first ? one : other;
-      }
-      if (next.eight >= 0) p.more[k] = own;
-#pragma unroll
-      for (int o = 1; o < 4; o <<= 1) {
-        float other = __shfl_xor_sync(~0u, top, o);
-        top = other > top ? other : top;
-      }
-#pragma unroll
-      for (int i = 0; i < TEXT_COLUMNS / 4; i++) sum += exped(v[i / 16][i / 2 % 8][2 * h + i % 2] - top);
-      sum = ofRow(sum);
-      if (g.lane % 4 == 0) p.chances[(size_t)k * (p.columns / TEXT_COLUMNS) + n] = make_float2(top, sum);
     }
   }
 };
 
-// text_chances puts those of a place together: its loss, the largest score, and what exp is
+// Next is where the words are that come next of both rows of a thread.
+struct Next {
+  int words[2];
+  __device__ __forceinline__ void begin(const Group &g, const TextTimes &p, int e) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) words[h] = g.row(h) < TEXT - 1 ? __ldg(p.words + e * TEXT + g.row(h) + 1) : -1;  // the last row of a text has none
+  }
+  // among gives on which of a thread's eights of columns n*128 and on has the row's, or -1.
+  __device__ __forceinline__ int among(const Group &g, int h, int n) const {
+    int c = words[h] - n * TEXT_COLUMNS - g.half * TEXT_HALF;
+    return (unsigned)c < TEXT_HALF && c % 8 / 2 == g.lane % 4 ? c / 8 : -1;
+  }
+  // first says that it is the first of two columns.
+  __device__ __forceinline__ bool first(int h) const { return words[h] % 2 == 0; }
+};
+
+// lossOf puts what ChancesEnd has of a place together: its loss, the largest score, and what exp is
 // multiplied by to be a slope. The last place of a text has none.
-extern "C" __global__ void __launch_bounds__(128) text_chances(const float2 *chances, const float *own, double *losses, float2 *tops, int count, int blocks) {
-  int k = blockIdx.x * 128 + threadIdx.x;
-  if (k >= count) return;
+__device__ __forceinline__ void lossOf(const float2 *chances, const float *own, double *losses, float2 *tops, int k, int blocks) {
   const float2 *of = chances + (size_t)k * blocks;
   float top = of[0].x;
   for (int i = 1; i < blocks; i++) top = of[i].x > top ? of[i].x : top;
@@ -397,30 +448,83 @@ extern "C" __global__ void __launch_bounds__(128) text_chances(const float2 *cha
   tops[k] = make_float2(top, last ? 0.f : (float)(1. / (TEXT - 1) / sum));
 }
 
+// ChancesEnd takes the largest of every 64 scores of a place, and the sum of exp of the scores less
+// that; of the word that comes next it keeps the score.
+struct ChancesEnd : End {
+  Next next;
+  __device__ __forceinline__ void begin(const Group &g, const TextTimes &p, int e) { next.begin(g, p, e); }
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int n) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int k = e * TEXT + g.row(h), eight = next.among(g, h, n);
+      float top = v[0][2 * h], sum = 0.f, own = 0.f;
+#pragma unroll
+      for (int j = 0; j < TEXT_HALF / 8; j++) {
+        float one = v[j][2 * h], other = v[j][2 * h + 1];
+        top = one > top ? one : top;
+        top = other > top ? other : top;
+        if (j == eight) own = next.first(h) ? one : other;
+      }
+      if (eight >= 0) p.more[k] = own;
+#pragma unroll
+      for (int o = 1; o < 4; o <<= 1) {
+        float other = __shfl_xor_sync(~0u, top, o);
+        top = other > top ? other : top;
+      }
+#pragma unroll
+      for (int i = 0; i < TEXT_HALF / 4; i++) sum += exped(v[i / 2][2 * h + i % 2] - top);
+      sum = ofRow(sum);
+      if (g.lane % 4 == 0) p.chances[(size_t)k * (p.columns / TEXT_HALF) + 2 * n + g.half] = make_float2(top, sum);
+    }
+  }
+  // end is of all columns of an example, where one group has them.
+  __device__ __forceinline__ void end(Group &g, const TextTimes &p, int e) {
+    g.meet();
+    if (g.t < TEXT) lossOf(p.chances, p.more, p.losses, p.tops, e * TEXT + g.t, p.columns / TEXT_HALF);
+  }
+};
+
+// text_chances does so for all places.
+extern "C" __global__ void __launch_bounds__(128) text_chances(const float2 *chances, const float *own, double *losses, float2 *tops, int count, int blocks) {
+  int k = blockIdx.x * 128 + threadIdx.x;
+  if (k < count) lossOf(chances, own, losses, tops, k, blocks);
+}
+
 // SlopesEnd makes slopes of scores, in parts, of one scale: none is above 1/63.
-struct SlopesEnd {
-  static __device__ __forceinline__ void ahead(const TextTimes &, int) {}
-  static __device__ __forceinline__ void finish(Group &g, TextSum &v, const TextTimes &p, int e, int n) {
+struct SlopesEnd : End {
+  Next next;
+  float2 tops[2];
+  __device__ __forceinline__ void begin(const Group &g, const TextTimes &p, int e) {
+    next.begin(g, p, e);
+#pragma unroll
+    for (int h = 0; h < 2; h++) tops[h] = two((const float *)(p.tops + e * TEXT + g.row(h)));
+  }
+  template <class G>
+  __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int n) {
     const float share = 1.f / (TEXT - 1);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      Next next(g, p, e, h, n);
-      float2 top = two((const float *)(p.chances + e * TEXT + g.row(h)));
-      float first = next.first ? share : 0.f, second = next.second ? share : 0.f;
+      int eight = next.among(g, h, n);
+      float first = next.first(h) ? share : 0.f, second = share - first;
 #pragma unroll
-      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
-        float &one = v[j / 8][j % 8][2 * h], &other = v[j / 8][j % 8][2 * h + 1];
-        one = exped(one - top.x) * top.y, other = exped(other - top.x) * top.y;
-        if (j == next.eight) one -= first, other -= second;
+      for (int j = 0; j < TEXT_HALF / 8; j++) {
+        float &one = v[j][2 * h], &other = v[j][2 * h + 1];
+        one = exped(one - tops[h].x) * tops[h].y, other = exped(other - tops[h].x) * tops[h].y;
+        if (j == eight) one -= first, other -= second;
       }
       if (g.warp == 3 && h == 1) {  // the last row has none, finite or not
         bool last = g.row(h) == TEXT - 1;
 #pragma unroll
-        for (int i = 0; i < TEXT_COLUMNS / 4; i++)
-          if (last) v[i / 16][i / 2 % 8][2 * h + i % 2] = 0.f;
+        for (int i = 0; i < TEXT_HALF / 4; i++)
+          if (last) v[i / 2][2 * h + i % 2] = 0.f;
       }
     }
-    putParts(g, v, p.to, e, n, scaleOf(bitsOf(share) >> 23));
+    if (G::LAYS) {
+      if (g.t == 0) sent();
+      g.meet();
+    }
+    writeParts(g, v, p.to, e, n, scaleOf(bitsOf(share) >> 23));
   }
 };
 
@@ -445,43 +549,41 @@ struct Is {
   enum { IS = B };
 };
 
-// textTimes is a block's share of a product: GROUPS examples at a time, of every so many columns, by a
-// group each, and another one that brings rows and matrices ahead. Rows of 128 columns are brought once
-// for all columns of the product that a block has; of longer ones it has 128. Tensor cores add up
-// CHAIN times 32 of k, of rows that have a scale in common; the rest, if they are LONG, is added outside.
-template <int GROUPS, int CHAIN, bool LONG, class End>
+// textTimes is a block's share of a product: an example at a time, of every so many columns, by a group, and
+// another one that brings rows and matrices ahead. Rows of 128 columns are brought once for all columns of the
+// product that a block has; of longer ones it has 128. Tensor cores add up CHAIN times 32 of k, of rows that
+// have a scale in common; the rest, if they are LONG, is added outside.
+template <int CHAIN, bool LONG, class Becomes>
 __device__ __forceinline__ void textTimes(const TextTimes &p) {
-  const int STAGES = GROUPS == 2 ? 7 : 4;
-  __shared__ Barrier rowsThere[ROWS_STAGES], rowsGone[ROWS_STAGES], unitThere[STAGES], unitGone[STAGES], meets[GROUPS];
+  const int STAGES = 8;
+  __shared__ Barrier rowsThere[ROWS_STAGES], rowsGone[ROWS_STAGES], unitThere[STAGES], unitGone[STAGES], meets;
   DYNAMIC(textRoom);
-  int t = threadIdx.x, K = p.x.columns, units = K / UNIT_K, splits = p.columns / TEXT_COLUMNS / p.each, items = (p.examples + GROUPS - 1) / GROUPS * splits;
-  unsigned short *rows = (unsigned short *)textRoom, *matrix = rows + GROUPS * ROWS_STAGES * ROWS_STAGE;
+  int t = threadIdx.x, K = p.x.columns, units = K / UNIT_K, splits = p.columns / TEXT_COLUMNS / p.each, items = p.examples * splits;
+  unsigned short *rows = (unsigned short *)textRoom, *matrix = rows + ROWS_STAGES * ROWS_STAGE;
   if (t == 0) {
-    for (int i = 0; i < ROWS_STAGES; i++) ready(&rowsThere[i], 1), ready(&rowsGone[i], 4 * GROUPS);
-    for (int i = 0; i < STAGES; i++) ready(&unitThere[i], 1), ready(&unitGone[i], 4 * GROUPS);
-    for (int i = 0; i < GROUPS; i++) ready(&meets[i], 128);
+    for (int i = 0; i < ROWS_STAGES; i++) ready(&rowsThere[i], 1), ready(&rowsGone[i], GROUP_WARPS);
+    for (int i = 0; i < STAGES; i++) ready(&unitThere[i], 1), ready(&unitGone[i], GROUP_WARPS);
+    ready(&meets, GROUP);
     readied();
   }
   __syncthreads();
-  if (t >= 128 * GROUPS) {
+  if (t >= GROUP) {
     giveRegisters<24>();
-    if (t > 128 * GROUPS) return;
+    if (t > GROUP) return;
     int row = 0, rowPhase = 1, slot = 0, phase = 1;
 #pragma unroll 1
     for (int item = blockIdx.x; item < items; item += gridDim.x) {
-      int first = item / splits * GROUPS, some = p.examples - first < GROUPS ? p.examples - first : GROUPS;
+      int e = item / splits;
       const unsigned short *unit = p.laid + (size_t)(item % splits) * p.each * units * UNIT;
-      for (int i = 0; i < some; i++) End::ahead(p, first + i);
+      Becomes::ahead(p, e);
 #pragma unroll 1
       for (int n = 0; n < p.each; n++)
 #pragma unroll 1
         for (int u = 0; u < units; u++, unit += UNIT) {
           if (n == 0) {
             await(&rowsGone[row], rowPhase);
-            announce(&rowsThere[row], some * 2 * ROWS_STAGE);
-            for (int i = 0; i < some; i++)
-              for (int part = 0; part < TWO; part++)
-                bring(&rowsThere[row], rows + (i * ROWS_STAGES + row) * ROWS_STAGE + part * ROWS_PART, p.x.of(first + i) + (size_t)part * TEXT * K + u * ROWS_PART, 2 * ROWS_PART);
+            announce(&rowsThere[row], 2 * ROWS_STAGE);
+            for (int part = 0; part < TWO; part++) bring(&rowsThere[row], rows + row * ROWS_STAGE + part * ROWS_PART, p.x.of(e) + (size_t)part * TEXT * K + u * ROWS_PART, 2 * ROWS_PART);
             if (++row == ROWS_STAGES) row = 0, rowPhase ^= 1;
           }
           await(&unitGone[slot], phase);
@@ -493,23 +595,23 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
     return;
   }
   takeRegisters<232>();
-  int group = t / 128;
-  Group g(&meets[group], (float *)(matrix + STAGES * UNIT_ROOM) + group * GROUP_ROOM);
-  rows += group * ROWS_STAGES * ROWS_STAGE;
+  Group g(&meets, (float *)(matrix + STAGES * UNIT_ROOM));
   int first = 0, firstPhase = 0, slot = 0, phase = 0;  // where the item's rows begin; where the next unit is
 #pragma unroll 1
   for (int item = blockIdx.x; item < items; item += gridDim.x) {
-    int e = item / splits * GROUPS + group, column = item % splits * p.each, row = 0, rowPhase = 0;
-    bool in = e < p.examples;
-    const float *backs = p.x.backsOf(in ? e : 0);
+    int e = item / splits, column = item % splits * p.each, row = 0, rowPhase = 0;
+    const float *backs = p.x.backsOf(e);
+    Becomes becomes;
+    becomes.begin(g, p, e);
 #pragma unroll 1
     for (int n = 0; n < p.each; n++) {
       bool pairs = p.kind != GRAM_NONE && column + n == 0;
       TextSum sum;
-      GroupSum gram = {};
+      Pairs gram(p.kind == GRAM_SQUARE);
+      if (pairs) gram.begin(g, p, e);
       if (LONG)
 #pragma unroll
-        for (int i = 0; i < TEXT_COLUMNS / 2; i++) sum[i / 32][i / 4 % 8][i % 4] = 0.f;
+        for (int i = 0; i < TEXT_HALF / 2; i++) sum[i / 4][i % 4] = 0.f;
       row = first, rowPhase = firstPhase;
       auto add = [&](auto withPairs) {
         const bool PAIRS = decltype(withPairs)::IS;
@@ -517,7 +619,7 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
         for (int u = 0; u < units; u += CHAIN) {
           TextSum other;
           TextSum &fresh = LONG ? other : sum;
-          GroupSum own;
+          PairSum own;
           float left = backs[u], right = 0.f;
           int lastRow = 0, lastSlot = 0;
           auto release = [&] {
@@ -532,8 +634,8 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
             if (n == 0) await(&rowsThere[row], rowPhase);
             await(&unitThere[slot], phase);
             const unsigned short *unit = matrix + slot * UNIT_ROOM;
-            Laid<TEXT_EIGHT, 64, false> x = {rows + row * ROWS_STAGE, ROWS_PART};
-            Laid<UNIT_EIGHT, 64, false> w = {unit, UNIT_PART};
+            Laid<TEXT_EIGHT, 64, false> x = {rows + row * ROWS_STAGE, ROWS_PART}, others = {rows + row * ROWS_STAGE + g.half * TEXT_SCALED * 8, ROWS_PART};
+            Laid<UNIT_EIGHT, 64, false> w = {unit + g.half * TEXT_HALF * 8, UNIT_PART};
             if (q == 0) {
               right = __shfl_sync(~0u, g.lane == 0 ? *(const float *)(unit + TWO * UNIT_PART) : 0.f, 0);  // by whom the unit is given back
               textStart<2, false>(fresh, x, w);
@@ -543,10 +645,9 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
             if (PAIRS) {
               if (q > 0) {
                 textArrived<1>(own);
-#pragma unroll
-                for (int i = 0; i < GROUP_HALF / 2; i++) gram[i / 4][i % 4] += own[i / 4][i % 4] * (left * left);
+                gram.add(g, own, left);
               }
-              textStart<2, false>(own, x, x);
+              textStart<2, false>(own, x, others);
             } else if (q > 0) {
               textArrived<1>();
             }
@@ -559,66 +660,67 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
           release();
           if (PAIRS) {
             textArrived<0>(own);
-#pragma unroll
-            for (int i = 0; i < GROUP_HALF / 2; i++) gram[i / 4][i % 4] += own[i / 4][i % 4] * (left * left);
+            gram.add(g, own, left);
           }
 #pragma unroll
-          for (int i = 0; i < TEXT_COLUMNS / 2; i++) {
-            float one = fresh[i / 32][i / 4 % 8][i % 4] * (left * right);
-            sum[i / 32][i / 4 % 8][i % 4] = LONG ? sum[i / 32][i / 4 % 8][i % 4] + one : one;
+          for (int i = 0; i < TEXT_HALF / 2; i++) {
+            float one = fresh[i / 4][i % 4], &to = sum[i / 4][i % 4];
+            to = LONG ? fmaf(one, left * right, to) : __fmul_rn(one, left * right);
           }
         }
       };
-      if (pairs)
+      if (pairs) {
         add(Is<true>());
-      else
+        gram.end(g, p, e);
+      } else {
         add(Is<false>());
-      if (!in) continue;
-      if (pairs && p.kind == GRAM_KEPT) keepGram(g, gram, p.gram, e);
-      if (pairs && p.kind == GRAM_SQUARE) squareOf(g, gram, p, e);
-      End::finish(g, sum, p, e, column + n);
+      }
+      becomes.finish(g, sum, p, e, column + n);
     }
     first = row, firstPhase = rowPhase;
   }
 }
 
-// text_norm norms the rows that go into the first block, an example a block of threads: rows at, or,
-// where there are words, vectors of words (bias) and of places (plus), added and written.
-extern "C" __global__ void __launch_bounds__(128) text_norm(TextTimes p) {
+// openText has the rows that go into the first block: rows at, or, where there are words, vectors of words
+// (bias) and of places (plus), added. Rows may be written where they were read.
+__device__ __forceinline__ void openText(Group &g, TextSum &v, const TextTimes &p, int e) {
+  if (p.words) {
+    TextSum places;
+    readRows(g, places, p.plus, 0);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const float *from = p.bias + (size_t)p.words[e * TEXT + g.row(h)] * TEXT_COLUMNS;
+#pragma unroll
+      for (int j = 0; j < TEXT_HALF / 8; j++) {
+        float2 x = two(from + g.column(j));
+        v[j][2 * h] = x.x + places[j][2 * h], v[j][2 * h + 1] = x.y + places[j][2 * h + 1];
+      }
+    }
+  } else {
+    readRows(g, v, p.at, e);
+    g.meet();
+  }
+  writeOwn(g, v, p.out, e);
+}
+
+// text_norm norms them, an example a block of threads.
+extern "C" __global__ void __launch_bounds__(GROUP) text_norm(TextTimes p) {
   __shared__ Barrier meets;
   __shared__ float shared[GROUP_ROOM];
   if (threadIdx.x == 0) {
-    ready(&meets, 128);
+    ready(&meets, GROUP);
     readied();
   }
   __syncthreads();
   Group g(&meets, shared);
   TextSum v;
-  int e = blockIdx.x;
-  if (p.words) {
-    TextSum places;
-    readRows(g, places, p.plus, TEXT_COLUMNS, 0, 0);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const float *from = p.bias + (size_t)p.words[e * TEXT + g.row(h)] * TEXT_COLUMNS;
-#pragma unroll
-      for (int j = 0; j < TEXT_COLUMNS / 8; j++) {
-        float2 x = two(from + g.column(j));
-        v[j / 8][j % 8][2 * h] = x.x + places[j / 8][j % 8][2 * h], v[j / 8][j % 8][2 * h + 1] = x.y + places[j / 8][j % 8][2 * h + 1];
-      }
-    }
-    writeRows(g, v, p.out, TEXT_COLUMNS, e, 0);
-  } else {
-    readRows(g, v, p.at, TEXT_COLUMNS, e, 0);
-  }
-  normText(g, v, p, e);
+  openText(g, v, p, blockIdx.x);
+  normText(g, v, p, blockIdx.x);
 }
 
-// Kernels are for two examples a block and, small, for one, of which a processor has two blocks; rows of
-// heads have a scale for each.
-#define TEXT_TIMES(NAME, CHAIN, LONG, END)                                                                                           \
-  extern "C" __global__ void __launch_bounds__(384, 1) text_times_##NAME(TextTimes p) { textTimes<2, CHAIN, LONG, END>(p); } \
-  extern "C" __global__ void __launch_bounds__(256, 2) text_times_##NAME##_small(TextTimes p) { textTimes<1, CHAIN, LONG, END>(p); }
+// Rows of heads have a scale for each.
+#define TEXT_TIMES(NAME, CHAIN, LONG, BECOMES) \
+  extern "C" __global__ void __launch_bounds__(GROUP + 128, 1) text_times_##NAME(TextTimes p) { textTimes<CHAIN, LONG, BECOMES>(p); }
 TEXT_TIMES(open, UNITS, false, OpenEnd)
 TEXT_TIMES(norm, UNITS, true, NormEnd)
 TEXT_TIMES(norm_heads, 1, true, NormEnd)

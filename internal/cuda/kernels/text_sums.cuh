@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) text_sum(const float *facto
     return;
   }
   takeRegisters<216>();
-  TextSum sum;
+  WideSum sum;
 #pragma unroll
   for (int j = 0; j < TEXT_COLUMNS / 2; j++) sum[j / 32][j / 4 % 8][j % 4] = 0.f;
 #pragma unroll 1
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) text_sum(const float *facto
     await(&there[s % TEXT_STAGES], s / TEXT_STAGES & 1);
     const unsigned short *stage = stages + s % TEXT_STAGES * TEXT_STAGE;
     Laid<64, TEXT_EIGHT, true> x = {stage + warp / 4 * 8 * TEXT_EIGHT, TEXT_SIDE}, d = {stage + TWO * TEXT_SIDE, TEXT_SIDE};
-    TextSum fresh;
+    WideSum fresh;
     textStart<TEXT / 16, false>(fresh, x, d);
     float by = w * l.x.backsOf(e)[(m0 + warp * 16) / TEXT_SCALED];
 #pragma unroll

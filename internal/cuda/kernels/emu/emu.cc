@@ -53,6 +53,7 @@ emu_switch:
 #endif
 
 void emu_clear();  // of what is on its way
+void emu_end();    // all is sent
 
 namespace {
 struct Fiber {
@@ -183,8 +184,9 @@ std::map<std::string, Kernel> kernels = {
     K(tensor_taps_4_4), K(tensor_taps_9_4), K(tensor_taps_5_2),
     K(group_lay), K(group_times), K(group_times_back), K(group_times_small), K(group_times_back_small), K(group_times_sum), K(group_halves),
     K(text_lay), K(text_norm), K(text_met), K(text_chances), K(text_attend), K(text_attend_back), K(text_sum), K(text_rows), K(text_adds), K(text_words),
-    K(text_times_open), K(text_times_open_small), K(text_times_norm), K(text_times_norm_small), K(text_times_norm_heads), K(text_times_norm_heads_small), K(text_times_gelu), K(text_times_gelu_small),
-    K(text_times_gelu_back), K(text_times_gelu_back_small), K(text_times_norm_back), K(text_times_norm_back_small), K(text_times_norm_back_heads), K(text_times_norm_back_heads_small), K(text_times_chances), K(text_times_chances_small), K(text_times_slopes), K(text_times_slopes_small)};
+    K(text_times_open), K(text_times_norm), K(text_times_norm_heads), K(text_times_gelu), 
+    K(text_times_gelu_back), K(text_times_norm_back), K(text_times_norm_back_heads), K(text_times_chances), K(text_times_slopes),
+    K(text_forward_first), K(text_forward), K(text_forward_last), K(text_backward_first), K(text_backward), K(text_backward_last)};
 
 bool fails(const char *call) {
   const char *asked = getenv("COTERIE_EMU_FAIL");
@@ -238,6 +240,7 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     emu_shared = (float *)room.data();
     emu_clear();
     blockIdx = {b % gx, b / gx % gy, b / gx / gy}, block(bx, last);
+    emu_end();
   }
 }
 }  // namespace
@@ -270,7 +273,7 @@ struct Phases {
   std::vector<Copy> copies;
 };
 std::vector<Sum> pending[1024];
-std::vector<Copy> begun[1024];
+std::vector<Copy> begun[1024], sending[1024];
 std::map<unsigned long long *, Phases> barriers;
 
 void begin(std::vector<Copy> &to, Copy c) { memset(c.to, 0xff, c.bytes), to.push_back(c); }
@@ -314,6 +317,17 @@ void emu_copied(unsigned long long *b) {
   auto &mine = begun[threadIdx.x];
   barriers[b].copies.insert(barriers[b].copies.end(), mine.begin(), mine.end());
   mine.clear();
+}
+void emu_send(void *to, const void *from, unsigned bytes) { sending[threadIdx.x].push_back({to, from, bytes}); }
+namespace {
+void deliver(std::vector<Copy> &all) {
+  for (const Copy &c : all) memcpy(c.to, c.from, c.bytes);
+  all.clear();
+}
+}  // namespace
+void emu_sent() { deliver(sending[threadIdx.x]); }
+void emu_end() {
+  for (auto &all : sending) deliver(all);
 }
 void emu_wait(unsigned long long *b, unsigned phase) {
   for (;;) {

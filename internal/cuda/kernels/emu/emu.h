@@ -42,8 +42,9 @@ bool __syncthreads_or(bool is);
 inline void __syncwarp() { emu_warp(); }
 
 // What is on its way: a thread's sums, which are there when they are delivered, all but the last
-// few, and copies to shared memory, which are there when their barrier's phase has ended, and no
-// sooner; until then there are no numbers.
+// few, copies to shared memory, which are there when their barrier's phase has ended, and no
+// sooner; until then there are no numbers; and copies from it, which are read when somebody waits for
+// that, or at the end.
 void emu_pend(float *to, const float *sum, int count);
 void emu_last(const float *of, float *sum, int count);  // of those on their way
 void emu_deliver(unsigned left);
@@ -54,6 +55,8 @@ void emu_bring(unsigned long long *b, void *to, const void *from, unsigned bytes
 void emu_copy(void *to, const void *from);
 void emu_copied(unsigned long long *b);
 void emu_wait(unsigned long long *b, unsigned phase);
+void emu_send(void *to, const void *from, unsigned bytes);
+void emu_sent();
 
 // What the lanes of a warp have laid side by side for a product, or an address.
 extern unsigned emu_sides[1024][18];
@@ -79,6 +82,7 @@ template <class T> inline T __ldg(const T *p) { return *p; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 
 // Rounded one by one, as on a device that is told not to join them.
+inline float __fmul_rn(float a, float b) { volatile float p = a * b; return p; }
 inline double __dadd_rn(double a, double b) { volatile double s = a + b; return s; }
 inline double __dmul_rn(double a, double b) { volatile double p = a * b; return p; }
 
