@@ -204,3 +204,61 @@ func TestNetworksAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestTrainedBesideOthers: what is trained beside others that come and go, each with a device of its own in
+// the same helper, has the bits of what is trained alone: what one waits for is in nobody's way.
+func TestTrainedBesideOthers(t *testing.T) {
+	cudatest.Use(t)
+	rounds, steps, batch := 1, 5, 3
+	if cudatest.OnDevice() {
+		rounds, steps, batch = 6, 60, 16 // some sizes of batches are recorded meanwhile
+	}
+	shape := data.Shape{Features: 64, Vocabulary: 128}
+	m, start := buildText(t, shape, config.Model{Kind: "transformer", Blocks: 1, Width: 128, Heads: 4})
+	c := examplesOf(shape, 64)
+	train := func(paid *mech.Steps) ([]float64, error) {
+		plan, err := model.PlanOf(m)
+		if err != nil {
+			return nil, err
+		}
+		plan.Chunk = 32
+		d, err := cuda.Open(0, plan)
+		if err != nil {
+			return nil, err
+		}
+		l, err := model.On(m, d).Learner()
+		if err != nil {
+			return nil, err
+		}
+		theta := slices.Clone(start)
+		p := model.Pass{Step: model.Step{Divisor: batch}, Count: steps, StepSize: 0.1}
+		p.Paid = paid
+		return theta, errors.Join(l.Train(theta, c, &p), d.Close())
+	}
+	rule := mech.StepRule{Clip: 0.2, Noise: 0.5, Sampling: event.Poisson, Rate: float64(batch) / 64}
+	want, err := train(paid(t, rule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cudatest.OnDevice() { // others have other orders
+		t.Setenv("COTERIE_EMU_PROCESSORS", "1")   // with few, kernels are started one by one
+		t.Setenv("COTERIE_EMU_ORDER", "backward") // and what runs beside others comes late
+		t.Setenv("COTERIE_CUDA_TEST", t.Name())
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		var own []*mech.Steps
+		for range rounds {
+			own = append(own, paid(t, rule))
+		}
+		all.Go(func() {
+			for _, paid := range own {
+				got, err := train(paid)
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("others' bits, or none: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

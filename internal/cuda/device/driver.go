@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -30,15 +31,17 @@ type driver struct {
 	memFree            func(p uintptr) int32
 	hostRegister       func(p unsafe.Pointer, n uint64, flags uint32) int32
 	hostUnregister     func(p unsafe.Pointer) int32
+	hostPointer        func(at *uintptr, p unsafe.Pointer, flags uint32) int32
 	copyToDevice       func(dst uintptr, src unsafe.Pointer, n uint64, stream uintptr) int32
 	copyToHost         func(dst unsafe.Pointer, src uintptr, n uint64, stream uintptr) int32
 	memset             func(dst uintptr, v uint8, n uint64, stream uintptr) int32
 	moduleLoad         func(m *uintptr, image *byte) int32
 	moduleFunction     func(f *uintptr, m uintptr, name string) int32
 	functionAttribute  func(f uintptr, attribute, v int32) int32
-	streamCreate       func(s *uintptr, flags uint32) int32
+	streamCreate       func(s *uintptr, flags uint32, priority int32) int32
 	streamSynchronize  func(s uintptr) int32
 	streamWaitEvent    func(s, e uintptr, flags uint32) int32
+	streamWaitValue    func(s, at uintptr, value, flags uint32) int32 // nil: this driver has none
 	streamBeginCapture func(s uintptr, mode int32) int32
 	streamEndCapture   func(s uintptr, graph *uintptr) int32
 	graphInstantiate   func(row *uintptr, graph uintptr, flags uint64) int32
@@ -57,6 +60,7 @@ type driver struct {
 	}
 	stream     uintptr
 	passed     [2]uintptr // events: the norms of a side are with the host
+	departed   [2]uintptr // and what lies on a side of the landing has left
 	beside     uintptr    // a second stream, for what runs at the same time
 	parts      uintptr    // event: where it begins
 	joins      uintptr    // and where it has ended
@@ -94,10 +98,10 @@ func open(library string, n int) (*driver, About, error) {
 		"cuDeviceGetName": &d.deviceName, "cuDeviceGetAttribute": &d.deviceAttribute,
 		"cuDevicePrimaryCtxRetain": &d.primaryCtxRetain, "cuCtxSetCurrent": &d.ctxSetCurrent,
 		"cuMemGetInfo_v2": &d.memInfo, "cuMemAlloc_v2": &d.memAlloc, "cuMemFree_v2": &d.memFree,
-		"cuMemHostRegister_v2": &d.hostRegister, "cuMemHostUnregister": &d.hostUnregister,
+		"cuMemHostRegister_v2": &d.hostRegister, "cuMemHostUnregister": &d.hostUnregister, "cuMemHostGetDevicePointer_v2": &d.hostPointer,
 		"cuMemcpyHtoDAsync_v2": &d.copyToDevice, "cuMemcpyDtoHAsync_v2": &d.copyToHost, "cuMemsetD8Async": &d.memset,
 		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction, "cuFuncSetAttribute": &d.functionAttribute,
-		"cuStreamCreate": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuStreamWaitEvent": &d.streamWaitEvent, "cuLaunchKernel": &d.launchKernel,
+		"cuStreamCreateWithPriority": &d.streamCreate, "cuStreamSynchronize": &d.streamSynchronize, "cuStreamWaitEvent": &d.streamWaitEvent, "cuLaunchKernel": &d.launchKernel,
 		"cuStreamBeginCapture_v2": &d.streamBeginCapture, "cuStreamEndCapture": &d.streamEndCapture, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
 		"cuGraphLaunch": &d.graphLaunch, "cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.graphExecDestroy,
 		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSynchronize,
@@ -106,6 +110,9 @@ func open(library string, n int) (*driver, About, error) {
 			return nil, About{}, fmt.Errorf("NVIDIA's driver %s is too old: it has no %s", library, name)
 		}
 		purego.RegisterLibFunc(f, lib, name)
+	}
+	if name := "cuStreamWaitValue32_v2"; has(lib, name) && os.Getenv("CUDA_LAUNCH_BLOCKING") != "1" { // who starts a kernel then waits for it
+		purego.RegisterLibFunc(&d.streamWaitValue, lib, name)
 	}
 	var version, count, dev, major, minor int32
 	d.must(d.init(0), "cuInit")
@@ -135,13 +142,18 @@ func open(library string, n int) (*driver, About, error) {
 	var ctx uintptr
 	d.must(d.primaryCtxRetain(&ctx, dev), "cuDevicePrimaryCtxRetain")
 	d.must(d.ctxSetCurrent(ctx), "cuCtxSetCurrent")
-	d.must(d.streamCreate(&d.stream, 1), "cuStreamCreate")
-	d.must(d.streamCreate(&d.beside, 1), "cuStreamCreate")
-	for _, e := range []*uintptr{&d.passed[0], &d.passed[1], &d.parts, &d.joins} {
+	d.must(d.streamCreate(&d.stream, 1, 0), "cuStreamCreateWithPriority")
+	d.must(d.streamCreate(&d.beside, 1, -1), "cuStreamCreateWithPriority") // where there is room, it is for what runs beside
+	for _, e := range []*uintptr{&d.passed[0], &d.passed[1], &d.departed[0], &d.departed[1], &d.parts, &d.joins} {
 		const untimed = 2
 		d.must(d.eventCreate(e, untimed), "cuEventCreate")
 	}
 	return d, about, d.failed
+}
+
+func has(lib uintptr, name string) bool {
+	_, err := purego.Dlsym(lib, name)
+	return err == nil
 }
 
 // must notes the first failure.
@@ -172,7 +184,9 @@ var meaning = map[int32]string{
 func (d *driver) alloc(bytes int) uintptr {
 	var p uintptr
 	if d.failed == nil && bytes > 0 {
+		closed.Lock()
 		d.must(d.memAlloc(&p, uint64(bytes)), "cuMemAlloc")
+		closed.Unlock()
 	}
 	if d.failed == nil && bytes > 0 {
 		d.taken = append(d.taken, p)
@@ -183,6 +197,8 @@ func (d *driver) alloc(bytes int) uintptr {
 
 // giveBack frees all memory.
 func (d *driver) giveBack() error {
+	closed.Lock()
+	defer closed.Unlock()
 	for _, p := range d.taken {
 		if d.failed == nil {
 			d.must(d.memFree(p), "cuMemFree")
@@ -211,6 +227,31 @@ func (d *driver) toHost(dst []byte, src uintptr) {
 	}
 }
 
+// register has the driver know memory of this program, so that it is copied without a detour, and
+// kernels find it at an address of their own. Where the driver refuses, that is 0.
+func (d *driver) register(memory []byte) (at uintptr) {
+	const mapped = 2
+	closed.Lock()
+	defer closed.Unlock()
+	if d.hostRegister(unsafe.Pointer(&memory[0]), uint64(len(memory)), mapped) != 0 {
+		return 0
+	}
+	if d.hostPointer(&at, unsafe.Pointer(&memory[0]), 0) != 0 {
+		d.must(d.hostUnregister(unsafe.Pointer(&memory[0])), "cuMemHostUnregister")
+		return 0
+	}
+	return at
+}
+
+// unregister ends what register began; at is what it gave.
+func (d *driver) unregister(memory []byte, at uintptr) {
+	if at != 0 {
+		closed.Lock()
+		defer closed.Unlock()
+		d.must(d.hostUnregister(unsafe.Pointer(&memory[0])), "cuMemHostUnregister")
+	}
+}
+
 func (d *driver) wait() error {
 	if d.failed == nil {
 		d.must(d.streamSynchronize(d.stream), "cuStreamSynchronize")
@@ -226,10 +267,36 @@ func (d *driver) atOnce(one, other func()) {
 	d.rejoin()
 }
 
+// since starts what do starts beside all that was started since an event, until rejoin.
+func (d *driver) since(event uintptr, do func()) {
+	if d.failed == nil {
+		d.must(d.streamWaitEvent(d.beside, event, 0), "cuStreamWaitEvent")
+	}
+	d.onBeside(do)
+}
+
+// waitValue has what is started next wait until a number in this program's memory, which kernels find at
+// an address, is that one. What it gives on is not 0 where that cannot be.
+func (d *driver) waitValue(number uint32, at uintptr) int32 {
+	const notSupported, orAbove = 801, 0
+	if d.streamWaitValue == nil {
+		return notSupported
+	}
+	return d.streamWaitValue(d.stream, at, number, orAbove)
+}
+
 // aside starts what do starts beside what is started next, until rejoin: it waits for all that
 // was started before. Nothing up to there may write what it reads or writes.
 func (d *driver) aside(do func()) {
-	d.order(d.parts, d.stream, d.beside)
+	d.part()
+	d.onBeside(do)
+}
+
+// part has what is started on the second stream wait for all that was started on the first one.
+func (d *driver) part() { d.order(d.parts, d.stream, d.beside) }
+
+// onBeside starts what do starts on the second stream.
+func (d *driver) onBeside(do func()) {
 	d.stream, d.beside = d.beside, d.stream
 	do()
 	d.stream, d.beside = d.beside, d.stream
@@ -310,6 +377,9 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*turning)(unsafe.Pointer(&structs[used])) = v
 		case cuda.MoveOrder:
 			*(*cuda.MoveOrder)(unsafe.Pointer(&structs[used])) = v
+		case *factorList: // the largest
+			params[i] = unsafe.Pointer(v)
+			continue
 		case filterList:
 			*(*filterList)(unsafe.Pointer(&structs[used])) = v
 		case linears:
@@ -370,7 +440,8 @@ type (
 		examples, outH, outW, inH, inW, channels, kernel, stride, padding int32
 		overChannels, overWidth                                           uint32
 	}
-	room struct {
+	factorList [960]float32
+	room       struct {
 		kept, squares                        uintptr
 		keptRow, squaresRow, kept0, squares0 int32
 	}

@@ -38,7 +38,9 @@ type Network struct {
 	waiting                        []waiting // for factors
 	side                           int       // whose memory those are
 	recordings                     recordings
-	registered                     bool                        // the driver knows the shared memory
+	added                          bool                        // gradients, once
+	home                           uintptr                     // where kernels find the shared memory; 0: they do not
+	told                           uintptr                     // and in it the norms that are asked for; 0: they are copied there
 	chosen                         []byte                      // the rows on their way, as numbers of 32 bits
 	outputs                        []float32                   // of those, where their gradients are made here
 	times                          map[string][2]time.Duration // of every kernel, and how often; nil: nobody asks
@@ -126,6 +128,8 @@ func (k *kernelSet) load(d *driver) error {
 	if k.functions != nil {
 		return nil
 	}
+	closed.Lock()
+	defer closed.Unlock()
 	var modules []uintptr
 	for i, image := range k.images {
 		if i == 1 && !d.tensor || i == 2 && !d.groups {
@@ -141,10 +145,10 @@ func (k *kernelSet) load(d *driver) error {
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sums_32", "dense_sums_64", "dense_adds", "dense_square",
-		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "row_sum", "arranged_all",
+		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "take_rows", "take_factors", "row_sum", "arranged_all",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
-		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "words_sum", "next_word", "next_word_2", "next_word_4", "text_losses",
+		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "order_words", "words_sum", "words_meet", "next_word", "next_word_2", "next_word_4", "text_losses",
 		"layer_norm", "layer_norm_back", "layer_norm_128", "layer_norm_back_128", "layer_norm_512", "layer_norm_back_512", "layer_norm_kept", "group_norm", "group_norm_back", "mean_pool", "mean_pool_back", "joined", "joined_back",
 		"attend", "attend_back", "attend_near", "attend_back_near",
 	}

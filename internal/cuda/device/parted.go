@@ -6,17 +6,19 @@ import "github.com/coterie-fl/coterie/internal/cuda"
 
 // parted is what a network needs whose ways part and join, or that reads words.
 type parted struct {
-	slopes  []uintptr     // gradients at every value, as far as they are known; 0: nothing yet
-	first   []int         // the first layer that reads a value, the last that adds to its gradient
-	spare   uintptr       // for a gradient that something is added to
-	plain   bool          // nobody asks for norms
-	weights uintptr       // of every place
-	spread  int           // places of an example that they are for; 0: they are none's
-	losses  uintptr       // at every place
-	met     uintptr       // slopes of every place at the text's own words; 0: scores have vectors of their own
-	noises  uintptr       // room for noise on words' vectors; 0: nobody has asked
-	halves  waitingHalves // norms that are asked for
-	noise   uintptr       // that is on the next ones; 0: none
+	slopes   []uintptr     // gradients at every value, as far as they are known; 0: nothing yet
+	first    []int         // the first layer that reads a value, the last that adds to its gradient
+	spare    uintptr       // for a gradient that something is added to
+	plain    bool          // nobody asks for norms
+	weights  uintptr       // of every place
+	spread   int           // places of an example that they are for; 0: they are none's
+	losses   uintptr       // at every place
+	order    uintptr       // places by their words
+	crossing uintptr       // what sums of words' gradients have in common
+	met      uintptr       // slopes of every place at the text's own words; 0: scores have vectors of their own
+	noises   uintptr       // room for noise on words' vectors; 0: nobody has asked
+	halves   waitingHalves // norms that are asked for
+	noise    uintptr       // that is on the next ones; 0: none
 }
 
 // layerExtra is what some kinds of layers hold beside their output.
@@ -75,6 +77,8 @@ func (n *Network) allocateParted(floats func(count int) uintptr) {
 	p.spare, p.weights = floats(n.chunk*read), floats(n.chunk*places)
 	if n.plan.Words {
 		p.losses = floats(2 * n.chunk * places)
+		p.order = floats(n.chunk * places)
+		p.crossing = floats(2 * tiles(n.chunk*places, wordsRun) * n.layers[0].Out.Channels)
 	}
 }
 

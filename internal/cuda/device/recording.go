@@ -2,6 +2,8 @@
 
 package device
 
+import "github.com/coterie-fl/coterie/internal/cuda"
+
 // recorded names a row of kernels: what they do, of which set, of how many examples,
 // whichever case of it, and on which side. All else that they depend on stays as it is for a
 // network's life.
@@ -16,6 +18,7 @@ const (
 	recordNorms recording = iota
 	recordStep
 	recordForward
+	recordTexts
 	recordLosses
 	recordAdd
 	recordFilters
@@ -37,7 +40,7 @@ type recordings struct {
 // together starts what do starts, at once if it was recorded. What do starts must not wait,
 // copy from or to this program, or take memory.
 func (n *Network) together(r recorded, do func()) {
-	if n.times != nil || n.d.failed != nil { // whoever asks for times has kernels one by one
+	if n.times != nil || n.d.failed != nil || n.outlast(r.count) { // whoever asks for times has kernels one by one
 		do()
 		return
 	}
@@ -62,11 +65,25 @@ func (n *Network) together(r recorded, do func()) {
 	}
 }
 
+// outlast says that kernels of g examples take longer than to start them one by one: then to record
+// them, which the device would wait for, is not worth it.
+func (n *Network) outlast(g int) bool { return n.texts != nil && n.chains(g) }
+
+// ready says that a row of kernels is started at once, without anything that takes the driver's time.
+func (n *Network) ready(r recorded) bool {
+	if n.times != nil || !n.added || n.staying[cuda.VectorGradient] == 0 {
+		return false
+	}
+	return n.outlast(r.count) || n.recordings.made[r] != 0
+}
+
 // forgetRecordings gives back what they took, once none is under way.
 func (n *Network) forgetRecordings() {
 	if n.d.wait() != nil {
 		return
 	}
+	closed.Lock()
+	defer closed.Unlock()
 	for r, row := range n.recordings.made {
 		n.d.must(n.d.graphExecDestroy(row), "cuGraphExecDestroy")
 		delete(n.recordings.made, r)
@@ -75,6 +92,8 @@ func (n *Network) forgetRecordings() {
 
 // record makes a row of what do starts, which is not started by that.
 func (d *driver) record(do func()) (row uintptr) {
+	closed.Lock()
+	defer closed.Unlock()
 	const thisThread = 1 // what others do meanwhile is not recorded, and does no harm
 	if d.must(d.streamBeginCapture(d.stream, thisThread), "cuStreamBeginCapture"); d.failed != nil {
 		return 0

@@ -28,16 +28,25 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 		if a.C == cuda.ThetaNew {
 			n.parameters(s.shared[l.Theta:][:4*size])
 		}
-		s.rows = s.copied(n.rows, s.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
-		n.chosen = s.rows
-		s.factors = s.copied(n.factors[0], s.factors, s.shared[l.Factors:][:4*g])
+		n.chosen = s.copied(n.rows, s.shared[l.Rows:][:4*g*n.rowLength()])
+		n.takeFactors(0, s.factors(0, g))
 		n.parted.plain = true
 		n.gradientsOf(recorded{what: recordStep, set: int(a.A), count: g, which: int(a.D)}, set, func() { n.add(0, g) })
 		n.parted.plain = false
 		return nil
 	case cuda.AskDraw, cuda.AskNoise:
 		o, by := (*cuda.NoiseOrder)(unsafe.Pointer(&payload[0])), float32(1)
+		if a.What == cuda.AskDraw && n.staying[cuda.VectorGradient] == 0 {
+			n.vectorOf(cuda.VectorGradient)
+			n.d.part() // what is written beside comes after what memory holds at first
+		}
 		values := n.vectorOf(cuda.VectorGradient) // which steps without Turn have no other use for
+		draw := func() { n.call("normals", along(tiles(size, 16)*2, 256), 256, values, o.Keys, size) }
+		if a.What == cuda.AskDraw {
+			n.d.since(n.d.departed[s.landing.side^1], draw) // when the batch's rows had left
+			return nil
+		}
+		n.d.rejoin() // of what was drawn
 		if o.From == cuda.FromHost {
 			s.values = append(s.values[:0], s.shared[l.Vector:][:4*size]...)
 			n.d.toDevice(values, s.values)
@@ -45,11 +54,9 @@ func (s *server) stay(a cuda.Ask, payload []byte) error {
 			by = o.Deviation
 		}
 		if o.From == cuda.FromKeys {
-			n.call("normals", along(tiles(size, 16)*2, 256), 256, values, o.Keys, size)
+			draw()
 		}
-		if a.What == cuda.AskNoise {
-			n.call("added", along(size, 256), 256, n.sums, values, by, size)
-		}
+		n.call("added", along(size, 256), 256, n.sums, values, by, size)
 		return nil
 	case cuda.AskTurn:
 		o := (*cuda.TurnOrder)(unsafe.Pointer(&payload[0]))

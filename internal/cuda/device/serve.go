@@ -106,6 +106,7 @@ func (s *server) begin() error {
 
 // serve does what it is asked for, until it is to forget the network, or nobody asks any more.
 func (s *server) serve() error {
+	defer s.open(nil)
 	mail := cuda.NewMailbox(s.shared, s.out, s.in)
 	var room cuda.Slot
 	for {
@@ -136,17 +137,40 @@ type server struct {
 	n       *Network
 	layout  cuda.Layout
 	shared  []byte
-	// rows and factors are on their way to the device from here, so that their place in the
-	// shared memory may be written over at once.
-	rows, factors, values []byte
+	values  []byte // on their way to the device, so that their place in the shared memory may be written over
+	landing landing
+	gate    gate
 }
 
-// copied copies to the device what the other program may write over right after. The driver
-// reads memory that it does not know before it returns.
-func (s *server) copied(to uintptr, room, from []byte) []byte {
-	room = append(room[:0], from...)
-	s.d.toDevice(to, room)
+// landing is where rows are on their way to the device, so that their place in the shared memory may
+// be written over at once: one half after the other, each once what it held has left.
+type landing struct {
+	memory []byte
+	at     uintptr // where kernels find it; 0: the driver does not know it
+	side   int
+}
+
+// copied copies to the device what the other program may write over right after; what it gives on
+// stays as it is until the next time but one.
+func (s *server) copied(to uintptr, from []byte) []byte {
+	l := &s.landing
+	half := (len(l.memory) - gateBytes(s.n.chunk)) / 2
+	room := l.memory[l.side*half:][:len(from)]
+	s.d.must(s.d.eventSynchronize(s.d.departed[l.side]), "cuEventSynchronize")
+	copy(room, from)
+	if l.at == 0 {
+		s.d.toDevice(to, room)
+	} else {
+		s.n.call("take_rows", along(len(room)/4, 4*256), 256, to, l.at+uintptr(l.side*half), len(room)/4)
+	}
+	s.d.must(s.d.eventRecord(s.d.departed[l.side], s.d.stream), "cuEventRecord")
+	l.side ^= 1
 	return room
+}
+
+// factors are those of a slot that the other program has written.
+func (s *server) factors(slot, g int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(&s.shared[s.layout.Factors+4*slot*s.n.chunk])), g)
 }
 
 func (s *server) answer(fault error) error {
@@ -164,7 +188,13 @@ func (s *server) answer(fault error) error {
 func (s *server) do(a cuda.Ask, payload []byte) error {
 	n, l := s.n, s.layout
 	if n.d.failed != nil {
+		s.open(nil)
 		return n.d.failed
+	}
+	asked := a.What == cuda.AskAdd && a.A == 0 && int(a.B) == s.gate.waiting
+	if s.gate.waiting > 0 && !asked && a.What != cuda.AskNorms && a.What != cuda.AskDraw {
+		s.open(nil)
+		s.gate.at = 0 // nobody asked for what was started: no more of it
 	}
 	part := func(at, bytes int) []byte { return s.shared[at : at+bytes] }
 	switch a.What {
@@ -187,8 +217,7 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		if a.C == cuda.ThetaNew {
 			n.parameters(part(l.Theta, 4*n.plan.Parameters))
 		}
-		s.rows = s.copied(n.rows, s.rows, part(l.Rows, 4*g*n.rowLength()))
-		n.chosen = s.rows
+		n.chosen = s.copied(n.rows, part(l.Rows, 4*g*n.rowLength()))
 		if a.What == cuda.AskLosses && a.D == 1 {
 			n.noisy(part(l.Noise, 4*g*n.layers[0].Out.Len()), l.Noisy)
 		}
@@ -204,17 +233,28 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 			n.together(recorded{what: recordForward, set: int(a.A), count: g}, func() { n.forward(set, g) })
 			n.d.toHost(part(l.Outputs, 4*g*n.output), n.values[len(n.layers)])
 		default:
+			at := l.Norms + 8*side*n.chunk
+			if n.home != 0 {
+				n.told = n.home + uintptr(at)
+			}
 			n.gradientsOf(recorded{recordNorms, int(a.A), g, int(a.D & 1), side}, set, nil)
-			n.d.toHost(part(l.Norms+8*side*n.chunk, 8*g), n.norms)
+			if n.home == 0 {
+				n.d.toHost(part(at, 8*g), n.norms)
+			}
 			n.d.mark(side)
+			s.addEarly(g, side)
 			return nil // goes on by itself
 		}
 	case cuda.AskNorms:
 		return n.d.waitFor(int(a.A))
 	case cuda.AskAdd:
 		g, side := int(a.B), int(a.C)
+		if s.gate.waiting > 0 {
+			s.open(s.factors(0, g))
+			return nil
+		}
 		n.toSide(side)
-		s.factors = s.copied(n.factors[a.A], s.factors, part(l.Factors+4*int(a.A)*n.chunk, 4*g))
+		n.takeFactors(int(a.A), s.factors(int(a.A), g))
 		n.together(recorded{recordAdd, 0, g, int(a.A), side}, func() { n.add(int(a.A), g) })
 		return nil // goes on by itself
 	case cuda.AskSums:
@@ -244,26 +284,41 @@ func (s *server) plan(bytes int) error {
 	if s.shared, err = syscall.Mmap(int(s.file.Fd()), 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
 		return fmt.Errorf("%s of shared memory: %w", cuda.Megabytes(s.layout.Size), err)
 	}
-	// Memory that the driver knows is copied without a detour; where it refuses, with one.
-	registered := s.d.hostRegister(unsafe.Pointer(&s.shared[0]), uint64(len(s.shared)), 0) == 0
-	s.n, err = newNetwork(s.d, p, &s.kernels)
-	if err == nil {
-		s.n.registered = registered
+	if s.n, err = newNetwork(s.d, p, &s.kernels); err != nil {
+		return err
 	}
-	if err == nil && os.Getenv("COTERIE_CUDA_TIMES") != "" {
+	if err := s.readyMemory(); err != nil {
+		return err
+	}
+	if os.Getenv("COTERIE_CUDA_TIMES") != "" {
 		s.n.times = map[string][2]time.Duration{}
 	}
-	return err
+	return nil
+}
+
+// readyMemory has memory of this program, and what both see, be known to the device.
+func (s *server) readyMemory() (err error) {
+	rows := 2 * 64 * tiles(4*s.n.chunk*s.n.rowLength(), 64) // kernels read sixteen bytes at a time
+	bytes := rows + gateBytes(s.n.chunk)
+	if s.landing.memory, err = syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
+		return fmt.Errorf("%s of memory: %w", cuda.Megabytes(bytes), err)
+	}
+	s.n.home = s.d.register(s.shared)
+	s.landing.at = s.d.register(s.landing.memory)
+	s.gate = gateIn(s.landing.memory[rows:], 0, s.n.chunk)
+	if s.landing.at != 0 {
+		s.gate.at = s.landing.at + uintptr(rows)
+	}
+	return nil
 }
 
 // forget gives back what a network took: the next one finds the device as this one did.
 func (s *server) forget() error {
-	if s.n.registered {
-		s.d.must(s.d.hostUnregister(unsafe.Pointer(&s.shared[0])), "cuMemHostUnregister")
-	}
+	s.d.unregister(s.shared, s.n.home)
+	s.d.unregister(s.landing.memory, s.landing.at)
 	s.n.forgetRecordings()
-	err := syscall.Munmap(s.shared)
-	s.n, s.shared = nil, nil
+	err := errors.Join(syscall.Munmap(s.shared), syscall.Munmap(s.landing.memory))
+	s.n, s.shared, s.landing, s.gate = nil, nil, landing{}, gate{}
 	return errors.Join(err, s.d.giveBack())
 }
 

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ func (n *Network) callShared(name string, grid [3]int, threads, shared int, args
 // starting it included, and how often.
 func (n *Network) tellTimes(path string) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d parameters, %d examples at a time, %s; shared memory is registered: %t\n", n.plan.Parameters, n.chunk, cuda.Megabytes(n.bytes), n.registered)
+	fmt.Fprintf(&text, "%d parameters, %d examples at a time, %s; shared memory is registered: %t\n", n.plan.Parameters, n.chunk, cuda.Megabytes(n.bytes), n.home != 0)
 	for _, name := range slices.Sorted(maps.Keys(n.times)) {
 		fmt.Fprintf(&text, "%10d us %8d times %s\n", n.times[name][0].Microseconds(), n.times[name][1], name)
 	}
@@ -80,6 +81,10 @@ func (n *Network) parameters(theta []byte) {
 
 // turnFilters makes of new parameters what is derived from them.
 func (n *Network) turnFilters() {
+	if n.texts != nil { // one kernel
+		n.turnEach()
+		return
+	}
 	n.together(recorded{what: recordFilters}, n.turnEach)
 }
 
@@ -227,8 +232,14 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 	if n.headed() {
 		end--
 	}
+	forward := func() { n.d.atOnce(clear, func() { n.forwardTo(s, r.count, end) }) }
+	if n.texts != nil && !n.outlast(r.count) { // a row of few kernels, one after another, begins sooner
+		clear()
+		n.together(recorded{what: recordTexts, count: r.count, which: int(r.what)}, func() { n.forward(s, r.count) })
+		forward = func() {}
+	}
 	n.together(r, func() {
-		n.d.atOnce(clear, func() { n.forwardTo(s, r.count, end) })
+		forward()
 		n.backward(s, r.count)
 		then()
 	})
@@ -286,7 +297,27 @@ func (n *Network) backward(s *set, g int) {
 	if aside {
 		n.d.rejoin()
 	}
-	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
+	n.giveNorms(g)
+}
+
+// giveNorms makes the squares of g examples' norms of their parts, unless nobody asks for them: at once
+// where the other program reads them, if kernels find that.
+func (n *Network) giveNorms(g int) {
+	if n.parted.plain {
+		return
+	}
+	n.call("norms", along(g, 64), 64, n.room.squares, cmp.Or(n.told, n.norms), g, n.squaresRow)
+}
+
+// takeFactors has the device hold factors, which come with the kernels that write them.
+func (n *Network) takeFactors(slot int, factors []float32) {
+	to := n.factors[slot]
+	for some := range slices.Chunk(factors, len(factorList{})) {
+		list := new(factorList)
+		copy(list[:], some)
+		n.call("take_factors", along(len(some), 256), 256, to, list, len(some))
+		to += uintptr(4 * len(some))
+	}
 }
 
 // goesOn says whether layer i of a chain has both gradients of its own and a way back, which
@@ -419,7 +450,7 @@ func (n *Network) denseBack(d, w, y uintptr, gate act, dx uintptr, g, in, out in
 
 // add adds the last g rows' gradients times their factors to a sum.
 func (n *Network) add(slot, g int) {
-	n.parted.spread = 0
+	n.parted.spread, n.added = 0, true
 	sum, factors := n.sums+uintptr(4*slot*n.plan.Parameters), n.factors[slot]
 	if n.texts != nil {
 		n.addTexts(g, sum, factors)

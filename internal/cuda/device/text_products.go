@@ -27,6 +27,7 @@ type textTimes struct {
 	share                                          float64
 	room                                           room
 	examples, columns, each, kind, biased, squares int32
+	apart                                          int32
 }
 
 // textShared is a block's memory: rows, 32 columns at a time, units of a matrix, and where a group meets.
@@ -95,7 +96,11 @@ func (n *Network) textProduct(s *textStep, g int) {
 	}
 	across, together := int(p.columns)/textColumns, int(n.d.processors)
 	p.each = int32(textEach(g, across, int(n.matrixOf(s.l, s.way).k), together))
-	n.callShared("text_times_"+s.end, along(min(g*across/int(p.each), together), 1), textGroup+128, textShared, p)
+	blocks := g * across / int(p.each)
+	if p.kind != gramNone && blocks+g <= together { // some would be idle
+		p.apart, blocks = 1, blocks+g
+	}
+	n.callShared("text_times_"+s.end, along(min(blocks, together), 1), textGroup+128, textShared, p)
 }
 
 // textEnds are what becomes of products.
@@ -215,7 +220,7 @@ func (n *Network) backwardTexts(g int) {
 			textStep{end: "gelu_back", l: narrow, way: 1, p: squared(textTimes{x: n.partsAt(narrow.own, textColumns), at: wide.extra.before, to: n.partsAt(wide.own, wide.Out.Channels)}, narrow, n.gramOf(b, 3), 1)},
 			textStep{end: "norm_back", l: wide, way: 1, p: normed(squared(textTimes{x: n.partsAt(wide.own, wide.Out.Channels), out: between, to: n.partsAt(out.own, textColumns)}, wide, n.gramOf(b, 2), 1), b.between, at)},
 			textStep{end: "open", l: out, way: 1, p: squared(textTimes{x: n.partsAt(out.own, textColumns), out: attention.own}, out, n.gramOf(b, 1), 1)})...)
-		if k == len(t.blocks)-1 && !n.parted.plain {
+		if k == len(t.blocks)-1 && !n.parted.plain { // attention leaves room
 			n.d.aside(func() {
 				n.call("text_met", along(g, 1), 256, n.partsAt(scores.own, scores.Words), n.rows, n.parted.met)
 			})
@@ -238,7 +243,7 @@ func (n *Network) backwardTexts(g int) {
 			n.callShared("text_words", along(g, 1), 256, textWordsBytes, n.rows, at, n.partsAt(n.values[scores.From], textColumns), n.parted.met, 2*roundingShare(textColumns, textColumns, false), words)
 		})
 	}
-	n.call("norms", along(g, 64), 64, n.room.squares, n.norms, g, n.squaresRow)
+	n.giveNorms(g)
 }
 
 // textShare is what roundingShare is, of rows that stay in parts.

@@ -41,12 +41,15 @@ func (n *Network) addTexts(g int, sum, factors uintptr) {
 			adds += tiles(l.values(), 4*256)
 		}
 		product := func() {
-			n.callShared("text_sum", along(blocks, 1), 384, textSumBytes, factors, list, g)
+			n.callShared("text_sum", along(tiles(blocks, sumCluster)*sumCluster, 1), 384, textSumBytes, factors, list, g)
 		}
 		if others == nil {
 			product()
 		} else {
-			n.d.atOnce(others, product)
+			n.d.part()
+			product()
+			n.d.onBeside(others) // on the processors that it leaves
+			n.d.rejoin()
 			others = nil
 		}
 		n.call("text_adds", along(adds, 1), 256, adding)

@@ -34,6 +34,7 @@ const (
 	textMeets    = 4 * (2*4*textColumns + 2*8 + 2*2*2*textPlaces)
 	textGroup    = 256 // threads that have an example
 	textSumBytes = 3 * 2 * 2 * 2 * textPlaces * textColumns
+	sumCluster   = 2                       // blocks of sums that share what they bring
 	textGram     = textPlaces * textPlaces // values
 
 	textWordsBytes = 4 * textPlaces * (2*textColumns + 4 + textPlaces)

@@ -162,17 +162,63 @@ func TestTextShare(t *testing.T) {
 	}
 }
 
+// TestTextNormsAreEnlarged: of every layer on places the norm that is told is above that of the gradient that
+// is added, by as much as the clip's proof says, or more where places cancel.
+func TestTextNormsAreEnlarged(t *testing.T) {
+	n := textNetwork(t, 1, 128, 1)
+	for _, processors := range []int32{1, 1000} {
+		n.d.processors = processors
+		n.d.clear(n.sums, 8*n.plan.Parameters)
+		n.forward(nil, 1)
+		n.backward(nil, 1)
+		n.add(0, 1)
+		sums, factor := get(t, n, n.sums, n.plan.Parameters), float64(get(t, n, n.factors[0], 1)[0])
+		raw := get(t, n, n.room.squares, 2*n.squaresRow)
+		squares := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), n.squaresRow)
+		for _, i := range n.texts.products() {
+			l := &n.layers[i]
+			if l.Kind == "scores" {
+				continue // whose vectors are words', too
+			}
+			exact := 0.0
+			for _, v := range sums[l.Start:][:l.In.Channels*l.Out.Channels+l.biases()*l.Out.Channels] {
+				exact += float64(v) / factor * float64(v) / factor
+			}
+			if more := squares[l.squares0]/exact - 1; !(more >= 0.9*textShare(l.In.Channels, l.Out.Channels)) {
+				t.Errorf("%s, on %d processors: a square that is %.2g more than that of the gradient", l.Name, processors, more)
+			}
+		}
+	}
+}
+
+// textBits are the norms and losses of g texts, as strings of bits.
+func textBits(t *testing.T, n *Network, g int) (norms, losses []float32) {
+	n.forward(nil, g)
+	n.backward(nil, g)
+	return get(t, n, n.norms, 2*g), get(t, n, n.parted.losses, 2*g*textPlaces)
+}
+
+// TestTurns: texts have the same bits whichever turn of a block they are in, with another text or alone.
+func TestTurns(t *testing.T) {
+	const texts = 6
+	n := textNetwork(t, 1, 128, texts)
+	norms, losses := textBits(t, n, texts)
+	for at, bytes := range map[uintptr]int{n.norms: 8 * texts, n.room.squares: 8 * texts * n.squaresRow, n.parted.losses: 8 * texts * textPlaces} {
+		n.d.must(n.d.memset(at, 0xff, uint64(bytes), n.d.stream), "cuMemsetD8Async") // of before
+	}
+	n.d.processors = 2 // two turns, the last one of a text a block
+	if got, loss := textBits(t, n, texts); !same(got, norms) || !same(loss, losses) {
+		t.Error("texts have other bits in turns than each in a block")
+	}
+}
+
 // TestTextsAlone: a text's norm and loss have the same bits alone and among others, by blocks of one
 // example and of two: what an example has does not depend on others (docs/proofs/gpu-clip.md).
 func TestTextsAlone(t *testing.T) {
 	const texts = 3
 	n := textNetwork(t, 2, 256, texts)
 	all := get(t, n, n.rows, texts*textPlaces)
-	bits := func(g int) (norms, losses []float32) {
-		n.forward(nil, g)
-		n.backward(nil, g)
-		return get(t, n, n.norms, 2*g), get(t, n, n.parted.losses, 2*g*textPlaces)
-	}
+	bits := func(g int) (norms, losses []float32) { return textBits(t, n, g) }
 	for _, processors := range []int32{1, 1000} {
 		n.d.processors = processors
 		n.d.toDevice(n.rows, unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 4*len(all)))

@@ -425,9 +425,7 @@ func (n *Network) addParted(l *layer, g int, sum, factors uintptr) {
 		n.spread(g, placesOf(l), factors)
 		n.productSum(l, n.summedOf(l, sum), rows)
 	case "embedding":
-		n.spread(g, placesOf(l), factors)
-		const each = 8 // words of a block
-		n.call("words_sum", [3]int{tiles(l.Words, each), tiles(l.Out.Channels, 128), 1}, 256, n.rows, l.gradient, n.parted.weights, to, rows, l.Out.Channels, l.Words)
+		n.addWords(l, g, to, factors)
 	case "positions":
 		n.call("row_sum", along(l.Out.Len(), 32), 256, l.gradient, factors, to, g, l.Out.Len(), l.Out.Len())
 	case "layer-norm", "group-norm":
@@ -487,4 +485,19 @@ func (n *Network) spread(g, places int, factors uintptr) {
 	}
 	n.parted.spread = places
 	n.call("spread", along(g*places, 256), 256, factors, n.parted.weights, g*places, places)
+}
+
+// wordsRun is how many places a warp adds up.
+const wordsRun = 32
+
+// addWords adds gradients at the places where words are read to those of the words' vectors: a warp has
+// so many places of those in the order of their words. What warps have of a word in common is kept until
+// all are through.
+func (n *Network) addWords(l *layer, g int, to, factors uintptr) {
+	const each = 32 // words of a block
+	rows, units := g*placesOf(l), l.Out.Channels
+	n.call("order_words", along(l.Words, each), 1024, n.rows, n.parted.order, rows)
+	grid := [3]int{tiles(rows, 8*wordsRun), tiles(units, 128), 1}
+	n.call("words_sum", grid, 256, n.rows, n.parted.order, l.gradient, factors, to, n.parted.crossing, rows, placesOf(l), units)
+	n.call("words_meet", grid, 256, n.rows, n.parted.order, to, n.parted.crossing, rows, units)
 }

@@ -332,3 +332,60 @@ func TestRoundingShare(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsSum: gradients at places are added to those of their words' vectors, whether a word is read
+// nowhere, once or at most places, so that its places are with several warps, or fill some; what a sum
+// held before stays, an example of factor 0 is left out, finite or not.
+func TestWordsSum(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(2, 8))
+	for _, c := range []struct {
+		examples, places, units, words int
+		common                         float64 // share of places that have word 3
+	}{{3, 7, 20, 10, 0}, {1, 1, 128, 9, 0}, {5, 64, 130, 17, 0.5}, {40, 64, 128, 300, 0.2}, {4, 33, 6, 8, 1}, {2, 512, 36, 4, 0}} {
+		inTurn(t, fmt.Sprint(c), func(t *testing.T) {
+			rows := c.examples * c.places
+			words, d, factors, before := make([]float32, rows), drawn(src, rows*c.units), make([]float32, c.examples), drawn(src, c.words*c.units)
+			want := make([]float32, len(before))
+			exact := make([]float64, len(before))
+			for i, v := range before {
+				exact[i] = float64(v)
+			}
+			for e := range factors {
+				factors[e] = src.Float32()
+			}
+			if c.examples > 1 {
+				factors[1], d[c.places*c.units] = 0, float32(math.NaN())
+			}
+			for k := range words {
+				word := src.IntN(c.words)
+				if src.Float64() < c.common {
+					word = 3
+				}
+				words[k] = math.Float32frombits(uint32(word))
+				if f := factors[k/c.places]; f != 0 {
+					for j := range c.units {
+						exact[word*c.units+j] += float64(f) * float64(d[k*c.units+j])
+					}
+				}
+			}
+			for i, v := range exact {
+				want[i] = float32(v)
+			}
+			l := &layer{gradient: put(n, d)}
+			l.Words, l.Out.Height, l.Out.Width, l.Out.Channels = c.words, c.places, 1, c.units
+			n.rows, n.parted.order, n.parted.crossing = put(n, words), n.d.alloc(4*rows), n.d.alloc(8*tiles(rows, wordsRun)*c.units)
+			sum := put(n, before)
+			n.addWords(l, c.examples, sum, put(n, factors))
+			if v := off(get(t, n, sum, len(want)), want); !(v < 1e-6) {
+				t.Errorf("off by %.2g", v)
+			}
+			order := get(t, n, n.parted.order, rows)
+			for i := range order[1:] { // as strings, for words and places
+				a, b := math.Float32bits(order[i]), math.Float32bits(order[i+1])
+				if x, y := math.Float32bits(words[a]), math.Float32bits(words[b]); x > y || x == y && a >= b {
+					t.Fatalf("place %d of word %d comes before place %d of word %d", a, x, b, y)
+				}
+			}
+		})
+	}
+}

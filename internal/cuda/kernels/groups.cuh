@@ -251,15 +251,19 @@ typedef unsigned long long Barrier;
 inline void ready(Barrier *b, unsigned arrivals) { emu_barrier(b, arrivals); }
 inline void readied() {}
 inline void arrive(Barrier *b) { emu_arrive(b); }
+inline void arriveAt(Barrier *b, unsigned) { emu_arrive(b); }
 inline void announce(Barrier *b, unsigned bytes) { emu_announce(b, bytes); }
 inline void bring(Barrier *b, void *to, const void *from, unsigned bytes) { emu_bring(b, to, from, bytes); }
+inline void bringTo(Barrier *b, void *to, const void *from, unsigned bytes, unsigned) { emu_bring(b, to, from, bytes); }
 inline void copy(void *to, const void *from) { emu_copy(to, from); }
 inline void copied(Barrier *b) { emu_copied(b); }
 inline void await(Barrier *b, unsigned phase) { emu_wait(b, phase); }
+inline void meetCluster() { __syncthreads(); }
 inline void send(void *to, const void *from, unsigned bytes) { emu_send(to, from, bytes); }
 inline void sends() {}
 inline void sent() { emu_sent(); }
 inline void shown() {}
+inline void writtenHere() {}
 template <int COUNT>
 inline void takeRegisters() {}
 template <int COUNT>
@@ -270,12 +274,23 @@ __device__ __forceinline__ void ready(Barrier *b, unsigned arrivals) { asm volat
 // readied has barriers be seen by whatever brings memory.
 __device__ __forceinline__ void readied() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ __forceinline__ void arrive(Barrier *b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAt(b)) : "memory"); }
+// arriveAt arrives at that barrier of that block of the cluster.
+__device__ __forceinline__ void arriveAt(Barrier *b, unsigned block) {
+  asm volatile("{.reg .b32 at; mapa.shared::cluster.u32 at, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [at];}" ::"r"(sharedAt(b)), "r"(block) : "memory");
+}
 // announce arrives, and says how many bytes are to be brought before the phase ends.
 __device__ __forceinline__ void announce(Barrier *b, unsigned bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAt(b)), "r"(bytes) : "memory"); }
 // bring copies to shared memory, sixteens of bytes, which are there at the phase's end.
 __device__ __forceinline__ void bring(Barrier *b, void *to, const void *from, unsigned bytes) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(sharedAt(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes),
                "r"(sharedAt(b))
+               : "memory");
+}
+// bringTo copies to that place of every block of the cluster that has a bit; it is there at the
+// end of the phase of each one's own barrier.
+__device__ __forceinline__ void bringTo(Barrier *b, void *to, const void *from, unsigned bytes, unsigned blocks) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(sharedAt(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(sharedAt(b)), "h"((unsigned short)blocks)
                : "memory");
 }
 // copy begins to copy 16 bytes; copied arrives when all are there that this thread has begun.
@@ -294,8 +309,15 @@ __device__ __forceinline__ void sent() { asm volatile("cp.async.bulk.wait_group.
 __device__ __forceinline__ void await(Barrier *b, unsigned phase) {
   asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}" ::"r"(sharedAt(b)), "r"(phase) : "memory");
 }
+// meetCluster waits for all threads of the cluster.
+__device__ __forceinline__ void meetCluster() {
+  __syncwarp();
+  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 // shown has tensor cores see what this thread has stored, once a barrier is passed.
 __device__ __forceinline__ void shown() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// writtenHere has copies see what this thread has written to memory, once a barrier is passed.
+__device__ __forceinline__ void writtenHere() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 // takeRegisters and giveRegisters have this warp's threads have so many, of the block's.
 template <int COUNT>
 __device__ __forceinline__ void takeRegisters() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }

@@ -221,6 +221,24 @@ extern "C" __global__ void norms(const double *squares, double *to, int n, int p
   to[e] = s;
 }
 
+// take_rows reads numbers that lie in a program's memory: sooner than a copy would.
+extern "C" __global__ void __launch_bounds__(256) take_rows(int *to, const int *from, int n) {
+  int k = (blockIdx.x * 256 + threadIdx.x) * 4;
+  if (k + 4 <= n)
+    *(uint4 *)(to + k) = *(const uint4 *)(from + k);
+  else
+    for (; k < n; k++) to[k] = from[k];
+}
+
+// take_factors writes factors that come with it: sooner than a copy would.
+struct Factors {
+  float of[960];
+};
+extern "C" __global__ void __launch_bounds__(256) take_factors(float *to, Factors all, int n) {
+  int e = blockIdx.x * 256 + threadIdx.x;
+  if (e < n) to[e] = all.of[e];
+}
+
 // row_sum adds rows times their weights to sum, 32 columns a block of 256 threads. A row
 // of weight 0 is left out.
 extern "C" __global__ void __launch_bounds__(256) row_sum(const float *rows, const float *weights, float *sum, int n, int columns, int stride) {

@@ -33,7 +33,7 @@ struct Units {
 // Bringer brings units to a block's groups, from its examples' first on, and has what will be read be near.
 struct Bringer {
   Units units;
-  int first, some;
+  int first, some, next, then;  // and of the turn that follows
 
   __device__ __forceinline__ void bringAll(const unsigned short *unit, int count) {
 #pragma unroll 1
@@ -48,11 +48,16 @@ struct Bringer {
   __device__ __forceinline__ void ahead(const TextTimes &p) {
     for (int i = 0; i < some; i++) Becomes::ahead(p, first + i);
   }
-  __device__ __forceinline__ void rows(const TextTimes &) {}
+  // nextRows has the rows be near that the next turn begins with.
+  __device__ __forceinline__ void nextRows(const Parts &x) {
+    for (int i = 0; i < then; i++) near(x.of(next + i), 2 * TWO * TEXT * x.columns);
+  }
+  __device__ __forceinline__ void rows(const TextTimes &p) { nextRows(p.x); }
   __device__ __forceinline__ void words(const TextTimes &) {}
   template <class Becomes>
   __device__ __forceinline__ void heads(const TextTimes &p) {
     ahead<Becomes>(p);
+    nextRows(p.x);
     bringAll(p.laid, p.x.columns / UNIT_K);
   }
   template <class Becomes>
@@ -196,6 +201,12 @@ struct Worker {
     const unsigned short *from = x.of(e) + n * (TEXT_COLUMNS / 8) * TEXT_EIGHT;
     read(place, from, from + (size_t)TEXT * x.columns, 2 * TEXT * TEXT_COLUMNS);
   }
+  // readBeside begins to read what an end reads, and says where that lies then.
+  template <class Becomes>
+  __device__ __forceinline__ void readBeside(int place, const TextTimes &p) {
+    g.beside = (const float *)(places + place * TEXT_LAID);
+    read(place, Becomes::beside(p, e), nullptr, 4 * TEXT * TEXT_COLUMNS);
+  }
   // free waits until all of the group are through with both places.
   __device__ __forceinline__ void free() {
     if (g.t == 0) sent();
@@ -225,6 +236,7 @@ struct Worker {
     int count = p.x.columns / TEXT_COLUMNS;
     free();
     for (int n = 0; n < 2 && n < count; n++) readParts(n, p.x, n);
+    if (count == 1) readBeside<Becomes>(1, p);
     if (p.kind != GRAM_NONE) pairs.begin(g, p, e);
 #pragma unroll
     for (int i = 0; i < TEXT_HALF / 2; i++) sum[i / 4][i % 4] = 0.f;
@@ -236,13 +248,17 @@ struct Worker {
         timesEach<true>(sum, pairs, n % 2, backs);
       else
         timesEach<false>(sum, pairs, n % 2, backs);
-      if (n + 2 < count) {
+      if (n + 1 < count) {
         g.meet();
-        readParts(n % 2, p.x, n + 2);
+        if (n + 2 < count)
+          readParts(n % 2, p.x, n + 2);
+        else
+          readBeside<Becomes>(n % 2, p);
       }
     }
     if (p.kind != GRAM_NONE) pairs.end(g, p, e);
     g.lies = places;
+    arrived(count % 2);
     Becomes().finish(g, sum, p, e, 0);
   }
   // pairsFirst is of what lies first.
@@ -293,6 +309,7 @@ struct Worker {
       for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] = __fmul_rn(v[i / 4][i % 4], left * right);
       if (Between::READS) arrived(1);
       between.finish(g, v, p, e, n);
+      if (n + 1 == p.columns / TEXT_COLUMNS) readBeside<Becomes>(0, then);  // nobody reads there any more
       float own = g.back;
       right = times(v, 1);
 #pragma unroll
@@ -301,7 +318,19 @@ struct Worker {
     }
     if (then.kind != GRAM_NONE) pairs.end(g, then, e);
     g.lies = places;
+    arrived(0);
     Becomes().finish(g, sum, then, e, 0);
+  }
+};
+
+// Turn is which examples a block has in a turn: two, or one where that is enough for all that are left, for
+// blocks with one are through sooner.
+struct Turn {
+  int first, some;
+  __device__ __forceinline__ Turn(int number, int examples) {
+    int before = number * gridDim.x * CHAIN_GROUPS, left = examples - before, most = left > (int)gridDim.x ? CHAIN_GROUPS : 1;
+    first = before + blockIdx.x * most, some = examples - first;
+    if (some > most) some = most;
   }
 };
 
@@ -322,10 +351,13 @@ __device__ __forceinline__ void textChain(const TextChain &p) {
   if (group == CHAIN_GROUPS) {
     giveRegisters<24>();
     if (t > GROUP * CHAIN_GROUPS) return;
-    Bringer all = {{matrix, unitThere, unitGone, 0, 1}, 0, 0};
+    Bringer all = {{matrix, unitThere, unitGone, 0, 1}, 0, 0, 0, 0};
 #pragma unroll 1
-    for (int first = blockIdx.x * CHAIN_GROUPS; first < p.examples; first += gridDim.x * CHAIN_GROUPS) {
-      all.first = first, all.some = p.examples - first < CHAIN_GROUPS ? p.examples - first : CHAIN_GROUPS;
+    for (int i = 0;; i++) {
+      Turn turn(i, p.examples);
+      if (turn.some <= 0) break;
+      Turn next(i + 1, p.examples);
+      all.first = turn.first, all.some = turn.some, all.next = next.first, all.then = next.some;
       Chain::go(all, p);
     }
     return;
@@ -334,9 +366,11 @@ __device__ __forceinline__ void textChain(const TextChain &p) {
   Layer g(&meets[group], (float *)(matrix + CHAIN_STAGES * UNIT_ROOM) + group * GROUP_ROOM);
   Worker<SQUARE> all = {g, {matrix, unitThere, unitGone, 0, 0}, laid + group * 2 * TEXT_LAID, rowsThere + 2 * group, 0, 0};
 #pragma unroll 1
-  for (int first = blockIdx.x * CHAIN_GROUPS; first < p.examples; first += gridDim.x * CHAIN_GROUPS) {
-    all.e = first + group;
-    if (all.e < p.examples) {
+  for (int i = 0;; i++) {
+    Turn turn(i, p.examples);
+    if (turn.some <= 0) break;
+    all.e = turn.first + group;
+    if (group < turn.some) {
       Chain::go(all, p);
     } else {  // the last ones
       Idler rest = {all.units};

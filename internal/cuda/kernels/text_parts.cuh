@@ -80,7 +80,8 @@ struct Layer : Group {
   enum { LAYS = true };
   unsigned short *lies;  // where
   float back;            // what takes them back
-  __device__ __forceinline__ Layer(Barrier *at, float *shared) : Group(at, shared), lies(nullptr), back(0.f) {}
+  const float *beside;   // where rows lie that an end reads
+  __device__ __forceinline__ Layer(Barrier *at, float *shared) : Group(at, shared), lies(nullptr), back(0.f), beside(nullptr) {}
 };
 
 // two are values that nobody writes while a kernel runs.
@@ -147,8 +148,8 @@ struct Laid {
   float value(int p, int line, int k) const { return emu_wide(at[p * part + k / 8 * K8 + line / 8 * LINE8 + (ACROSS ? k % 8 * 8 + line % 8 : line % 8 * 8 + k % 8)]); }
 #else
   // What tensor cores need to know: first is of the first part's first 16 of k, the others follow by
-  // additions alone.
-  __device__ __forceinline__ unsigned first() const { return sharedAt(at) >> 4 | (K8 * 2 >> 4) << 16; }
+  // additions alone. Above 18 bits an address says which block of a cluster it is of.
+  __device__ __forceinline__ unsigned first() const { return sharedAt(at) >> 4 & 0x3fff | (K8 * 2 >> 4) << 16; }
   __device__ __forceinline__ unsigned long long described(unsigned first, int p, int step) const {
     unsigned long long d;
     asm("mov.b64 %0, {%1, %2};" : "=l"(d) : "r"(first + ((p * part + step * 2 * K8) * 2 >> 4)), "n"(LINE8 * 2 >> 4));

@@ -87,6 +87,7 @@ struct TextTimes {
   double share;
   Room room;
   int examples, columns, each, kind, biased, squares0;  // the last: of the norm that rows' products make
+  int apart;                                            // 1: a block of their own makes these
 };
 
 // Pairs is what becomes of an example's rows' products with each other, which come 32 columns at a time. Of
@@ -206,6 +207,10 @@ __device__ __forceinline__ void writeOwn(const Group &g, const TextSum &v, float
 __device__ __forceinline__ void readBetween(const Group &g, TextSum &v, const TextTimes &p, int e, int n) { readOwn(g, v, p.at, (size_t)e * (p.columns / TEXT_COLUMNS) + n); }
 __device__ __forceinline__ void readBetween(const Layer &g, TextSum &v, const TextTimes &, int, int) { readOwn(g, v, (const float *)g.lies, 0); }
 
+// readBeside reads an example's rows for an end: a layer has them in shared memory, too.
+__device__ __forceinline__ void readBeside(const Group &g, TextSum &v, const float *from, int e) { readOwn(g, v, from, e); }
+__device__ __forceinline__ void readBeside(const Layer &g, TextSum &v, const float *, int) { readOwn(g, v, g.beside, 0); }
+
 // readRows and writeRows are of an example's rows of 128 columns one after another, as other kernels
 // have them.
 __device__ __forceinline__ void readRows(const Group &g, TextSum &v, const float *from, int e) {
@@ -275,15 +280,17 @@ __device__ __forceinline__ void normText(G &g, TextSum &v, const TextTimes &p, i
 
 // NormEnd adds a bias and what the layer is added to, writes that, and has it normed.
 struct NormEnd : End {
+  static __device__ __forceinline__ const float *beside(const TextTimes &p, int e) { return p.plus + (size_t)e * TEXT * TEXT_COLUMNS; }
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) { near(p.plus + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS); }
   template <class G>
   __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int) {
     TextSum x;
-    readOwn(g, x, p.plus, e);
+    readBeside(g, x, p.plus, e);
     addBias(g, v, p.bias, 0);
 #pragma unroll
     for (int i = 0; i < TEXT_HALF / 2; i++) v[i / 4][i % 4] += x[i / 4][i % 4];
     writeOwn(g, v, p.out, e);
+    if (G::LAYS) writtenHere();  // the next end may have it copied
     normText(g, v, p, e);
   }
 };
@@ -348,6 +355,7 @@ __device__ __forceinline__ int ofColumns(float (&a)[TEXT_HALF / 4], int lane) {
 // given makes the example's gradient of the norm's factors and constants. It writes the gradient at
 // the norm's input, and in parts, where there is room for them: otherwise other kernels read it.
 struct NormBackEnd : End {
+  static __device__ __forceinline__ const float *beside(const TextTimes &p, int e) { return p.at + (size_t)e * TEXT * TEXT_COLUMNS; }
   static __device__ __forceinline__ void ahead(const TextTimes &p, int e) {
     gramAhead(p, e);
     near(p.at + (size_t)e * TEXT * TEXT_COLUMNS, 4 * TEXT * TEXT_COLUMNS);
@@ -357,7 +365,7 @@ struct NormBackEnd : End {
   __device__ __forceinline__ void finish(G &g, TextSum &v, const TextTimes &p, int e, int) {
     TextSum y;
     float2 stats[2];
-    readOwn(g, y, p.at, e);
+    readBeside(g, y, p.at, e);
 #pragma unroll
     for (int h = 0; h < 2; h++) stats[h] = two(p.stats + 2 * ((size_t)e * TEXT + g.row(h)));
 #pragma unroll
@@ -558,7 +566,7 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
   const int STAGES = 8;
   __shared__ Barrier rowsThere[ROWS_STAGES], rowsGone[ROWS_STAGES], unitThere[STAGES], unitGone[STAGES], meets;
   DYNAMIC(textRoom);
-  int t = threadIdx.x, K = p.x.columns, units = K / UNIT_K, splits = p.columns / TEXT_COLUMNS / p.each, items = p.examples * splits;
+  int t = threadIdx.x, K = p.x.columns, units = K / UNIT_K, splits = p.columns / TEXT_COLUMNS / p.each, all = splits + p.apart, items = p.examples * all;
   unsigned short *rows = (unsigned short *)textRoom, *matrix = rows + ROWS_STAGES * ROWS_STAGE;
   if (t == 0) {
     for (int i = 0; i < ROWS_STAGES; i++) ready(&rowsThere[i], 1), ready(&rowsGone[i], GROUP_WARPS);
@@ -573,11 +581,14 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
     int row = 0, rowPhase = 1, slot = 0, phase = 1;
 #pragma unroll 1
     for (int item = blockIdx.x; item < items; item += gridDim.x) {
-      int e = item / splits;
-      const unsigned short *unit = p.laid + (size_t)(item % splits) * p.each * units * UNIT;
-      Becomes::ahead(p, e);
+      int e = item / all, which = item % all;
+      const unsigned short *unit = p.laid + (size_t)which * p.each * units * UNIT;
+      if (which < splits)
+        Becomes::ahead(p, e);
+      else
+        gramAhead(p, e);
 #pragma unroll 1
-      for (int n = 0; n < p.each; n++)
+      for (int n = 0; n < (which < splits ? p.each : 1); n++)
 #pragma unroll 1
         for (int u = 0; u < units; u++, unit += UNIT) {
           if (n == 0) {
@@ -586,6 +597,7 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
             for (int part = 0; part < TWO; part++) bring(&rowsThere[row], rows + row * ROWS_STAGE + part * ROWS_PART, p.x.of(e) + (size_t)part * TEXT * K + u * ROWS_PART, 2 * ROWS_PART);
             if (++row == ROWS_STAGES) row = 0, rowPhase ^= 1;
           }
+          if (which == splits) continue;
           await(&unitGone[slot], phase);
           announce(&unitThere[slot], 2 * UNIT);
           bring(&unitThere[slot], matrix + slot * UNIT_ROOM, unit, 2 * UNIT);
@@ -599,13 +611,43 @@ __device__ __forceinline__ void textTimes(const TextTimes &p) {
   int first = 0, firstPhase = 0, slot = 0, phase = 0;  // where the item's rows begin; where the next unit is
 #pragma unroll 1
   for (int item = blockIdx.x; item < items; item += gridDim.x) {
-    int e = item / splits, column = item % splits * p.each, row = 0, rowPhase = 0;
+    int e = item / all, column = item % all * p.each, row = first, rowPhase = firstPhase;
     const float *backs = p.x.backsOf(e);
+    if (item % all == splits) {
+      Pairs gram(p.kind == GRAM_SQUARE);
+      gram.begin(g, p, e);
+#pragma unroll 1
+      for (int u = 0; u < units; u += 2) {
+        PairSum own[2];
+        int at[2];
+        auto start = [&](int i) {
+          await(&rowsThere[row], rowPhase);
+          Laid<TEXT_EIGHT, 64, false> x = {rows + row * ROWS_STAGE, ROWS_PART}, others = {rows + row * ROWS_STAGE + g.half * TEXT_SCALED * 8, ROWS_PART};
+          textStart<2, false>(own[i], x, others);
+          at[i] = row;
+          if (++row == ROWS_STAGES) row = 0, rowPhase ^= 1;
+        };
+        auto add = [&](int i) {
+          __syncwarp();
+          if (g.lane == 0) arrive(&rowsGone[at[i]]);
+          gram.add(g, own[i], backs[u + i]);
+        };
+        start(0);
+        start(1);
+        textArrived<1>(own[0]);
+        add(0);
+        textArrived<0>(own[1]);
+        add(1);
+      }
+      gram.end(g, p, e);
+      first = row, firstPhase = rowPhase;
+      continue;
+    }
     Becomes becomes;
     becomes.begin(g, p, e);
 #pragma unroll 1
     for (int n = 0; n < p.each; n++) {
-      bool pairs = p.kind != GRAM_NONE && column + n == 0;
+      bool pairs = p.kind != GRAM_NONE && !p.apart && column + n == 0;
       TextSum sum;
       Pairs gram(p.kind == GRAM_SQUARE);
       if (pairs) gram.begin(g, p, e);

@@ -6,7 +6,8 @@
 #include "text_parts.cuh"
 
 // TextSummed is a layer whose examples' gradients are added up, in parts: x times d, [m][n], and
-// behind them, if there is a bias, d alone. First is where its blocks begin.
+// behind them, if there is a bias, d alone. One of both has 128 columns. First is where its blocks
+// begin.
 struct TextSummed {
   Parts x, d;
   float *parts;
@@ -20,8 +21,28 @@ struct TextSummeds {
 // A block has 128 columns of x and of d; a stage is those of an example, of both.
 enum { TEXT_SIDE = TEXT * TEXT_COLUMNS, TEXT_STAGE = 2 * TWO * TEXT_SIDE, TEXT_STAGES = 3, COLUMN_WARPS = 3 };
 
+// A cluster has so many blocks; the emulation has no clusters.
+#ifdef EMULATED
+enum { SUM_CLUSTER = 1 };
+#else
+enum { SUM_CLUSTER = 2 };
+#endif
+
+// Sharers are those blocks of a cluster that have the same side of 128 columns: each brings a part of it
+// to all, and so everybody's stages are written by each. Own is this block.
+struct Sharers {
+  int first, count, own;
+  __device__ __forceinline__ unsigned mask() const { return ((1u << count) - 1) << first; }
+  // tell says to the others that a warp of this block has read a stage.
+  __device__ __forceinline__ void tell(Barrier *gone) const {
+#pragma unroll 1
+    for (int i = first; i < first + count; i++)
+      if (i != own) arriveAt(gone, i);
+  }
+};
+
 // sumColumns adds up the columns of d alone, which a warp has every third eight of.
-__device__ __forceinline__ void sumColumns(const TextSummed &l, const float *factors, const unsigned short *stages, Barrier *there, Barrier *gone, int n0, int from, int to, float *columns) {
+__device__ __forceinline__ void sumColumns(const TextSummed &l, const float *factors, const Sharers &sharers, const unsigned short *stages, Barrier *there, Barrier *gone, int n0, int from, int to, float *columns) {
   const int EIGHTS = (TEXT_COLUMNS / 8 + COLUMN_WARPS - 1) / COLUMN_WARPS;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 9;
   float sums[EIGHTS][2] = {};
@@ -47,6 +68,8 @@ __device__ __forceinline__ void sumColumns(const TextSummed &l, const float *fac
         sums[q][0] += one[0] * back, sums[q][1] += one[1] * back;
       }
     arrive(&gone[i % TEXT_STAGES]);
+    __syncwarp();
+    if (lane == 0) sharers.tell(&gone[i % TEXT_STAGES]);
   }
 #pragma unroll
   for (int q = 0; q < EIGHTS; q++)
@@ -61,38 +84,47 @@ __device__ __forceinline__ void sumColumns(const TextSummed &l, const float *fac
 
 // text_sum: a part of the examples' sum a block, of 128 x 128 values: two groups multiply, and of a third
 // one a thread brings both sides, and three warps add up columns.
-extern "C" __global__ void __launch_bounds__(384, 1) text_sum(const float *factors, TextSummeds all, int examples) {
+extern "C" __global__ void __cluster_dims__(SUM_CLUSTER, 1, 1) __launch_bounds__(384, 1) text_sum(const float *factors, TextSummeds all, int examples) {
   __shared__ Barrier there[TEXT_STAGES], gone[TEXT_STAGES];
   DYNAMIC(sumRoom);
   unsigned short *stages = (unsigned short *)sumRoom;
   int i = 0;
   while (i + 1 < all.count && (int)blockIdx.x >= all.of[i + 1].first) i++;
   const TextSummed &l = all.of[i];
-  int M = l.x.columns, N = l.d.columns, across = N / TEXT_COLUMNS, down = M / TEXT_COLUMNS, b = blockIdx.x - l.first, z = b / (across * down);
-  int m0 = b / across % down * TEXT_COLUMNS, n0 = b % across * TEXT_COLUMNS, from = (int)((long long)z * examples / all.split), to = (int)((long long)(z + 1) * examples / all.split);
+  int M = l.x.columns, N = l.d.columns, across = N / TEXT_COLUMNS, tiles = M / TEXT_COLUMNS * across, b = blockIdx.x - l.first, z = b / tiles, tile = b % tiles;
+  if (z >= all.split) return;  // of a cluster that would not be whole
+  int m0 = tile / across * TEXT_COLUMNS, n0 = tile % across * TEXT_COLUMNS, from = (int)((long long)z * examples / all.split), to = (int)((long long)(z + 1) * examples / all.split);
+  int rank = blockIdx.x % SUM_CLUSTER, begin = tile > rank ? tile - rank : 0, end = tile - rank + SUM_CLUSTER < tiles ? tile - rank + SUM_CLUSTER : tiles;
+  Sharers sharers = {rank - (tile - begin), end - begin, rank};
   bool columns = l.bias && m0 == 0;
   float *part = l.parts + (size_t)z * (M + l.bias) * N;
   int t = threadIdx.x, lane = t % 32, warp = t / 32;
   if (t == 0) {
-    for (int s = 0; s < TEXT_STAGES; s++) ready(&there[s], 1), ready(&gone[s], 8 + (columns ? 32 * COLUMN_WARPS : 0));
+    int adding = !l.bias ? 0 : across > 1 ? sharers.count : begin == 0;  // of the sharers, columns
+    for (int s = 0; s < TEXT_STAGES; s++) ready(&there[s], 1), ready(&gone[s], 8 * sharers.count + COLUMN_WARPS * (adding + (columns ? 31 : 0)));
     readied();
   }
-  __syncthreads();
+  meetCluster();
   if (warp >= 8) {
     giveRegisters<72>();
-    if (warp > 8 && columns) sumColumns(l, factors, stages, there, gone, n0, from, to, part + (size_t)M * N);
-    if (t != 256) return;
+    if (warp > 8 && columns) sumColumns(l, factors, sharers, stages, there, gone, n0, from, to, part + (size_t)M * N);
+    if (t == 256) {
+      bool turned = N == TEXT_COLUMNS;  // d is shared
+      Parts shared = turned ? l.d : l.x, own = turned ? l.x : l.d;
+      int first = 16 * (tile - begin) / sharers.count * TEXT_EIGHT, some = 16 * (tile - begin + 1) / sharers.count * TEXT_EIGHT - first;
 #pragma unroll 1
-    for (int e = from, s = 0; e < to; e++, s++) {
-      unsigned short *stage = stages + s % TEXT_STAGES * TEXT_STAGE;
-      Barrier *full = &there[s % TEXT_STAGES];
-      await(&gone[s % TEXT_STAGES], s / TEXT_STAGES & 1 ^ 1);
-      announce(full, 2 * TEXT_STAGE);
-      for (int p = 0; p < TWO; p++) {
-        bring(full, stage + p * TEXT_SIDE, l.x.of(e) + (size_t)p * TEXT * M + m0 / 8 * TEXT_EIGHT, 2 * TEXT_SIDE);
-        bring(full, stage + (TWO + p) * TEXT_SIDE, l.d.of(e) + (size_t)p * TEXT * N + n0 / 8 * TEXT_EIGHT, 2 * TEXT_SIDE);
+      for (int e = from, s = 0; e < to; e++, s++) {
+        unsigned short *stage = stages + s % TEXT_STAGES * TEXT_STAGE, *sharedSide = stage + (turned ? TWO * TEXT_SIDE : 0), *ownSide = stage + (turned ? 0 : TWO * TEXT_SIDE);
+        Barrier *full = &there[s % TEXT_STAGES];
+        await(&gone[s % TEXT_STAGES], s / TEXT_STAGES & 1 ^ 1);
+        announce(full, 2 * TEXT_STAGE);
+        for (int p = 0; p < TWO; p++) {
+          bringTo(full, sharedSide + p * TEXT_SIDE + first, shared.of(e) + p * TEXT_SIDE + first, 2 * some, sharers.mask());
+          bring(full, ownSide + p * TEXT_SIDE, own.of(e) + (size_t)p * TEXT * own.columns + tile * TEXT_SIDE, 2 * TEXT_SIDE);
+        }
       }
     }
+    meetCluster();  // nobody writes here, or arrives, any more
     return;
   }
   takeRegisters<216>();
@@ -112,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) text_sum(const float *facto
     for (int q = 0; q < TEXT_COLUMNS / TEXT_SCALED; q++) own[q] = by * l.d.backsOf(e)[n0 / TEXT_SCALED + q];
     textArrived<0>(fresh);
     __syncwarp();
-    if (lane == 0) arrive(&gone[s % TEXT_STAGES]);
+    if (lane == 0) arrive(&gone[s % TEXT_STAGES]), sharers.tell(&gone[s % TEXT_STAGES]);
     if (w != 0.f)  // finite or not
 #pragma unroll
       for (int j = 0; j < TEXT_COLUMNS / 2; j++) sum[j / 32][j / 4 % 8][j % 4] += fresh[j / 32][j / 4 % 8][j % 4] * own[j / 16];
@@ -122,6 +154,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) text_sum(const float *facto
   for (int h = 0; h < 2; h++)
 #pragma unroll
     for (int j = 0; j < TEXT_COLUMNS / 8; j++) *(float2 *)(part + (size_t)(m + 8 * h) * N + column + 8 * j) = make_float2(sum[j / 8][j % 8][2 * h], sum[j / 8][j % 8][2 * h + 1]);
+  meetCluster();
 }
 
 // KeptRows are norms whose examples' gradients are kept side by side: where each begins there, and in

@@ -53,64 +53,145 @@ extern "C" __global__ void __launch_bounds__(256) words_square(const int *words,
   allowed(square, lengths, share, p, r);
 }
 
-// words_sum adds the gradients at every place where a word is read, times their weights, to
-// that of the word's vector: a block is of eight words and 128 units. It looks through all places
-// in their order; eight warps then take turns in those that it found.
-enum { WORDS = 8 };
-extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, const float *dx, const float *weights, float *sum, int n, int units, int vocabulary) {
-  __shared__ unsigned masks[32];
-  __shared__ int found[1024];
-  __shared__ float sums[8][WORDS][128];
-  int t = threadIdx.x, lane = t % 32, warp = t / 32, word0 = blockIdx.x * WORDS, c0 = blockIdx.y * 128 + lane;
-  for (int i = t; i < 8 * WORDS * 128; i += 256) ((float *)sums)[i] = 0.f;
-  for (int base = 0; base < n; base += 1024) {
-    int which[4];
-    __syncthreads();  // of those found before
+// order_words sorts places by the word that is read there, those of one word in their order. A block has
+// 32 words, one a lane: it looks through all places twice, each of as many warps through its part of them,
+// first to count those of its words and of words before them, which is where its own begin.
+enum { WORDS = 32, ORDER_WARPS = 32 };
+
+// eachWord looks through a warp's places: below is given how many of 32 have words before the block's, and
+// found, for each of the block's words among them, which word, and which lanes have it from place k on.
+template <class Below, class Found>
+__device__ __forceinline__ void eachWord(const int *words, int word0, int from, int to, Below below, Found found) {
+  int lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int base = from; base < to; base += 512) {
+    int which[16];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      int k = base + warp * 128 + j * 32 + lane;
-      which[j] = k < n ? words[k] - word0 : -1;
-      unsigned mask = __ballot_sync(~0u, (unsigned)which[j] < WORDS && weights[k] != 0.f);
-      if (lane == 0) masks[warp * 4 + j] = mask;
+    for (int j = 0; j < 16; j++) {
+      int k = base + j * 32 + lane;
+      which[j] = k < to ? words[k] - word0 : WORDS;
     }
-    __syncthreads();
-    int count = 0, before = 0;
-    for (int i = 0; i < 32; i++) {
-      if (i == warp * 4) before = count;
-      count += __popc(masks[i]);
-    }
-    if (count == 0) continue;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      unsigned mask = masks[warp * 4 + j];
-      if (mask >> lane & 1) found[before + __popc(mask & ((1u << lane) - 1))] = (base + warp * 128 + j * 32 + lane) * WORDS + which[j];
-      before += __popc(mask);
-    }
-    __syncthreads();
-    for (int i0 = warp; i0 < count; i0 += 32) {
-      float v[4][4];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        int k = i0 + 8 * i < count ? found[i0 + 8 * i] / WORDS : -1;
-        float w = k < 0 ? 0.f : weights[k];
-#pragma unroll
-        for (int j = 0; j < 4; j++) v[i][j] = k >= 0 && c0 + 32 * j < units ? w * dx[(size_t)k * units + c0 + 32 * j] : 0.f;
+    for (int j = 0; j < 16; j++) {
+      below(__popc(__ballot_sync(~0u, which[j] < 0)));
+      for (unsigned mask = __ballot_sync(~0u, (unsigned)which[j] < WORDS); mask;) {
+        int word = __shfl_sync(~0u, which[j], __ffs(mask) - 1);
+        unsigned same = __ballot_sync(~0u, which[j] == word);
+        found(word, same, base + j * 32);
+        mask &= ~same;
       }
-#pragma unroll
-      for (int i = 0; i < 4; i++)
-        if (i0 + 8 * i < count)
-#pragma unroll
-          for (int j = 0; j < 4; j++) sums[warp][found[i0 + 8 * i] % WORDS][lane + 32 * j] += v[i][j];
     }
   }
+}
+extern "C" __global__ void __launch_bounds__(32 * ORDER_WARPS) order_words(const int *words, int *order, int n) {
+  __shared__ int counts[ORDER_WARPS][WORDS], belows[ORDER_WARPS];
+  int t = threadIdx.x, lane = t % 32, warp = t / 32, word0 = blockIdx.x * WORDS, each = (n + 32 * ORDER_WARPS - 1) / (32 * ORDER_WARPS) * 32, from = warp * each, to = from + each < n ? from + each : n;
+  int count = 0, before = 0;
+  eachWord(
+      words, word0, from, to, [&](int some) { before += some; }, [&](int word, unsigned same, int) { count += lane == word ? __popc(same) : 0; });
+  counts[warp][lane] = count;
+  if (lane == 0) belows[warp] = before;
   __syncthreads();
-  for (int i = t; i < WORDS * 128; i += 256) {
-    int word = word0 + i / 128, c = blockIdx.y * 128 + i % 128;
-    if (word >= vocabulary || c >= units) continue;
-    float s = 0;
-    for (int j = 0; j < 8; j++) s += sums[j][i / 128][i % 128];
-    sum[(size_t)word * units + c] += s;
+  int start = 0, all = 0;
+  for (int i = 0; i < ORDER_WARPS; i++) {
+    start += belows[i] + (i < warp ? counts[i][lane] : 0);
+    all += counts[i][lane];
   }
+  for (int w = 0; w < WORDS; w++) {
+    int some = __shfl_sync(~0u, all, w);
+    start += w < lane ? some : 0;
+  }
+  eachWord(
+      words, word0, from, to, [](int) {},
+      [&](int word, unsigned same, int first) {
+        int at = __shfl_sync(~0u, start, word);
+        if (same >> lane & 1) order[at + __popc(same & ((1u << lane) - 1))] = first + lane;
+        start += lane == word ? __popc(same) : 0;
+      });
+}
+
+// words_sum adds the gradients at every place where a word is read, times its example's factor, to that of
+// the word's vector: a warp has 32 places of those in the order of their words, and 128 units. A word whose
+// places are not all with one warp is left to words_meet: what a warp has of the word that it begins with
+// is kept in crossing first, and of the one that it ends with behind it.
+enum { RUN = 32 };
+
+// Runs says whose are the first and the last of a warp's places, and the neighbours.
+struct Runs {
+  int first, last, before, behind;
+  __device__ __forceinline__ Runs(const int *words, const int *order, int n, int c) {
+    int from = c * RUN, to = from + RUN < n ? from + RUN : n;
+    first = words[order[from]], last = words[order[to - 1]];
+    before = from > 0 ? words[order[from - 1]] : -1, behind = to < n ? words[order[to]] : -1;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(256) words_sum(const int *words, const int *order, const float *dx, const float *factors, float *sum, float *crossing, int n, int places, int units) {
+  int lane = threadIdx.x % 32, c = blockIdx.x * 8 + threadIdx.x / 32, c0 = blockIdx.y * 128 + lane, from = c * RUN;
+  if (from >= n) return;
+  Runs runs(words, order, n, c);
+  bool in = from + lane < n;
+  int own = in ? order[from + lane] : 0, ownWord = in ? words[own] : -1, word = -1;
+  float ownFactor = in ? factors[own / places] : 0.f, held[4], s[4];  // what the word's sum has; of the warp's places
+  auto close = [&](bool end) {
+    bool begins = word == runs.before && word == runs.first, ends = end && word == runs.behind;
+    float *to = begins || ends ? crossing + (size_t)(2 * c + (begins ? 0 : 1)) * units : sum + (size_t)word * units;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (c0 + 32 * j < units) to[c0 + 32 * j] = begins || ends ? s[j] : held[j] + s[j];
+  };
+#pragma unroll 1
+  for (int i0 = 0; i0 < RUN; i0 += 8) {
+    float v[8][4], sums[8][4], factor[8];
+    int next[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      int k = __shfl_sync(~0u, own, i0 + i);
+      next[i] = __shfl_sync(~0u, ownWord, i0 + i), factor[i] = __shfl_sync(~0u, ownFactor, i0 + i);
+      bool another = next[i] != (i == 0 ? word : next[i - 1]);
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        bool is = next[i] >= 0 && c0 + 32 * j < units;
+        v[i][j] = is ? dx[(size_t)k * units + c0 + 32 * j] : 0.f;
+        sums[i][j] = is && another ? sum[(size_t)next[i] * units + c0 + 32 * j] : 0.f;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      if (next[i] < 0) continue;
+      if (next[i] != word) {
+        if (word >= 0) close(false);
+        word = next[i];
+#pragma unroll
+        for (int j = 0; j < 4; j++) held[j] = sums[i][j], s[j] = 0.f;
+      }
+      if (factor[i] != 0.f)  // finite or not
+#pragma unroll
+        for (int j = 0; j < 4; j++) s[j] += factor[i] * v[i][j];
+    }
+  }
+  close(true);
+}
+
+// words_meet adds up what several warps have of a word, in their order: the one where the word begins does.
+extern "C" __global__ void __launch_bounds__(256) words_meet(const int *words, const int *order, float *sum, const float *crossing, int n, int units) {
+  int lane = threadIdx.x % 32, c = blockIdx.x * 8 + threadIdx.x / 32, c0 = blockIdx.y * 128 + lane;
+  if (c * RUN >= n) return;
+  Runs runs(words, order, n, c);
+  int word = runs.last;
+  if (runs.behind != word || runs.first == word && runs.before == word) return;  // it ends here, or began before
+  float s[4];
+#pragma unroll
+  for (int j = 0; j < 4; j++) s[j] = c0 + 32 * j < units ? crossing[(size_t)(2 * c + 1) * units + c0 + 32 * j] : 0.f;
+  while (runs.last == word && runs.behind == word) {
+    runs = Runs(words, order, n, ++c);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (c0 + 32 * j < units) s[j] += crossing[(size_t)(2 * c) * units + c0 + 32 * j];
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (c0 + 32 * j < units) sum[(size_t)word * units + c0 + 32 * j] += s[j];
 }
 
 // meet keeps the slopes that place k has at the words of its text, unless nobody asks for them.

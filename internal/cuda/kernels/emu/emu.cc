@@ -171,10 +171,10 @@ std::map<std::string, Kernel> kernels = {
     K(merged_4_13_8),
     K(filters_32), K(filters_64), K(filters_odd_32), K(biases),
     K(dense_32), K(dense_64), K(dense_end), K(dense_back), K(few_back), K(dense_sums_32), K(dense_sums_64), K(dense_adds), K(dense_square),
-    K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(head), K(squared_error), K(norms), K(row_sum), K(arranged_all),
+    K(gather), K(max_pool_1), K(max_pool_4), K(max_pool_back_1), K(max_pool_back_4), K(activate), K(cross_entropy), K(head), K(squared_error), K(norms), K(take_rows), K(take_factors), K(row_sum), K(arranged_all),
     K(narrowed), K(normals), K(added), K(directions), K(moved),
     K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
-    K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(words_sum), K(next_word), K(text_losses),
+    K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(order_words), K(words_sum), K(words_meet), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_128), K(layer_norm_back_128), K(layer_norm_512), K(layer_norm_back_512), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
     K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
     K(tensor_times_128x64x4), K(tensor_times_64x64x4), K(tensor_times_32x32x4), K(tensor_times_back_128x64x8),
@@ -211,7 +211,20 @@ thread_local size_t streams;
 thread_local Row later;
 bool second(void *stream) { return (size_t)stream % 2 == 1; }
 
+// A gate that a stream waits at, and what was started behind it.
+struct Waits {
+  volatile unsigned *at = nullptr;
+  unsigned value = 0;
+  Row behind;
+};
+thread_local Waits gate;
+bool closed();  // and if it is open, what is behind it has run
+
 void startOn(void *stream, const Bound &bound) {
+  if (closed()) {
+    gate.behind.push_back([=] { startOn(stream, bound); });
+    return;
+  }
   if (second(stream) && backward())
     later.push_back(bound);
   else if (recording)
@@ -224,6 +237,15 @@ void catchUp() {
   Row late;
   std::swap(late, later);
   for (const Bound &one : late) startOn(nullptr, one);
+}
+
+bool closed() {
+  if (gate.at && (int)(*gate.at - gate.value) < 0) return true;
+  gate.at = nullptr;
+  Row all;
+  std::swap(all, gate.behind);
+  for (const Bound &one : all) one();
+  return false;
 }
 
 void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned shared) {
@@ -361,15 +383,15 @@ int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
   memset(*p, 0xff, n);
   return 0;
 }
-int cuMemFree_v2(void *p) { return free(p), 0; }
+int cuMemFree_v2(void *p) { return closed() ? UNSUPPORTED : (free(p), 0); }
 int cuMemHostRegister_v2(void *, size_t, unsigned) { return 0; }
 int cuMemHostUnregister(void *) { return 0; }
+int cuMemHostGetDevicePointer_v2(void **at, void *p, unsigned) { return *at = p, fails("mapping") ? 1 : 0; }
 // Copies could be recorded, but what they read would have to stay: nobody means to.
-int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return recording ? UNSUPPORTED : (memcpy(d, s, n), 0); }
-int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return recording ? UNSUPPORTED : (memcpy(d, s, n), 0); }
+int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return recording || closed() ? UNSUPPORTED : (memcpy(d, s, n), 0); }
+int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return recording || closed() ? UNSUPPORTED : (memcpy(d, s, n), 0); }
 int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) {
-  if (recording) return recording->push_back([=] { memset(d, v, n); }), 0;
-  return memset(d, v, n), 0;
+  return startOn(nullptr, [=] { memset(d, v, n); }), 0;
 }
 int cuModuleLoadData(void **m, const void *) { return *m = nullptr, 0; }
 int cuModuleGetFunction(void **f, void *, const char *name) {
@@ -383,11 +405,22 @@ int cuFuncSetAttribute(void *f, int what, int v) {
   if (what != 8 || v > most) return 1;
   return mostShared[f] = v, 0;
 }
-int cuStreamCreate(void **s, unsigned) { return *s = (void *)streams++, 0; }
-int cuStreamWaitEvent(void *s, void *, unsigned) { return second(s) ? 0 : (catchUp(), 0); }
-int cuStreamSynchronize(void *) { return recording ? UNSUPPORTED : 0; }
+int cuStreamCreateWithPriority(void **s, unsigned, int) { return *s = (void *)streams++, 0; }
+int cuStreamWaitEvent(void *s, void *, unsigned) {
+  if (second(s)) return 0;
+  if (closed())
+    gate.behind.push_back(catchUp);
+  else
+    catchUp();
+  return 0;
+}
+int cuStreamWaitValue32_v2(void *, void *at, unsigned value, unsigned) {
+  if (recording || closed()) return UNSUPPORTED;
+  return gate.at = (volatile unsigned *)at, gate.value = value, 0;
+}
+int cuStreamSynchronize(void *) { return recording || closed() ? UNSUPPORTED : 0; }
 int cuStreamBeginCapture_v2(void *, int) {
-  if (recording || !later.empty()) return UNSUPPORTED;
+  if (recording || !later.empty() || closed()) return UNSUPPORTED;
   return recording = new Row, 0;
 }
 int cuStreamEndCapture(void *, void **graph) {
@@ -396,8 +429,10 @@ int cuStreamEndCapture(void *, void **graph) {
 }
 int cuGraphInstantiateWithFlags(void **row, void *graph, unsigned long long) { return *row = new Row(*(Row *)graph), 0; }
 int cuGraphLaunch(void *row, void *) {
-  for (const Bound &one : *(Row *)row) one();
-  return 0;
+  return startOn(nullptr, [all = *(Row *)row] {
+           for (const Bound &one : all) one();
+         }),
+         0;
 }
 int cuEventCreate(void **e, unsigned) { return *e = nullptr, 0; }
 int cuEventRecord(void *, void *) { return 0; }

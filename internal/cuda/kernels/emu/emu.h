@@ -10,6 +10,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __shared__ static
 #define DYNAMIC(name) float *name = emu_shared
 
