@@ -465,8 +465,8 @@ func TestPapersNetworks(t *testing.T) {
 	}
 }
 
-// TestStreamsDoNotMeet: what runs at the same time may run in any order. Emulated, a second
-// stream's kernels run at once, or as late as they may.
+// TestStreamsDoNotMeet: what runs at the same time may run in any order. Emulated, kernels of one of two
+// streams run at once, those of the other, too, or as late as they may.
 func TestStreamsDoNotMeet(t *testing.T) {
 	cudatest.Use(t)
 	for name, n := range networks {
@@ -474,7 +474,7 @@ func TestStreamsDoNotMeet(t *testing.T) {
 			m, theta := build(t, n.shape, n.loss, n.layers)
 			c := client(n.shape, 12, rand.New(rand.NewPCG(3, 4)))
 			var before []float64
-			for _, order := range []string{"forward", "backward"} {
+			for _, order := range []string{"forward", "backward", "ahead"} {
 				t.Setenv("COTERIE_EMU_ORDER", order)
 				l := learner(t, model.On(m, open(t, m, 4)))
 				for range 3 { // one by one, recorded, and as they were recorded

@@ -37,9 +37,9 @@ func NewMailbox(shared []byte, out io.Writer, in io.Reader) *Mailbox {
 	}
 }
 
-// until waits for a condition, awake for a while and then asleep. Others run meanwhile if
-// rest is not nil.
-func (m *Mailbox) until(done func() bool, sleeps *atomic.Uint32, rest func()) error {
+// until waits for a condition, awake for a while, with rest now and then, so that others run,
+// and then, after idle, asleep. Both may be nil.
+func (m *Mailbox) until(done func() bool, sleeps *atomic.Uint32, rest, idle func()) error {
 	began := time.Time{}
 	for i := 0; ; i++ {
 		if done() {
@@ -56,6 +56,9 @@ func (m *Mailbox) until(done func() bool, sleeps *atomic.Uint32, rest func()) er
 		}
 		if time.Since(began) < look {
 			continue
+		}
+		if idle != nil {
+			idle()
 		}
 		sleeps.Store(1)
 		if done() && sleeps.CompareAndSwap(1, 0) {
@@ -83,7 +86,7 @@ func (m *Mailbox) Put(a Ask, payload []byte, rest func()) error {
 		return fmt.Errorf("a message of %d bytes; there is room for %d", len(payload), slotBytes-askBytes)
 	}
 	at := m.asked.Load()
-	if err := m.until(func() bool { return at-m.taken.Load() < mailSlots }, m.client, rest); err != nil {
+	if err := m.until(func() bool { return at-m.taken.Load() < mailSlots }, m.client, rest, nil); err != nil {
 		return err
 	}
 	slot := m.slots[at%mailSlots*slotBytes:][:slotBytes]
@@ -98,7 +101,7 @@ func (m *Mailbox) Put(a Ask, payload []byte, rest func()) error {
 
 // Answer is what the last message came to: empty if it was done.
 func (m *Mailbox) Answer(rest func()) (fault string, err error) {
-	if err := m.until(func() bool { return m.answered.Load() >= m.want }, m.client, rest); err != nil {
+	if err := m.until(func() bool { return m.answered.Load() >= m.want }, m.client, rest, nil); err != nil {
 		return "", err
 	}
 	n := *(*uint32)(unsafe.Pointer(&m.fault[0]))
@@ -109,10 +112,11 @@ func (m *Mailbox) Answer(rest func()) (fault string, err error) {
 type Slot [slotBytes]byte
 
 // Take waits for the next message. What belongs to it is room's. Done says that nothing is
-// read any more of what lies in the shared memory for it.
-func (m *Mailbox) Take(room *Slot) (Ask, []byte, error) {
+// read any more of what lies in the shared memory for it. If it has waited for long, it does
+// what idle does before it sleeps.
+func (m *Mailbox) Take(room *Slot, idle func()) (Ask, []byte, error) {
 	at := m.taken.Load()
-	if err := m.until(func() bool { return m.asked.Load() > at }, m.server, nil); err != nil {
+	if err := m.until(func() bool { return m.asked.Load() > at }, m.server, nil, idle); err != nil {
 		return Ask{}, nil, err
 	}
 	copy(room[:], m.slots[at%mailSlots*slotBytes:][:slotBytes])
@@ -133,5 +137,5 @@ func (m *Mailbox) Done(a Ask, fault string) error {
 // Idle waits until all messages are done with the shared memory.
 func (m *Mailbox) Idle(rest func()) error {
 	at := m.asked.Load()
-	return m.until(func() bool { return m.taken.Load() == at }, m.client, rest)
+	return m.until(func() bool { return m.taken.Load() == at }, m.client, rest, nil)
 }

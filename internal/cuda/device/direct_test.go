@@ -19,18 +19,8 @@ import (
 // bare is a network without layers: its kernels are started one by one.
 func bare(t testing.TB) *Network {
 	t.Helper()
-	cudatest.Use(t)
+	library, images := driverAndKernels(t)
 	runtime.LockOSThread()
-	library, images := "libcuda.so.1", kernels.Modules()
-	if !cudatest.OnDevice() {
-		library = os.Getenv("COTERIE_CUDA_LIBRARY")
-	}
-	if named := os.Getenv("COTERIE_CUDA_KERNELS"); named != "" {
-		var err error
-		if images, err = imagesOf(named); err != nil {
-			t.Fatal(err)
-		}
-	}
 	d, _, err := open(library, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +30,23 @@ func bare(t testing.TB) *Network {
 		t.Fatal(err)
 	}
 	return &Network{d: d, functions: compiled.functions}
+}
+
+// driverAndKernels are whose driver is used, and what it is given.
+func driverAndKernels(t testing.TB) (library string, images []string) {
+	t.Helper()
+	cudatest.Use(t)
+	library, images = "libcuda.so.1", kernels.Modules()
+	if !cudatest.OnDevice() {
+		library = os.Getenv("COTERIE_CUDA_LIBRARY")
+	}
+	if named := os.Getenv("COTERIE_CUDA_KERNELS"); named != "" {
+		var err error
+		if images, err = imagesOf(named); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return library, images
 }
 
 // put brings values to the device.

@@ -49,7 +49,9 @@ func (s *server) addEarly(g, side int) {
 	n.together(r, func() { n.add(0, g) })
 }
 
-// open has a closed gate open, with factors, or none: then gradients count for nothing.
+// open has a closed gate open, with factors, or none: then gradients count for nothing. So it may open at
+// any time, and does so before this program sleeps: whoever does not ask on holds up nobody else. What is
+// asked for later is added as if there had been no gate.
 func (s *server) open(factors []float32) {
 	w := &s.gate
 	if w.waiting == 0 {

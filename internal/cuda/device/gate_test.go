@@ -3,9 +3,15 @@
 package device
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/coterie-fl/coterie/internal/cuda"
@@ -14,65 +20,97 @@ import (
 // bytesOf are those of what belongs to a message.
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
+// served is a conversation about a small transformer, and how it is asked.
+type served struct {
+	*server
+	t     *testing.T
+	words []int32
+	norms []float64
+}
+
+const servedTexts = 2
+
+func serveTexts(t *testing.T, processors int32, gated bool) served {
+	t.Helper()
+	n := textNetwork(t, 1, 128, servedTexts)
+	n.d.processors = processors
+	if !gated {
+		n.d.streamWaitValue = nil
+	}
+	s := served{server: &server{d: n.d, n: n, layout: cuda.LayoutOf(n.plan)}, t: t}
+	var err error
+	if s.shared, err = syscall.Mmap(-1, 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readyMemory(); err != nil {
+		t.Fatal(err)
+	}
+	n.d.clear(n.vectorOf(cuda.VectorTheta), 8*n.plan.Parameters)
+	s.words = unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[s.layout.Rows])), servedTexts*textPlaces)
+	s.norms = unsafe.Slice((*float64)(unsafe.Pointer(&s.shared[s.layout.Norms])), servedTexts)
+	return s
+}
+
+func (s served) ask(a cuda.Ask, payload []byte) {
+	s.t.Helper()
+	if err := s.do(a, payload); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// norm has texts go forwards and back, and noise be drawn.
+func (s served) norm(step int) {
+	s.t.Helper()
+	for i := range s.words {
+		s.words[i] = int32((i*i + 7*step) % 128)
+	}
+	s.ask(cuda.Ask{What: cuda.AskBack, B: servedTexts, D: cuda.Sided(0, 1)}, nil)
+	s.ask(cuda.Ask{What: cuda.AskDraw}, bytesOf(&cuda.NoiseOrder{Deviation: 0.1}))
+	s.ask(cuda.Ask{What: cuda.AskNorms}, nil)
+}
+
+// add adds gradients, all of one length, to a sum.
+func (s served) add(slot int, length float64) {
+	s.t.Helper()
+	factors := s.factors(slot, servedTexts)
+	for e := range factors {
+		factors[e] = float32(length / (1 + s.norms[e]))
+	}
+	s.ask(cuda.Ask{What: cuda.AskAdd, A: uint32(slot), B: servedTexts}, nil)
+	clear(factors) // which the other program may use again
+}
+
+// move ends a step.
+func (s served) move() {
+	s.t.Helper()
+	s.ask(cuda.Ask{What: cuda.AskNoise}, bytesOf(&cuda.NoiseOrder{Deviation: 0.1, From: cuda.FromDrawn}))
+	s.ask(cuda.Ask{What: cuda.AskMove}, bytesOf(&cuda.MoveOrder{Factor: 1, Step: 0.01}))
+}
+
 // TestGate: sums that were started before their factors were known are those that are started after, for
 // batches that are recorded and for such that are not; if nobody asks for them, nothing is added, and no
-// more are started.
+// more are started; if somebody does once the gate has opened by itself, they are added then.
 func TestGate(t *testing.T) {
-	const texts = 2
 	train := func(t *testing.T, processors int32, gated bool) (all []float32, early int) {
-		n := textNetwork(t, 1, 128, texts)
-		n.d.processors = processors
-		if !gated {
-			n.d.streamWaitValue = nil
-		}
-		s := &server{d: n.d, n: n, layout: cuda.LayoutOf(n.plan)}
-		var err error
-		if s.shared, err = syscall.Mmap(-1, 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.readyMemory(); err != nil {
-			t.Fatal(err)
-		}
-		size := n.plan.Parameters
-		n.d.clear(n.vectorOf(cuda.VectorTheta), 8*size)
-		do := func(a cuda.Ask, payload []byte) {
-			t.Helper()
-			if err := s.do(a, payload); err != nil {
-				t.Fatal(err)
-			}
-		}
-		words := unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[s.layout.Rows])), texts*textPlaces)
-		norms := unsafe.Slice((*float64)(unsafe.Pointer(&s.shared[s.layout.Norms])), texts)
-		add := func(slot int, by float64) {
-			factors := unsafe.Slice((*float32)(unsafe.Pointer(&s.shared[s.layout.Factors+4*slot*n.chunk])), texts)
-			for e := range factors {
-				factors[e] = float32(by / (1 + norms[e]))
-			}
-			do(cuda.Ask{What: cuda.AskAdd, A: uint32(slot), B: texts}, nil)
-			clear(factors) // which the other program may use again
-		}
-		for step := range 7 {
-			for i := range words {
-				words[i] = int32((i*i + 7*step) % 128)
-			}
-			do(cuda.Ask{What: cuda.AskBack, B: texts, D: cuda.Sided(0, 1)}, nil)
-			noise := cuda.NoiseOrder{Deviation: 0.1}
-			do(cuda.Ask{What: cuda.AskDraw}, bytesOf(&noise))
-			do(cuda.Ask{What: cuda.AskNorms}, nil)
+		s := serveTexts(t, processors, gated)
+		n, size := s.n, s.n.plan.Parameters
+		for step := range 8 {
+			s.norm(step)
 			if s.gate.waiting > 0 {
 				early++
 			}
 			switch {
-			case step == 5 && processors == 1: // nobody adds anything
-			case step == 5:
-				add(1, 0.5)
-				add(0, 0.25)
+			case step == 6 && processors == 1: // nobody adds anything
+			case step == 6:
+				s.add(1, 0.5)
+				s.add(0, 0.25)
+			case step == 4:
+				s.open(nil) // as before it sleeps
+				fallthrough
 			default:
-				add(0, 1)
+				s.add(0, 1)
 			}
-			noise.From = cuda.FromDrawn
-			do(cuda.Ask{What: cuda.AskNoise}, bytesOf(&noise))
-			do(cuda.Ask{What: cuda.AskMove}, bytesOf(&cuda.MoveOrder{Factor: 1, Step: 0.01}))
+			s.move()
 			all = append(all, get(t, n, n.sums, 2*size)...)
 		}
 		return append(all, get(t, n, n.theta, size)...), early
@@ -81,12 +119,125 @@ func TestGate(t *testing.T) {
 		inTurn(t, fmt.Sprint(processors), func(t *testing.T) {
 			want, none := train(t, processors, false)
 			got, early := train(t, processors, true)
-			if none != 0 || early < 3 || early > 5 { // not after step 5, where nobody asked for it
+			if none != 0 || early < 4 || early > 6 { // not after step 6, where nobody asked for it
 				t.Errorf("%d and %d sums were started early", none, early)
 			}
 			if !same(got, want) {
 				t.Error("early sums are others")
 			}
 		})
+	}
+}
+
+// wayOut is a pipe that nobody reads any more.
+type wayOut struct{}
+
+func (wayOut) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// wayIn is a pipe on which nobody writes until it is closed.
+type wayIn chan struct{}
+
+func (w wayIn) Read([]byte) (int, error) {
+	<-w
+	return 0, io.EOF
+}
+
+// comesLater does what another network does when it comes, and what is in the way of closed gates.
+func comesLater(d *driver, images []string) error {
+	compiled := kernelSet{images: images}
+	if err := compiled.load(d); err != nil {
+		return err
+	}
+	memory, err := syscall.Mmap(-1, 0, 1<<12, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	at := d.alloc(64)
+	n := &Network{d: d, functions: compiled.functions}
+	row := d.record(func() { n.call("take_rows", along(4, 4*256), 256, at, at, 4) })
+	n.recordings.made = map[recorded]uintptr{{}: row}
+	d.unregister(memory, d.register(memory))
+	n.forgetRecordings()
+	return errors.Join(d.giveBack(), syscall.Munmap(memory))
+}
+
+// TestGatesHoldNobodyUp: a closed gate opens if nobody asks for anything for a while, and when the other
+// program is gone; who waits for closed gates goes on then, and not before.
+func TestGatesHoldNobodyUp(t *testing.T) {
+	library, images := driverAndKernels(t)
+	here, comes, went, gone := make(chan error), make(chan struct{}), make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		d, _, err := open(library, 0)
+		here <- err
+		if err == nil {
+			<-comes
+			went <- comesLater(d, images)
+		}
+	}()
+	if err := <-here; err != nil {
+		t.Fatal(err)
+	}
+	s := serveTexts(t, 1, true)
+	for step := 0; s.gate.waiting == 0; step++ {
+		if step == 4 {
+			t.Fatal("no gate was closed")
+		}
+		s.norm(step)
+		if s.gate.waiting == 0 {
+			s.add(0, 1)
+			s.move()
+		}
+	}
+	in := make(wayIn)
+	s.in, s.out = bufio.NewReader(in), wayOut{}
+	close(comes)
+	time.Sleep(20 * time.Millisecond) // it is waiting
+	go func() {
+		defer close(gone)
+		defer close(in)
+		select {
+		case err := <-went:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("another network still waits for a gate")
+		}
+	}()
+	if err := s.serve(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	<-gone
+
+	s.norm(5) // the other program asks for norms, and is gone before it hears of them
+	if s.gate.waiting == 0 {
+		t.Fatal("no gate was closed")
+	}
+	client := cuda.NewMailbox(s.shared, wayOut{}, wayIn(nil))
+	if err := client.Put(cuda.Ask{What: cuda.AskNorms}, nil, nil); !errors.Is(err, syscall.EPIPE) { // for the server sleeps
+		t.Error(err)
+	}
+	*(*uint32)(unsafe.Pointer(&s.shared[3*64])) = 1 // and so does the client
+	if err := s.serve(); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+	if !closed.TryLock() {
+		s.open(nil)
+		t.Fatal("a gate stays closed behind a program that is gone")
+	}
+	closed.Unlock()
+}
+
+// TestTakeFactors: all of a chunk's factors are taken, however many kernels they need.
+func TestTakeFactors(t *testing.T) {
+	n := bare(t)
+	for _, count := range []int{1, 960, 961, 2000} {
+		factors := drawn(rand.New(rand.NewPCG(1, uint64(count))), count)
+		n.factors[1] = n.d.alloc(4 * count)
+		n.takeFactors(1, factors)
+		if !same(get(t, n, n.factors[1], count), factors) {
+			t.Errorf("%d factors: others are there", count)
+		}
 	}
 }

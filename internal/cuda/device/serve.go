@@ -110,7 +110,7 @@ func (s *server) serve() error {
 	mail := cuda.NewMailbox(s.shared, s.out, s.in)
 	var room cuda.Slot
 	for {
-		a, payload, err := mail.Take(&room)
+		a, payload, err := mail.Take(&room, func() { s.open(nil) })
 		if err != nil {
 			if named := os.Getenv("COTERIE_CUDA_TIMES"); named != "" {
 				err = errors.Join(err, s.n.tellTimes(named))

@@ -116,14 +116,18 @@ func TestTextNormsRound(t *testing.T) {
 		}
 		partsX, x64 := apart(n, x, in)
 		partsD, d64 := apart(n, d, out)
-		n.room = room{kept: n.d.alloc(4 * g * 2 * in), squares: n.d.alloc(8 * g * 5), keptRow: 2 * in, squaresRow: 5} // a norm's, and the rows'
+		n.room = room{kept: n.d.alloc(4 * g * 2 * in), squares: n.d.alloc(8 * g * 6), keptRow: 2 * in, squaresRow: 6} // a norm's, and the rows'
 		gram, to := n.d.alloc(4*g*textGram), n.d.alloc(4*g*textPlaces*out)
 		n.textProduct(&textStep{end: "open", l: l, p: textTimes{x: partsX, out: to, gram: gram, kind: gramKept}}, g)
-		n.textProduct(&textStep{end: "norm_back", l: l, way: 1, p: textTimes{x: partsD, out: to, at: to, stats: put(n, make([]float32, 2*g*textPlaces)), affine: put(n, make([]float32, 2*in)), gram: gram, kind: gramSquare, squares: 4}}, g)
-		raw := get(t, n, n.room.squares, 2*g*5)
-		worst := 0.0
+		back := textTimes{x: partsD, out: to, at: to, stats: put(n, make([]float32, 2*g*textPlaces)), affine: put(n, make([]float32, 2*in)), gram: gram, kind: gramSquare, squares: 4}
+		n.textProduct(&textStep{end: "norm_back", l: l, way: 1, p: back}, g)
+		back.share, back.squares = 1, 5
+		n.textProduct(&textStep{end: "norm_back", l: l, way: 1, p: back}, g)
+		raw := get(t, n, n.room.squares, 2*g*6)
+		worst, short := 0.0, 0.0
 		for e := range g {
-			v := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), g*5)[5*e+4]
+			told := unsafe.Slice((*float64)(unsafe.Pointer(&raw[0])), g*6)[6*e:]
+			v := told[4]
 			square, lengths := 0.0, 0.0
 			for a := range textPlaces {
 				for b := range textPlaces {
@@ -140,6 +144,10 @@ func TestTextNormsRound(t *testing.T) {
 				}
 			}
 			worst = max(worst, math.Abs(v-square)/(lengths*lengths)*0x1p24)
+			short = max(short, math.Abs((told[5]-v)/(lengths*lengths)-1)) // of what a share is of
+		}
+		if !(short <= 0x1p-11) {
+			t.Errorf("%s: a share is of %.2g more or less than the proof says", kind, short)
 		}
 		most := 2*142.0 + 34 + 1 + in/32 + out/32
 		t.Logf("%s: off by %.2f units of %.0f", kind, worst, most)

@@ -3,7 +3,7 @@
 // Blocks run in the order that COTERIE_EMU_ORDER asks for (forward, or backward), so that
 // a block that reads what another writes is found; memory that nobody wrote holds no
 // numbers. Backward, what a second stream starts runs as late as it may: when the first one
-// waits for it. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
+// waits for it; ahead, what the first one starts does. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
 #define EMULATED
 #include "../kernels.cu"
 #include "../tensor.cu"
@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -200,53 +201,92 @@ using Row = std::vector<Bound>;
 thread_local Row *recording;
 enum { UNSUPPORTED = 900 };
 
-bool backward() {
+bool ordered(const char *so) {
   const char *order = getenv("COTERIE_EMU_ORDER");
-  return order && std::string(order) == "backward";
+  return order && std::string(order) == so;
 }
+bool backward() { return ordered("backward"); }
 
-// Streams are numbers: a thread makes a first one and a second one for every device that it
-// opens. Later is what the second has not run yet.
-thread_local size_t streams;
-thread_local Row later;
-bool second(void *stream) { return (size_t)stream % 2 == 1; }
-
-// A gate that a stream waits at, and what was started behind it.
-struct Waits {
-  volatile unsigned *at = nullptr;
+// A stream is what was started on it, step by step, and has not run yet. Beside is every second one that
+// a thread makes, which runs beside the one before.
+struct Stream;
+struct Step {
+  Bound run;  // or it waits
+  Stream *other = nullptr;  // until so many steps of another one have run
+  size_t before = 0;
+  volatile unsigned *gate = nullptr;  // or until a number is that one, or above
   unsigned value = 0;
-  Row behind;
 };
-thread_local Waits gate;
-bool closed();  // and if it is open, what is behind it has run
+struct Stream {
+  bool beside = false;
+  std::deque<Step> steps;
+  size_t ran = 0, started = 0;
+  // What runs as late as it may: what is on the second stream, or on the first.
+  bool late() const { return beside ? backward() : ordered("ahead"); }
+};
+thread_local std::vector<Stream *> streams;
 
-void startOn(void *stream, const Bound &bound) {
-  if (closed()) {
-    gate.behind.push_back([=] { startOn(stream, bound); });
-    return;
-  }
-  if (second(stream) && backward())
-    later.push_back(bound);
-  else if (recording)
-    recording->push_back(bound);
-  else
-    bound();
-}
+// Of a thread's streams what was started before a recording, which has none of it.
+struct Started {
+  std::deque<Step> steps;
+  size_t ran, started;
+};
+thread_local std::vector<Started> unrecorded;
 
-void catchUp() {
-  Row late;
-  std::swap(late, later);
-  for (const Bound &one : late) startOn(nullptr, one);
-}
-
+// Closed gates are in everybody's way: some of what a driver does waits for all that was started.
+std::mutex gatesMutex;
+std::vector<std::pair<volatile unsigned *, unsigned>> gates;
+bool opened(volatile unsigned *at, unsigned value) { return (int)(*at - value) >= 0; }
 bool closed() {
-  if (gate.at && (int)(*gate.at - gate.value) < 0) return true;
-  gate.at = nullptr;
-  Row all;
-  std::swap(all, gate.behind);
-  for (const Bound &one : all) one();
-  return false;
+  std::lock_guard<std::mutex> mine(gatesMutex);
+  for (size_t i = gates.size(); i-- > 0;)
+    if (opened(gates[i].first, gates[i].second)) gates.erase(gates.begin() + i);
+  return !gates.empty();
 }
+
+// advance has a stream run until so many of its steps have run, and says whether that can be. Others run
+// as far as it waits for them.
+bool advance(Stream *s, size_t until) {
+  while (s->ran < until) {
+    Step &next = s->steps.front();
+    if (next.other && !advance(next.other, next.before)) return false;
+    if (next.gate && !opened(next.gate, next.value)) return false;
+    Bound run = next.run;
+    s->steps.pop_front(), s->ran++;
+    if (run && recording)
+      recording->push_back(run);
+    else if (run)
+      run();
+  }
+  return true;
+}
+bool advance(Stream *s) { return advance(s, s->started); }
+
+void start(void *stream, Step step) {
+  Stream *s = (Stream *)stream;
+  s->steps.push_back(step), s->started++;
+  if (!s->late()) advance(s);
+}
+void start(void *stream, const Bound &run) {
+  Step step;
+  step.run = run;
+  start(stream, step);
+}
+
+// alone says that nothing of a thread is under way any more, and that nothing has anybody wait.
+bool alone() {
+  if (recording || closed()) return false;
+  for (Stream *s : streams)
+    if (!advance(s)) return false;
+  return true;
+}
+
+// An event is so many steps of a stream, of what is recorded or of what is not.
+struct Event {
+  Stream *of = nullptr;
+  size_t steps = 0;
+  Row *row = nullptr;
+};
 
 void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned shared) {
   static std::mutex one;  // block and thread are everybody's
@@ -378,22 +418,26 @@ int cuCtxSetCurrent(void *) { return 0; }
 int cuMemGetInfo_v2(size_t *f, size_t *t) { return *f = fails("cuMemAlloc") ? 1 << 20 : (size_t)1 << 33, *t = (size_t)1 << 33, 0; }
 int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
   if (fails("cuMemAlloc")) return 2;
-  if (recording) return UNSUPPORTED;
+  if (recording || closed()) return UNSUPPORTED;
   *p = aligned_alloc(256, (n + 255) / 256 * 256);
   memset(*p, 0xff, n);
   return 0;
 }
-int cuMemFree_v2(void *p) { return closed() ? UNSUPPORTED : (free(p), 0); }
-int cuMemHostRegister_v2(void *, size_t, unsigned) { return 0; }
-int cuMemHostUnregister(void *) { return 0; }
+int cuMemFree_v2(void *p) { return alone() ? (free(p), 0) : UNSUPPORTED; }
+int cuMemHostRegister_v2(void *, size_t, unsigned) { return alone() ? 0 : UNSUPPORTED; }
+int cuMemHostUnregister(void *) { return alone() ? 0 : UNSUPPORTED; }
 int cuMemHostGetDevicePointer_v2(void **at, void *p, unsigned) { return *at = p, fails("mapping") ? 1 : 0; }
 // Copies could be recorded, but what they read would have to stay: nobody means to.
-int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *) { return recording || closed() ? UNSUPPORTED : (memcpy(d, s, n), 0); }
-int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *) { return recording || closed() ? UNSUPPORTED : (memcpy(d, s, n), 0); }
-int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *) {
-  return startOn(nullptr, [=] { memset(d, v, n); }), 0;
+int copied(void *to, const void *from, size_t n, void *stream) {
+  if (recording || !advance((Stream *)stream)) return UNSUPPORTED;
+  return memcpy(to, from, n), 0;
 }
-int cuModuleLoadData(void **m, const void *) { return *m = nullptr, 0; }
+int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *stream) { return copied(d, s, n, stream); }
+int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *stream) { return copied(d, s, n, stream); }
+int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *stream) {
+  return start(stream, [=] { memset(d, v, n); }), 0;
+}
+int cuModuleLoadData(void **m, const void *) { return closed() ? UNSUPPORTED : (*m = nullptr, 0); }
 int cuModuleGetFunction(void **f, void *, const char *name) {
   auto k = kernels.find(name);
   if (k == kernels.end()) return 500;
@@ -405,45 +449,72 @@ int cuFuncSetAttribute(void *f, int what, int v) {
   if (what != 8 || v > most) return 1;
   return mostShared[f] = v, 0;
 }
-int cuStreamCreateWithPriority(void **s, unsigned, int) { return *s = (void *)streams++, 0; }
-int cuStreamWaitEvent(void *s, void *, unsigned) {
-  if (second(s)) return 0;
-  if (closed())
-    gate.behind.push_back(catchUp);
-  else
-    catchUp();
+int cuStreamCreateWithPriority(void **s, unsigned, int) {
+  Stream *made = new Stream;
+  made->beside = streams.size() % 2 == 1;
+  streams.push_back(made);
+  return *s = made, 0;
+}
+int cuStreamSynchronize(void *s) { return !recording && advance((Stream *)s) ? 0 : UNSUPPORTED; }
+int cuEventCreate(void **e, unsigned) { return *e = new Event, 0; }
+int cuEventRecord(void *e, void *s) {
+  *(Event *)e = {(Stream *)s, ((Stream *)s)->started, recording};
   return 0;
 }
-int cuStreamWaitValue32_v2(void *, void *at, unsigned value, unsigned) {
-  if (recording || closed()) return UNSUPPORTED;
-  return gate.at = (volatile unsigned *)at, gate.value = value, 0;
+int cuEventSynchronize(void *event) {
+  Event &e = *(Event *)event;
+  return !recording && !e.row && (!e.of || advance(e.of, e.steps)) ? 0 : UNSUPPORTED;
 }
-int cuStreamSynchronize(void *) { return recording || closed() ? UNSUPPORTED : 0; }
+int cuStreamWaitEvent(void *s, void *event, unsigned) {
+  Event &e = *(Event *)event;
+  if (e.row != recording) return UNSUPPORTED;  // of another recording, or of none
+  Step step;
+  step.other = e.of, step.before = e.steps;
+  return start(s, step), 0;
+}
+int cuStreamWaitValue32_v2(void *s, void *at, unsigned value, unsigned) {
+  if (recording) return UNSUPPORTED;
+  Step step;
+  step.gate = (volatile unsigned *)at, step.value = value;
+  {
+    std::lock_guard<std::mutex> mine(gatesMutex);
+    gates.push_back({step.gate, value});
+  }
+  return start(s, step), 0;
+}
 int cuStreamBeginCapture_v2(void *, int) {
-  if (recording || !later.empty() || closed()) return UNSUPPORTED;
+  if (recording || closed()) return UNSUPPORTED;
+  for (Stream *s : streams) {
+    unrecorded.push_back({s->steps, s->ran, s->started});
+    s->steps.clear(), s->ran = s->started = 0;
+  }
   return recording = new Row, 0;
 }
-int cuStreamEndCapture(void *, void **graph) {
-  *graph = recording;
-  return recording = nullptr, *graph ? 0 : UNSUPPORTED;
+int cuStreamEndCapture(void *stream, void **graph) {
+  bool whole = recording && advance((Stream *)stream);
+  for (size_t i = 0; recording && i < streams.size(); i++) {
+    Stream *s = streams[i];
+    whole = whole && s->steps.empty();  // or what runs beside was not waited for
+    s->steps = unrecorded[i].steps, s->ran = unrecorded[i].ran, s->started = unrecorded[i].started;
+  }
+  unrecorded.clear();
+  *graph = whole ? recording : nullptr;
+  return recording = nullptr, whole ? 0 : UNSUPPORTED;
 }
-int cuGraphInstantiateWithFlags(void **row, void *graph, unsigned long long) { return *row = new Row(*(Row *)graph), 0; }
-int cuGraphLaunch(void *row, void *) {
-  return startOn(nullptr, [all = *(Row *)row] {
-           for (const Bound &one : all) one();
-         }),
-         0;
+int cuGraphInstantiateWithFlags(void **row, void *graph, unsigned long long) { return closed() ? UNSUPPORTED : (*row = new Row(*(Row *)graph), 0); }
+int cuGraphLaunch(void *row, void *stream) {
+  start(stream, [all = *(Row *)row] {
+    for (const Bound &one : all) one();
+  });
+  return 0;
 }
-int cuEventCreate(void **e, unsigned) { return *e = nullptr, 0; }
-int cuEventRecord(void *, void *) { return 0; }
-int cuEventSynchronize(void *) { return recording ? UNSUPPORTED : 0; }
 int cuGraphDestroy(void *graph) { return delete (Row *)graph, 0; }
-int cuGraphExecDestroy(void *row) { return delete (Row *)row, 0; }
+int cuGraphExecDestroy(void *row) { return closed() ? UNSUPPORTED : (delete (Row *)row, 0); }
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *stream, void **p, void **) {
   if (fails("lost") && ++launches > 3) return 999;
   if (shared > 48 << 10 && shared > mostShared[f]) return 1;  // more must be asked for
   Bound bound = (*(Kernel *)f)(p);
   Bound whole = [=] { run(bound, gx, gy, gz, bx, shared); };
-  return startOn(stream, whole), 0;
+  return start(stream, whole), 0;
 }
 }
