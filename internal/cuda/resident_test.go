@@ -205,7 +205,8 @@ func TestNetworksAtOnce(t *testing.T) {
 	}
 }
 
-// trained is a network that is trained with noise by a few steps on a device of its own, and where it goes.
+// trained is a network that is trained on a device of its own, by a few steps with noise or, with no rule,
+// by a few epochs without.
 type trained struct {
 	m     model.Model
 	start []float64
@@ -237,13 +238,17 @@ func (n *trained) train(paid *mech.Steps) ([]float64, error) {
 		return nil, err
 	}
 	theta := slices.Clone(n.start)
-	p := model.Pass{Step: model.Step{Divisor: n.batch}, Count: n.steps, StepSize: 0.1}
-	p.Paid = paid
+	p := model.Pass{Step: model.Step{Paid: paid, Divisor: n.batch}, Count: n.steps, StepSize: 0.1}
+	if paid == nil {
+		family := rng.NewFamily(7, "a plain pass")
+		p = model.Pass{Epochs: n.steps, Batch: n.batch, Shuffle: family.Stream(0, 0), StepSize: 0.1}
+	}
 	return theta, errors.Join(l.Train(theta, n.c, &p), d.Close())
 }
 
-// TestTrainedInAnyOrder: what is trained has the same bits whichever of two streams is behind, as far as it
-// may be, and where the driver does not let kernels read this program's memory.
+// TestTrainedInAnyOrder: what is trained, with privacy and without, has the same bits whichever of two
+// streams is behind, as far as it may be, and where the driver does not let kernels read this program's
+// memory.
 func TestTrainedInAnyOrder(t *testing.T) {
 	cudatest.Use(t)
 	if cudatest.OnDevice() {
@@ -258,6 +263,7 @@ func TestTrainedInAnyOrder(t *testing.T) {
 	for name, n := range map[string]trained{
 		"pictures":           {m, start, pictures, rule, 12, 10, 6},
 		"pictures, quantile": {m, start, pictures, counted, 12, 10, 6},
+		"pictures, plain":    {m, start, pictures, mech.StepRule{}, 3, 10, 6},
 		"texts":              trainedTexts(t, 4, 2),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +273,11 @@ func TestTrainedInAnyOrder(t *testing.T) {
 				if name == "texts" { // with few, kernels are started one by one
 					t.Setenv("COTERIE_EMU_PROCESSORS", "1")
 				}
-				got, err := n.train(paid(t, n.rule))
+				var steps *mech.Steps
+				if n.rule.Clip > 0 {
+					steps = paid(t, n.rule)
+				}
+				got, err := n.train(steps)
 				if err != nil {
 					t.Fatal(settings, err)
 				}

@@ -142,41 +142,96 @@ func (w wayIn) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// comesLater does what another network does when it comes, and what is in the way of closed gates.
-func comesLater(d *driver, images []string) error {
-	compiled := kernelSet{images: images}
-	if err := compiled.load(d); err != nil {
-		return err
+// inTheWay is what the driver does for other networks that closed gates are in the way of: how each is
+// readied, and then done.
+func inTheWay(images []string) map[string]func(*driver) (func() error, error) {
+	ready := func(d *driver) (*Network, error) {
+		compiled := kernelSet{images: images}
+		err := compiled.load(d)
+		return &Network{d: d, functions: compiled.functions}, err
 	}
-	memory, err := syscall.Mmap(-1, 0, 1<<12, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-	if err != nil {
-		return err
+	row := func(n *Network) func() error {
+		at := n.d.alloc(64)
+		return func() error {
+			made := n.d.record(func() { n.call("take_rows", along(4, 4*256), 256, at, at, 4) })
+			n.recordings.made = map[recorded]uintptr{{}: made}
+			return n.d.wait()
+		}
 	}
-	at := d.alloc(64)
-	n := &Network{d: d, functions: compiled.functions}
-	row := d.record(func() { n.call("take_rows", along(4, 4*256), 256, at, at, 4) })
-	n.recordings.made = map[recorded]uintptr{{}: row}
-	d.unregister(memory, d.register(memory))
-	n.forgetRecordings()
-	return errors.Join(d.giveBack(), syscall.Munmap(memory))
+	memory := func() ([]byte, error) {
+		return syscall.Mmap(-1, 0, 1<<12, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	}
+	return map[string]func(*driver) (func() error, error){
+		"kernels are loaded": func(d *driver) (func() error, error) {
+			compiled := kernelSet{images: images}
+			return func() error { return compiled.load(d) }, nil
+		},
+		"memory is taken": func(d *driver) (func() error, error) {
+			return func() error { d.alloc(64); return d.wait() }, nil
+		},
+		"memory is given back": func(d *driver) (func() error, error) {
+			d.alloc(64)
+			return d.giveBack, d.wait()
+		},
+		"memory is registered": func(d *driver) (func() error, error) {
+			m, err := memory()
+			return func() error {
+				if d.register(m) == 0 {
+					return errors.New("the driver refuses")
+				}
+				return nil
+			}, err
+		},
+		"memory is forgotten": func(d *driver) (func() error, error) {
+			m, err := memory()
+			if err != nil {
+				return nil, err
+			}
+			at := d.register(m)
+			return func() error { d.unregister(m, at); return d.wait() }, nil
+		},
+		"kernels are recorded": func(d *driver) (func() error, error) {
+			n, err := ready(d)
+			return row(n), err
+		},
+		"recordings are forgotten": func(d *driver) (func() error, error) {
+			n, err := ready(d)
+			if err != nil {
+				return nil, err
+			}
+			return func() error { n.forgetRecordings(); return d.wait() }, row(n)()
+		},
+	}
 }
 
 // TestGatesHoldNobodyUp: a closed gate opens if nobody asks for anything for a while, and when the other
 // program is gone; who waits for closed gates goes on then, and not before.
 func TestGatesHoldNobodyUp(t *testing.T) {
 	library, images := driverAndKernels(t)
-	here, comes, went, gone := make(chan error), make(chan struct{}), make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		d, _, err := open(library, 0)
-		here <- err
-		if err == nil {
+	comes, gone := make(chan struct{}), make(chan struct{})
+	others := inTheWay(images)
+	here, went := make(chan error), make(chan error, len(others))
+	for what, ready := range others {
+		go func() {
+			runtime.LockOSThread()
+			d, _, err := open(library, 0)
+			if err != nil {
+				here <- err
+				return
+			}
+			do, err := ready(d)
+			here <- err
 			<-comes
-			went <- comesLater(d, images)
+			if err = do(); err != nil {
+				err = fmt.Errorf("while %s: %w", what, err)
+			}
+			went <- err
+		}()
+	}
+	for range others {
+		if err := <-here; err != nil {
+			t.Fatal(err)
 		}
-	}()
-	if err := <-here; err != nil {
-		t.Fatal(err)
 	}
 	s := serveTexts(t, 1, true)
 	for step := 0; s.gate.waiting == 0; step++ {
@@ -196,13 +251,17 @@ func TestGatesHoldNobodyUp(t *testing.T) {
 	go func() {
 		defer close(gone)
 		defer close(in)
-		select {
-		case err := <-went:
-			if err != nil {
-				t.Error(err)
+		late := time.After(20 * time.Second)
+		for range others {
+			select {
+			case err := <-went:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-late:
+				t.Error("another network still waits for a gate")
+				return
 			}
-		case <-time.After(20 * time.Second):
-			t.Error("another network still waits for a gate")
 		}
 	}()
 	if err := s.serve(); !errors.Is(err, io.EOF) {
