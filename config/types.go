@@ -260,7 +260,7 @@ type Nodes struct {
 // Execution says how fast and how safe from interruption; it changes no result, but that
 // another device rounds differently.
 type Execution struct {
-	Device            string  `yaml:"device,omitempty" jsonschema:"pattern=^(auto|cpu|cuda(:[0-9]+)?)$" jsonschema_description:"what computes networks of pictures and of words: cpu, the processor; cuda or cuda:n, the NVIDIA GPU with that number, counted from 0 (docs/gpu.md); auto, cuda:0 if it can, otherwise the processor, and the result says which; bits differ between them; empty: cpu"`
+	Device            string  `yaml:"device,omitempty" jsonschema:"pattern=^(auto|cpu|cuda(:[0-9]+)?)$" jsonschema_description:"what computes networks: cpu, the processor; cuda or cuda:n, the NVIDIA GPU with that number, counted from 0 (docs/gpu.md); auto, cuda:0 if it can, otherwise the processor, and the result says which; bits differ between them; empty: cpu"`
 	Workers           int     `yaml:"workers" jsonschema:"minimum=0,maximum=4096" jsonschema_description:"goroutines that train; 0: one a core"`
 	Hold              string  `yaml:"hold,omitempty" jsonschema:"enum=all,enum=asked" jsonschema_description:"which clients are held in memory: all of them, or of those alone who were ever asked what they keep (data that are drawn, and tables, which then lie in a temporary file); empty: asked of more than 100,000 clients that are drawn, where the run allows it"`
 	CheckpointSeconds float64 `yaml:"checkpoint_seconds" jsonschema:"minimum=0" jsonschema_description:"least time between two checkpoints"`

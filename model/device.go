@@ -7,18 +7,17 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 )
 
-// Device computes one network of pictures or words outside this process: gradients and
-// outputs of a client's rows, which are pictures' places among those that it holds, or those
-// of texts. What is private about a step stays here: the device gives norms and weighted
-// sums, and package dp/mech makes weights, noise and charge of them. It may be used by
-// several learners at a time.
+// Device computes one network outside this process: gradients and outputs of a client's rows,
+// which are pictures' places among those that it holds, or those of texts or of values. What is
+// private about a step stays here: the device gives norms and weighted sums, and package dp/mech
+// makes weights, noise and charge of them. It may be used by several learners at a time.
 type Device interface {
 	// Gradients takes rows forwards and back under theta, in chunks, one after another. Of
 	// every chunk use is given the norms of its rows' gradients, not below the true ones;
 	// add then adds the gradients times factors to a sum, leaving out rows of factor 0. All
 	// that was added is in the sums once Gradients returns. There are two sums at most.
 	Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error
-	// Outputs sets dst to the network's outputs of rows of pictures, one after another.
+	// Outputs sets dst to the network's outputs of rows, which are no texts, one after another.
 	Outputs(dst, theta []float32, c *data.Client, rows []int) error
 	// Mean sets dst to the mean of the rows' gradients.
 	Mean(dst, theta []float32, c *data.Client, rows []int) error
@@ -31,12 +30,13 @@ type Device interface {
 
 // On is the model with learners that compute on a device, which was made for its Plan.
 func On(m Model, d Device) Model {
-	if n, ok := m.(*network[float32]); ok {
-		own := *n
-		own.device = d
-		return &own
+	n, err := forDevice(m)
+	if err != nil { // it has no plan
+		return m
 	}
-	return m
+	own := *n
+	own.device = d
+	return &own
 }
 
 // onDevice is the gradient of a step: its sum, and what that is to be multiplied by.
@@ -93,7 +93,7 @@ func (l *networkLearner[F]) factors(n int) []float32 {
 	return l.weights[:n]
 }
 
-// deviceRows are where a client's examples are: among its pictures, or its texts.
+// deviceRows are where a client's examples are: among its pictures, or its rows.
 func (l *networkLearner[F]) deviceRows(c *data.Client, batch []int) ([]int, error) {
 	if err := l.fitting(c); err != nil {
 		return nil, err

@@ -125,8 +125,8 @@ func (e *Engine[F]) check(theta []F, ex Examples[F], order []int) error {
 		if i < 0 || i >= rows {
 			return fmt.Errorf("row %d of %d", i, rows)
 		}
-		if e.objective.labelled() && (ex.Labels[i] < 0 || ex.Labels[i] >= max(2, out)) {
-			return fmt.Errorf("row %d has the label %d; allowed: 0 to %d", i, ex.Labels[i], max(2, out)-1)
+		if e.objective.labelled() && (ex.Labels[i] < 0 || ex.Labels[i] > mostLabel(out)) {
+			return fmt.Errorf("row %d has the label %d; allowed: 0 to %d", i, ex.Labels[i], mostLabel(out))
 		}
 		if err := e.network.chain.check(ex.X[i*in : (i+1)*in]); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)

@@ -186,7 +186,7 @@ func (l *networkLearner[F]) lay(theta []float64, c *data.Client, batch []int, o 
 		}
 		l.ex.Labels = append(l.ex.Labels, label)
 		if !o.labelled() {
-			l.ex.Targets = l.oneHot(l.ex.Targets, label)
+			l.ex.Targets = targetsOf(l.ex.Targets, l.classes, l.Output().Len(), label, 0)
 		}
 	}
 	if l.ownTargets() {
@@ -241,23 +241,6 @@ func (l *networkLearner[F]) put(x []F, c *data.Client, i int) (target float64) {
 		return float64(c.Images.Labels[at])
 	}
 	return c.Images.Targets[at]
-}
-
-// oneHot appends what squares compare a class with: 1 at its own output; with one
-// output, the class itself.
-func (l *networkLearner[F]) oneHot(targets []F, label int) []F {
-	out := l.Output().Len()
-	if out == 1 {
-		return append(targets, F(label))
-	}
-	for j := range out {
-		var hot F
-		if j == label {
-			hot = 1
-		}
-		targets = append(targets, hot)
-	}
-	return targets
 }
 
 // Loss is the mean loss of classes and words, the root mean squared error of values.

@@ -7,8 +7,12 @@ import "fmt"
 type Plan struct {
 	Input      Shape
 	Words      bool // an example is as many words' numbers, instead of a picture
+	Rows       bool // it is as many values and what its outputs are compared with, which come with every batch
 	Layers     []PlannedLayer
-	Loss       string // cross-entropy or rmse, of classes; squared-error or half-squared-error, to the example itself; next-word
+	Loss       string // the run file's name
+	Itself     bool   // outputs are compared with the example itself
+	Classes    int    // 0: with a value
+	Emphasis   Emphasis
 	Parameters int
 	Chunk      int // examples at a time; 0: as many as pay
 }
@@ -34,28 +38,46 @@ type PlannedLayer struct {
 
 // PlanOf describes a model to a device, or says what of it no device here computes.
 func PlanOf(m Model) (Plan, error) {
-	n, ok := m.(*network[float32])
-	if !ok || !n.pictures && n.vocabulary == 0 {
-		return Plan{}, fmt.Errorf("a device computes networks of pictures and of words, and this model is none")
+	n, err := forDevice(m)
+	if err != nil {
+		return Plan{}, err
 	}
-	p := Plan{Input: n.Input(), Loss: n.loss.String(), Parameters: n.Parameters(), Words: n.vocabulary > 0}
-	switch {
-	case n.emphasis.Weights != nil || n.loss == Focal:
-		return Plan{}, fmt.Errorf("a device has no kernel for classes of different weight or the focal loss")
-	case n.vocabulary > 0:
-	case n.loss == CrossEntropy && n.Output().Len() > 1:
-	case n.reconstructs && (n.loss == SquaredError || n.loss == HalfSquaredError):
-	case n.loss == RMSE && n.pictures && !n.reconstructs && n.Output().Len() > 1:
-	default:
-		return Plan{}, fmt.Errorf("a device has no kernel for the loss %s of a network that ends with %d values; it has cross-entropy and rmse of classes with an output each, squared errors to the pictures themselves, and next-word", n.loss, n.Output().Len())
+	p := Plan{
+		Input: n.Input(), Words: n.vocabulary > 0, Rows: !n.pictures && n.vocabulary == 0, Loss: n.loss.String(), Itself: n.reconstructs, Classes: n.classes,
+		Emphasis: n.emphasis, Parameters: n.Parameters(),
+	}
+	if n.loss == RMSE && n.reconstructs {
+		return Plan{}, fmt.Errorf("a device has no kernel for the loss rmse of examples that are given back; it has squared-error and half-squared-error")
 	}
 	if _, err := p.chain(n.chain, 0, 0, ""); err != nil {
 		return Plan{}, err
 	}
-	if last := p.Layers[len(p.Layers)-1]; last.Activation == "gelu" || (p.Words || n.loss == RMSE) && last.Activation != "" {
+	if last := p.Layers[len(p.Layers)-1]; last.Activation == "gelu" || p.Words && last.Activation != "" {
 		return Plan{}, fmt.Errorf("a device has no kernel for a network that ends with %s", last.Activation)
 	}
 	return p, nil
+}
+
+// forDevice is the network that a device computes for a model: its own, in single precision.
+func forDevice(m Model) (*network[float32], error) {
+	var n *network[float32]
+	switch m := m.(type) {
+	case *network[float32]:
+		n = m
+	case *network[float64]:
+		net, err := Build[float32](m.Input(), m.layers)
+		if err != nil {
+			return nil, err
+		}
+		n = &network[float32]{
+			Network: net, layers: m.layers, loss: m.loss, emphasis: m.emphasis, classes: m.classes, reconstructs: m.reconstructs, vocabulary: m.vocabulary,
+			pictures: m.pictures, people: m.people, start: m.start, stopped: m.stopped, runner: m.runner,
+		}
+	}
+	if n == nil || n.people {
+		return nil, fmt.Errorf("a device computes networks of pictures, of words and of rows, and this model is none of them")
+	}
+	return n, nil
 }
 
 // chain plans layers that read value from, with parameters from start on, and says which

@@ -50,7 +50,7 @@ func onProcessorOnly(run config.Run) string {
 	case run.Algorithm.Prox == "inside":
 		return "algorithm.prox is inside, where every example's gradient is shifted before it is clipped"
 	case run.Model.Kind != "network" && run.Model.Kind != "transformer":
-		return fmt.Sprintf("model.kind is %s, and devices compute networks of pictures and of words", run.Model.Kind)
+		return fmt.Sprintf("model.kind is %s, and devices compute networks", run.Model.Kind)
 	}
 	return ""
 }

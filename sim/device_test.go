@@ -153,3 +153,53 @@ func TestOnProcessorsOnly(t *testing.T) {
 		t.Errorf("%+v", res.Device)
 	}
 }
+
+const onTable = `
+data:
+  kind: table
+  source: {path: ../examples/clinics.csv, client: clinic}
+  target: readmitted
+  task: yes/no
+  features:
+    - {name: age, type: number, range: [0, 120]}
+    - {name: bmi, type: number, range: [10, 60], missing: indicator}
+    - {name: ward, type: category, values: [cardiology, surgery, geriatrics, neurology]}
+    - {name: smoker, type: yes/no}
+    - {name: visits, type: number, range: [0, 20]}
+model: {kind: network, layers: [{kind: linear, units: 12}, {kind: tanh}, {kind: linear, units: 1}]}
+algorithm: {kind: mr-mtl, mode: sound, rounds: 3, lambda: 0.3, local: {step: 0.3, batch: 20}}
+privacy: {epsilon: 4, delta: 1.0e-5, public_size: 100}
+`
+
+// TestATableOnADevice: silos that train networks on rows of a table end near where they end on the
+// processor, which computes in double precision: batches, noise and charges are the same.
+func TestATableOnADevice(t *testing.T) {
+	cudatest.Use(t)
+	folder := data.NewFolder("")
+	for _, set := range []string{
+		"", "units: 12 / units: 1700", // few parameters, and as many as have noise from a key
+		"step: 0.3 / step: 0.3, loss: focal", "step: 0.3 / step: 0.3, loss: hinge", "step: 0.3 / step: 0.3, loss: squared-error",
+		"epsilon: 4, delta: 1.0e-5, public_size: 100 / protects: nothing", "epsilon: 4 / epsilon: 4, clipping: {rule: quantile}",
+	} {
+		old, changed, _ := strings.Cut(set, " / ")
+		run := func(more ...string) config.Run {
+			run, err := config.Resolve([]byte(strings.Replace(onTable, old, changed, 1)), more, sim.Checks()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}
+		here, want := trained(t, run(), folder)
+		there, got := trained(t, run("run.device=cuda"), folder)
+		var off, size float64
+		for i := range want {
+			off, size = off+(got[i]-want[i])*(got[i]-want[i]), size+want[i]*want[i]
+		}
+		if off = math.Sqrt(off / size); !(off < 1e-4) || off == 0 {
+			t.Errorf("%s: the models are %.2g apart", set, off)
+		}
+		if here.Privacy.Epsilon != there.Privacy.Epsilon || there.Device == nil || there.Device.Name == "" {
+			t.Errorf("%s: charged %v here and %v there, computed by %+v", set, here.Privacy.Epsilon, there.Privacy.Epsilon, there.Device)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (a *app) newReproduceCommand() *cobra.Command {
 	flags.StringArrayVar(&o.Set, "set", nil, "set a value in every run file, for example --set algorithm.local.step=0.05")
 	flags.StringVar(&o.Out, "out", "", "folder for cells and report (default ./coterie-runs/reproduce-ID-SCALE)")
 	addDataFolder(flags, &o.Data)
-	flags.StringVar(&o.Device, "device", "", "what computes networks of pictures, as run.device has it: cpu, cuda or cuda:n, or auto, which falls back to the processor and says so (docs/gpu.md)")
+	flags.StringVar(&o.Device, "device", "", "what computes networks, as run.device has it: cpu, cuda or cuda:n, or auto, which falls back to the processor and says so (docs/gpu.md)")
 	flags.DurationVar(&o.For, "for", 0, "stop after this time, such as 20m, and keep a checkpoint of what is under way: tables of long studies (clipping) show the cells that are finished, others end as if stopped; the same command goes on; with all: the time of all studies")
 	flags.StringVar(&o.CellsOf, "cells-of", "", "take the cells that an earlier program made in the same folder, by its version as coterie version prints it: for a program that changed tables and pages alone; report and record say so")
 	flags.BoolVar(&o.Anew, "anew", false, "compute the cells that came with the program (clipping, handwriting, silo-rotated-mnist) again")

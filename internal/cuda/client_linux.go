@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -349,8 +350,8 @@ func (d *Device) Losses(dst []float64, theta []float32, c *data.Client, rows []i
 	})
 }
 
-// ready lays the parameters out and has the device hold the pictures; texts travel with
-// their rows.
+// ready lays the parameters out and has the device hold the pictures; texts and values travel
+// when they are asked for.
 func (d *Device) ready(theta []float32, c *data.Client) (set uint32, err error) {
 	if d.lost != nil {
 		return 0, d.lost
@@ -364,7 +365,7 @@ func (d *Device) ready(theta []float32, c *data.Client) (set uint32, err error) 
 
 // setOf has the device hold a client's pictures.
 func (d *Device) setOf(c *data.Client) (uint32, error) {
-	if d.plan.Words {
+	if d.plan.Words || d.plan.Rows {
 		return 0, nil
 	}
 	set, held := d.sets[c.Images]
@@ -396,11 +397,15 @@ func (d *Device) hold(pictures *data.Images) (uint32, error) {
 		}
 		pixels, at = pixels[n:], at+uint64(n)
 	}
-	labels := view[int32](d.shared, d.layout.Staging, staging/4)
-	for from := 0; from < len(pictures.Labels); from += len(labels) {
-		part := pictures.Labels[from:min(from+len(labels), len(pictures.Labels))]
-		for i, l := range part {
-			labels[i] = int32(l)
+	aims := view[int32](d.shared, d.layout.Staging, staging/4)
+	for from := 0; from < pictures.Len() && !d.plan.Itself; from += len(aims) {
+		part := aims[:min(len(aims), pictures.Len()-from)]
+		for i := range part {
+			if d.plan.Classes > 0 {
+				part[i] = int32(pictures.Labels[from+i])
+			} else {
+				part[i] = int32(math.Float32bits(float32(pictures.Targets[from+i])))
+			}
 		}
 		if err := d.ask(Ask{AskLabels, set, uint32(len(part)), uint32(from), 0}); err != nil {
 			return 0, err
@@ -410,10 +415,13 @@ func (d *Device) hold(pictures *data.Images) (uint32, error) {
 	return set, nil
 }
 
-// rows says which pictures are next, or gives the texts.
+// rows says which pictures are next, or gives the texts or values.
 func (d *Device) rows(rows []int, c *data.Client) error {
-	if d.plan.Words {
+	switch {
+	case d.plan.Words:
 		return d.texts(rows, c)
+	case d.plan.Rows:
+		return d.values(rows, c)
 	}
 	to := view[int32](d.shared, d.layout.Rows, len(rows))
 	for i, row := range rows {
@@ -421,6 +429,23 @@ func (d *Device) rows(rows []int, c *data.Client) error {
 			return fmt.Errorf("cuda: picture %d of %d", row, c.Images.Len())
 		}
 		to[i] = int32(row)
+	}
+	return nil
+}
+
+// values lays rows' values out, and behind them what their outputs are compared with.
+func (d *Device) values(rows []int, c *data.Client) error {
+	each := d.plan.Input.Len()
+	to, aims := view[float32](d.shared, d.layout.Rows, len(rows)*each), view[int32](d.shared, d.layout.Rows+4*len(rows)*each, len(rows))
+	for i, row := range rows {
+		if row < 0 || row >= len(c.Y) || (row+1)*each > len(c.X) {
+			return fmt.Errorf("cuda: row %d of %d", row, len(c.Y))
+		}
+		kernel.Narrow(to[i*each:(i+1)*each], c.X[row*each:(row+1)*each])
+		var err error
+		if aims[i], err = d.plan.Aim(c.Y[row]); err != nil {
+			return fmt.Errorf("row %d has %w", row, err)
+		}
 	}
 	return nil
 }

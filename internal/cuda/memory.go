@@ -59,6 +59,9 @@ func waiting(p model.Plan) (values int) {
 func Floats(p model.Plan) (values int) {
 	widest, read, places := 0, 0, 0
 	values = p.Input.Len()
+	if p.Rows { // which arrive beside where they are read
+		values += p.Input.Len() + 1
+	}
 	parted := Parted(p)
 	for _, l := range p.Layers {
 		values += l.Out.Len() + Extra(l)

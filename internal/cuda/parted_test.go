@@ -155,7 +155,7 @@ func checkSteps(t *testing.T, m model.Model, theta []float64, c *data.Client, ro
 		}
 	}
 	checkClipped(t, m, ours, theirs, theta, c, rows, d)
-	if c.Images == nil {
+	if p, err := model.PlanOf(m); err != nil || p.Words {
 		checkLosses(t, ours, theirs, theta, c)
 		return
 	}

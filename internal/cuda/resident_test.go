@@ -223,6 +223,12 @@ func trainedTexts(t *testing.T, steps, batch int) trained {
 	return trained{m, start, examplesOf(shape, 64), mech.StepRule{Clip: 0.2, Noise: 0.5, Sampling: event.Poisson, Rate: float64(batch) / 64}, steps, batch, 32}
 }
 
+func trainedRows(t *testing.T, name string, rule mech.StepRule, steps int) trained {
+	n := ended[name]
+	m, start := buildBy(t, n.shape, n.local, n.layers)
+	return trained{m, start, examplesFor(n.shape, 40, rand.New(rand.NewPCG(3, 3))), rule, steps, 10, 6}
+}
+
 func (n *trained) train(paid *mech.Steps) ([]float64, error) {
 	plan, err := model.PlanOf(n.m)
 	if err != nil {
@@ -265,6 +271,9 @@ func TestTrainedInAnyOrder(t *testing.T) {
 		"pictures, quantile": {m, start, pictures, counted, 12, 10, 6},
 		"pictures, plain":    {m, start, pictures, mech.StepRule{}, 3, 10, 6},
 		"texts":              trainedTexts(t, 4, 2),
+		"rows":               trainedRows(t, "rows of classes, with a head", rule, 12),
+		"rows, one output":   trainedRows(t, "rows of two classes, one output", rule, 12),
+		"rows, plain":        trainedRows(t, "rows of two classes, one output", mech.StepRule{}, 3),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []float64

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 4
+const Version = 5
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -29,8 +29,8 @@ const (
 	AskPlan    = iota + 1 // through the pipe: the bytes that follow are a plan; the shared memory has been made
 	AskHold               // room for a set of A pictures of B bytes
 	AskPixels             // B bytes of set A from the staging room, to offset C
-	AskLabels             // B labels, likewise
-	AskBack               // B rows of set A, or B texts, which lie where rows do, forwards and back; C says under which parameters, D which side, and whether sums begin (see Sided)
+	AskLabels             // B labels, or the bits of values, likewise
+	AskBack               // B rows of set A, or B texts or rows of values, which lie where rows do, forwards and back; C says under which parameters, D which side, and whether sums begin (see Sided)
 	AskNorms              // of the rows of side A that went back last
 	AskAdd                // the weighted gradients of those, B rows of side C, to sum A
 	AskSums               // bring sums home: bits of A
@@ -121,8 +121,11 @@ func LayoutOf(p model.Plan) Layout {
 	}
 	l.Theta, l.Sums = room(4*p.Parameters), room(8*p.Parameters)
 	row := 4
-	if p.Words { // rows are texts, and their losses are what comes out
+	switch {
+	case p.Words: // rows are texts, and their losses are what comes out
 		row, output = 4*p.Input.Len(), 2
+	case p.Rows: // values of all, then what their outputs are compared with
+		row = 4 * (p.Input.Len() + 1)
 	}
 	l.Rows, l.Factors, l.Norms = room(row*l.Chunk), room(8*l.Chunk), room(16*l.Chunk)
 	l.Outputs, l.Staging = room(4*l.Chunk*output), room(staging)

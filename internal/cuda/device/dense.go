@@ -92,7 +92,7 @@ func (n *Network) denseSums(all []linear, factors uintptr, g int) {
 // through it are computed with the loss.
 func (n *Network) headed() bool {
 	end := len(n.layers)
-	if end < 2 || cuda.Parted(n.plan) || n.plan.Loss != "cross-entropy" {
+	if end < 2 || cuda.Parted(n.plan) || n.plan.Loss != "cross-entropy" || n.slopes != nil {
 		return false
 	}
 	hidden, last := &n.layers[end-2], &n.layers[end-1]
@@ -110,9 +110,10 @@ func (n *Network) head(s *set, g int) {
 	hidden, last := &n.layers[end-2], &n.layers[end-1]
 	_, hiddenBias := n.weights(hidden)
 	w, bias := n.weights(last)
+	labels, rows := n.classesOf(s, g)
 	at := n.room
 	at.squares0 = int32(last.squares0)
-	n.call("head", along(g, 4), 128, n.parts, hidden.split, hiddenBias, hidden.activation, w, bias, last.activation, s.labels, n.rows,
+	n.call("head", along(g, 4), 128, n.parts, hidden.split, hiddenBias, hidden.activation, w, bias, last.activation, labels, rows,
 		n.values[end-1], last.own, hidden.own, g, last.In.Len(), last.Out.Len(), at, n.inputSquares, hidden.squares0)
 	last.gradient, n.parted.slopes[end-1] = last.own, hidden.own
 }

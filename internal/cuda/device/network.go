@@ -3,6 +3,7 @@
 package device
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -22,6 +23,7 @@ type Network struct {
 	output    int
 
 	theta, rows, sums, parts       uintptr
+	inOrder                        uintptr   // 0, 1, 2 and so on, where rows travel; 0: they do not
 	values                         []uintptr // values[i] goes into layer i; the last one comes out
 	factors                        [2]uintptr
 	room                           room
@@ -42,7 +44,9 @@ type Network struct {
 	home                           uintptr                     // where kernels find the shared memory; 0: they do not
 	told                           uintptr                     // and in it the norms that are asked for; 0: they are copied there
 	chosen                         []byte                      // the rows on their way, as numbers of 32 bits
-	outputs                        []float32                   // of those, where their gradients are made here
+	slopes                         *model.Slopes               // gradients at the output that are made here; nil: kernels do
+	outputs                        []float32                   // that they are made of
+	aims                           []int32                     // what these are compared with
 	times                          map[string][2]time.Duration // of every kernel, and how often; nil: nobody asks
 }
 
@@ -50,7 +54,7 @@ type Network struct {
 type set struct {
 	pixels, labels uintptr
 	pictures, each int
-	classes        []int32 // labels, where gradients at the output are made here
+	aims           []int32 // labels, where gradients at the output are made here
 }
 
 // layer is one of the plan's with its memory.
@@ -92,6 +96,10 @@ const (
 // newNetwork compiles a plan: memory first, so that too little is told before anything.
 func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) {
 	n := &Network{d: d, plan: p, chunk: cuda.LayoutOf(p).Chunk, output: p.Layers[len(p.Layers)-1].Out.Len()}
+	var err error
+	if n.slopes, err = p.Slopes(); err != nil {
+		return nil, err
+	}
 	if err := n.prepare(); err != nil {
 		return nil, err
 	}
@@ -320,6 +328,11 @@ func (n *Network) allocate() {
 	}
 	n.theta, n.sums, n.parts = floats(n.plan.Parameters), floats(2*n.plan.Parameters), floats(n.partCount)
 	n.rows = floats(n.chunk * n.rowLength())
+	if n.plan.Rows {
+		n.inOrder = floats(n.chunk)
+		n.chosen = numbers(n.chunk) // until all is there
+		n.d.toDevice(n.inOrder, n.chosen)
+	}
 	n.factors = [2]uintptr{floats(n.chunk), floats(n.chunk)}
 	n.norms = floats(2 * n.chunk)
 	widest := 0
@@ -394,6 +407,14 @@ func (n *Network) allocate() {
 	}
 	n.room = room{squares: floats(2 * n.chunk * n.squaresRow), keptRow: int32(n.keptRow), squaresRow: int32(n.squaresRow)}
 	sides(&n.room.kept, n.keptRow)
+}
+
+// numbers are 0, 1, 2 and so on, of 32 bits each.
+func numbers(count int) (raw []byte) {
+	for i := range count {
+		raw = binary.NativeEndian.AppendUint32(raw, uint32(i))
+	}
+	return raw
 }
 
 // waiting is memory of examples that stays as it is until their factors are known: where it

@@ -30,20 +30,33 @@ type layerExtra struct {
 	along  uintptr // and of every place along them
 }
 
-// setOf is a set of pictures; texts are in none.
+// setOf is a set of pictures; texts and rows of values are in none.
 func (n *Network) setOf(i int) *set {
-	if n.plan.Words {
+	if n.plan.Words || n.plan.Rows {
 		return nil
 	}
 	return &n.sets[i]
 }
 
-// rowLength is how many numbers say which example is next: its place, or its words.
+// rowLength is how many numbers say which example is next: its place, its words, or its values
+// and what its outputs are compared with.
 func (n *Network) rowLength() int {
-	if n.plan.Words {
+	switch {
+	case n.plan.Words:
 		return n.plan.Input.Len()
+	case n.plan.Rows:
+		return n.plan.Input.Len() + 1
 	}
 	return 1
+}
+
+// classesOf is where kernels find the classes of g examples, and by which numbers: of pictures
+// among those of their set, of rows behind their values, in order.
+func (n *Network) classesOf(s *set, g int) (labels, rows uintptr) {
+	if n.plan.Rows {
+		return n.rows + uintptr(4*g*n.plan.Input.Len()), n.inOrder
+	}
+	return s.labels, n.rows
 }
 
 // allocateParted takes the memory that chains do without.

@@ -205,8 +205,8 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		n.d.toDevice(n.sets[a.A].pixels+uintptr(a.C)+uintptr(a.D)<<32, part(l.Staging, int(a.B)))
 	case cuda.AskLabels:
 		n.d.toDevice(n.sets[a.A].labels+uintptr(4*a.C), part(l.Staging, 4*int(a.B)))
-		if own := &n.sets[a.A]; n.plan.Loss == "rmse" {
-			own.classes = append(own.classes[:a.C], unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[l.Staging])), int(a.B))...)
+		if own := &n.sets[a.A]; n.slopes != nil {
+			own.aims = append(own.aims[:a.C], unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[l.Staging])), int(a.B))...)
 		}
 	case cuda.AskBack, cuda.AskOutputs, cuda.AskLosses:
 		set, g, side := n.setOf(int(a.A)), int(a.B), 0

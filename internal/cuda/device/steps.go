@@ -153,8 +153,11 @@ func (n *Network) forwardTo(s *set, g, end int) {
 		n.forwardTexts(g)
 		return
 	}
-	if !n.plan.Words {
-		n.call("gather", along(tiles(g*s.each, 4), 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
+	switch count := g * n.plan.Input.Len(); {
+	case n.plan.Rows: // which may wait for their factors when the next ones come
+		n.call("joined", along(count, 256), 256, n.rows, uintptr(0), n.values[0], count, act{})
+	case !n.plan.Words:
+		n.call("gather", along(tiles(count, 4), 256), 256, s.pixels, n.rows, n.values[0], g, s.each)
 	}
 	for i := range n.layers[:end] {
 		l := &n.layers[i]
@@ -210,8 +213,8 @@ func poolOf(l *layer, to model.Shape, g int) (p pool, channels int) {
 }
 
 // gradientsOf takes rows of a set forward and back, of sums that begin if r's case is 1, and
-// then does what is to follow, unless that is nil. The root of errors is made here, between
-// both ways, so that its kernels are recorded in parts.
+// then does what is to follow, unless that is nil. Where gradients at the output are made here,
+// between both ways, kernels are recorded in parts.
 func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 	clear := func() {
 		if r.which == 1 {
@@ -221,11 +224,14 @@ func (n *Network) gradientsOf(r recorded, s *set, then func()) {
 	if then == nil {
 		then = func() {}
 	}
-	if n.plan.Loss == "rmse" {
+	if n.slopes != nil {
 		n.together(recorded{what: recordForward, set: r.set, count: r.count, side: r.side}, func() { n.forward(s, r.count) })
-		clear()
-		n.backward(s, r.count)
-		then()
+		n.slopesAtEnd(s, r.count)
+		n.together(r, func() {
+			clear()
+			n.backward(s, r.count)
+			then()
+		})
 		return
 	}
 	end := len(n.layers)
@@ -256,18 +262,17 @@ func (n *Network) backward(s *set, g int) {
 	last := &n.layers[end-1]
 	out := n.values[end]
 	n.begin()
-	if n.headed() {
+	switch {
+	case n.slopes != nil: // they are there
+	case n.headed():
 		end--
 		n.head(s, g)
-	} else if n.plan.Words {
+	case n.plan.Words:
 		n.nextWord(g, true)
-	} else if n.plan.Loss == "cross-entropy" {
-		n.call("cross_entropy", along(g, 4), 128, out, s.labels, n.rows, last.own, g, n.output, last.activation)
-	} else if n.plan.Loss == "rmse" {
-		if err := n.rootErrors(s, g); err != nil && n.d.failed == nil {
-			n.d.failed = err
-		}
-	} else {
+	case n.plan.Loss == "cross-entropy":
+		labels, rows := n.classesOf(s, g)
+		n.call("cross_entropy", along(g, 4), 128, out, labels, rows, last.own, g, n.output, last.activation)
+	default:
 		scale := 2 / float64(n.output)
 		if n.plan.Loss == "half-squared-error" {
 			scale /= 2
