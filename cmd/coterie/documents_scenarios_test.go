@@ -244,6 +244,7 @@ var scenarios = []scenario{
 			{line: "go build ./cmd/coterie-cuda", by: "go test ./cmd/coterie-cuda -run TestOnlyTheHelperLoadsLibraries"},
 		},
 	},
+	{page: "docs/gpu-kernels.md"},
 	{page: "docs/proofs/ledger.md", shows: []shown{{begins: "nothing --reserve-->", not: "a picture of the states"}}},
 	{page: "docs/proofs/node-relations.md", lines: []treatment{{line: "go test ./data/contacts", by: "go test ./data/contacts -run TestOtherRulesAreCaught"}}},
 	{
