@@ -73,3 +73,7 @@ func (a *affineCell[F]) add(acc, _, weights []F, g int) {
 		}
 	}
 }
+
+func (a *affineCell[F]) addWhole(acc []float64, _ []F, weights []float64, g int) {
+	addWholeRows(acc, a.kept, weights[:g])
+}

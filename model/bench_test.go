@@ -72,6 +72,8 @@ func newPass(b *testing.B, name, kind string, batch int) *onePass {
 		}
 	case "private":
 		o.Paid = sampledSteps(b, rule, stream("batches"), mech.Randomness{Keyed: stream("noise")})
+	case "exact":
+		o.Paid = sampledSteps(b, rule, stream("batches"), mech.Randomness{Exact: mech.SystemEntropy()})
 	}
 	return o
 }
@@ -180,6 +182,25 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 			b.ReportMetric(median(ratios), "private/plain")
+		})
+	}
+}
+
+// BenchmarkExactStep is a private step on a batch of 128 as simulations take it, and as what
+// leaves a silo is made, with integer sums and exact noise from the system: in turns.
+func BenchmarkExactStep(b *testing.B) {
+	for _, name := range []string{"mnist", "autoencoder", "agnews", "femnist", "resnet8"} {
+		b.Run(name, func(b *testing.B) {
+			simulated, exact := newPass(b, name, "private", 128), newPass(b, name, "exact", 128)
+			simulated.step(b)
+			exact.step(b)
+			var took, ratios []float64
+			for b.Loop() {
+				s, e := simulated.timed(b), exact.timed(b)
+				took, ratios = append(took, e), append(ratios, e/s)
+			}
+			b.ReportMetric(median(took), "exact-cpu-s")
+			b.ReportMetric(median(ratios), "exact/simulated")
 		})
 	}
 }

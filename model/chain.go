@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/coterie-fl/coterie/internal/kernel"
 )
 
 // chain is layers one after another: a network, or the inside of a residual.
@@ -290,5 +292,35 @@ func (c *chainCell[F]) settle() {
 func (c *chainCell[F]) add(acc, weights []F, g int) {
 	for i := range c.layers {
 		c.cells[i].add(c.part(acc, i), c.values[i][:g*c.lengthInto(i)], weights, g)
+	}
+}
+
+// canAddWhole says whether every layer that has parameters has a cell that adds whole numbers.
+func (c *chainCell[F]) canAddWhole() bool {
+	for i, one := range c.cells {
+		if _, can := one.(wholeCell[F]); !can && c.starts[i] < c.starts[i+1] {
+			return false
+		}
+		if within, is := one.(interface{ canAddWhole() bool }); is && !within.canAddWhole() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *chainCell[F]) addWhole(acc, weights []float64, g int) {
+	for i, one := range c.cells {
+		if c.starts[i] < c.starts[i+1] {
+			one.(wholeCell[F]).addWhole(acc[c.starts[i]:c.starts[i+1]], c.values[i][:g*c.lengthInto(i)], weights, g)
+		}
+	}
+}
+
+// addWholeRows adds rows that lie one after another, as wholeCell.addWhole has it.
+func addWholeRows[F Float](acc []float64, rows []F, weights []float64) {
+	for i, w := range weights {
+		if w != 0 {
+			kernel.AddTruncated(w, rows[i*len(acc):(i+1)*len(acc)], acc)
+		}
 	}
 }

@@ -140,6 +140,10 @@ func (c *convCell[F]) add(acc, _, weights []F, g int) {
 	}
 }
 
+func (c *convCell[F]) addWhole(acc []float64, _ []F, weights []float64, g int) {
+	addWholeRows(acc, c.kept, weights[:g])
+}
+
 func buildConv[F Float](in Shape, s Layer, behind []Layer) (layer[F], Shape, error) {
 	stride := max(s.Stride, 1)
 	if s.Channels < 1 || s.Kernel < 1 || s.Padding >= s.Kernel {

@@ -58,10 +58,11 @@ type denseCell[F Float] struct {
 	*dense[F]
 	kept    []F // gradients at the output, until their weights are known
 	waiting waitingRows[F]
-	once    bool  // add is to add every value as one number
-	some    []int // examples of one of two sums that share them
-	sum     []F   // of gradients at the output; or they themselves, behind their inputs
-	biases  []F   // their sum, where that is to be added as one number
+	once    bool      // add is to add every value as one number
+	some    []int     // examples of one of two sums that share them
+	sum     []F       // of gradients at the output; or they themselves, behind their inputs
+	biases  []F       // their sum, where that is to be added as one number
+	whole   []float64 // gradients at the output, in lattice steps
 	work    kernel.Workspace[F]
 }
 
@@ -101,11 +102,11 @@ func (d *denseCell[F]) backward(p pass[F]) {
 		copy(d.kept, p.dOut)
 		for i := range p.g {
 			// |x d'|^2 = |x|^2 |d|^2: the gradient itself is never formed.
-			x := kernel.SquaredNorm(p.in[i*d.in : (i+1)*d.in])
+			x := kernel.SquaredNorm(p.in[i*d.in:(i+1)*d.in]) + lostSquare*float64(d.in)
 			if d.bias {
 				x++
 			}
-			p.norms[i] += x * kernel.SquaredNorm(p.dOut[i*d.out:(i+1)*d.out])
+			p.norms[i] += x * (kernel.SquaredNorm(p.dOut[i*d.out:(i+1)*d.out]) + lostSquare*float64(d.out))
 		}
 	}
 }
@@ -190,6 +191,38 @@ func (d *denseCell[F]) accumulate(acc, in, dOut []F, g int, once bool) {
 		kernel.Axpy(1, d.biases, acc[d.in*d.out:])
 	case d.bias:
 		kernel.SumRows(acc[d.in*d.out:], dOut)
+	}
+}
+
+// lostSquare is more than a square in double precision falls short by where it is too small
+// for a normal number: that may be multiplied by something very large.
+const lostSquare = 0x1p-1070
+
+// addWhole multiplies inputs and gradients at the output, which are exact in double precision.
+func (d *denseCell[F]) addWhole(acc []float64, in []F, weights []float64, g int) {
+	d.whole = grown(d.whole, g*d.out)
+	n, from := 0, in[:g*d.in]
+	for i, w := range weights[:g] {
+		if w == 0 {
+			continue
+		}
+		if n < i {
+			if n == 0 || &from[0] == &in[0] { // inputs are others' to read
+				from = append(d.sum[:0], in[:g*d.in]...)
+				d.sum = from
+			}
+			copy(from[n*d.in:(n+1)*d.in], in[i*d.in:(i+1)*d.in])
+		}
+		row := d.whole[n*d.out : (n+1)*d.out]
+		for j, v := range d.kept[i*d.out : (i+1)*d.out] {
+			row[j] = float64(v) * w
+		}
+		n++
+	}
+	rows := d.whole[:n*d.out]
+	kernel.AddTruncatedProducts(acc[:d.in*d.out], from[:n*d.in], rows, n)
+	for ; d.bias && len(rows) > 0; rows = rows[d.out:] {
+		kernel.AddTruncated(1, rows[:d.out], acc[d.in*d.out:])
 	}
 }
 

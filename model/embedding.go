@@ -137,6 +137,20 @@ func (c *embeddingCell[F]) add(acc, in, weights []F, g int) {
 	}
 }
 
+// addWhole adds what gather has laid at the first place of every word of a row.
+func (c *embeddingCell[F]) addWhole(acc []float64, in []F, weights []float64, g int) {
+	for k, w := range weights[:g] {
+		if w == 0 {
+			continue
+		}
+		for place, v := range in[k*c.words : (k+1)*c.words] {
+			if word, ok := c.word(v); ok {
+				kernel.AddTruncated(w, c.kept[(k*c.words+place)*c.units:][:c.units], acc[word*c.units:(word+1)*c.units])
+			}
+		}
+	}
+}
+
 func buildEmbedding[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
 	if s.Vocabulary < 1 || s.Units < 1 {
 		return nil, in, fmt.Errorf("vocabulary %d, units %d; allowed: 1 or more, 1 or more", s.Vocabulary, s.Units)

@@ -58,6 +58,8 @@ type Engine[F Float] struct {
 	faults    []error     // by lane
 	stopped   func() bool // nil: nobody stops it
 	noise     *chunkNoise // on what Outputs reads; nil: none
+	least     int         // rows that a chunk is filled up to; see WholeSum
+	weights   [][]float64 // by worker, for WholeSum
 }
 
 // workspace is one worker's memory.
@@ -67,6 +69,8 @@ type workspace[F Float] struct {
 	norms   []float64
 	factors []F
 	noise   []F // on words' vectors
+	worker  int // whose it is
+	filled  []int
 }
 
 // NewEngine prepares a network for training with an objective. A nil runner does one
@@ -79,10 +83,11 @@ func NewEngine[F Float](n *Network[F], o Objective[F], r Runner) (*Engine[F], er
 		return nil, err
 	}
 	e := &Engine[F]{network: n, objective: o, runner: r, chunk: chunkSize(n), faults: make([]error, lanes)}
-	for range r.Workers() {
+	for worker := range r.Workers() {
 		e.work = append(e.work, &workspace[F]{
-			cell: n.chain.newCell(e.chunk),
-			x:    make([]F, e.chunk*n.Input().Len()), d: make([]F, e.chunk*n.Output().Len()),
+			worker: worker,
+			cell:   n.chain.newCell(e.chunk),
+			x:      make([]F, e.chunk*n.Input().Len()), d: make([]F, e.chunk*n.Output().Len()),
 			norms: make([]float64, e.chunk), factors: make([]F, e.chunk),
 		})
 	}
@@ -194,8 +199,12 @@ func inTurn(i, n, workers int) int {
 
 func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []int, losses []float64) {
 	out, targets := e.network.Output().Len(), e.targets()
-	y := w.cell.forward(theta, e.gather(w, ex, order), len(order))
-	for k, i := range order {
+	rows := order
+	if len(rows) < e.least {
+		rows = w.fill(rows, e.least)
+	}
+	y := w.cell.forward(theta, e.gather(w, ex, rows), len(rows))
+	for k, i := range rows {
 		label := 0
 		var target []F
 		if e.objective.labelled() {
@@ -203,9 +212,21 @@ func (e *Engine[F]) forward(w *workspace[F], theta []F, ex Examples[F], order []
 		} else {
 			target = ex.Targets[i*targets : (i+1)*targets]
 		}
-		losses[k] = e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
+		loss := e.objective.loss(y[k*out:(k+1)*out], label, target, w.d[k*out:(k+1)*out])
+		if k < len(losses) {
+			losses[k] = loss
+		}
 	}
-	dropTiny(w.d[:len(order)*out])
+	dropTiny(w.d[:len(rows)*out])
+}
+
+// fill repeats the first row until there are enough.
+func (w *workspace[F]) fill(rows []int, least int) []int {
+	w.filled = append(w.filled[:0], rows...)
+	for len(w.filled) < least {
+		w.filled = append(w.filled, rows[0])
+	}
+	return w.filled
 }
 
 // tiny is the slope of a loss below which nothing is learned from it. On its way back it
@@ -365,10 +386,10 @@ func (e *Engine[F]) addsAtOnce(rows int) bool {
 // rowNorms runs a chunk back and sets w.norms to the norms of its rows' gradients.
 // It returns the rows whose norm is finite.
 func (e *Engine[F]) rowNorms(w *workspace[F], theta []F, rows []int) []int {
-	norms := w.norms[:len(rows)]
-	clear(norms)
-	w.cell.backward(theta, w.d[:len(rows)*e.network.Output().Len()], nil, norms, len(rows), false)
-	whole := true
+	g := max(len(rows), e.least)
+	clear(w.norms[:g])
+	w.cell.backward(theta, w.d[:g*e.network.Output().Len()], nil, w.norms[:g], g, false)
+	norms, whole := w.norms[:len(rows)], true
 	for i, n := range norms {
 		norms[i] = math.Sqrt(n)
 		whole = whole && norms[i] <= math.MaxFloat64

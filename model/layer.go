@@ -73,6 +73,16 @@ type cell[F Float] interface {
 	add(acc, in []F, weights []F, g int)
 }
 
+// wholeCell is a cell whose examples' gradients can be added as whole numbers, for sums that
+// are exact. What backward says of their norms is then good to one part in 2^28, and no
+// example's values depend on the others that are taken with it (docs/proofs/whole-sums.md).
+type wholeCell[F Float] interface {
+	// addWhole adds every example's gradient times its weight, each value rounded toward
+	// zero, to acc. It may be called several times after one backward pass with norms, but
+	// not beside add. An example of weight 0 is left out.
+	addWhole(acc []float64, in []F, weights []float64, g int)
+}
+
 // pass is one backward step through a layer, for g examples.
 type pass[F Float] struct {
 	theta, in, out []F

@@ -186,12 +186,19 @@ func (l *networkLearner[F]) double() []float64 {
 	return l.vector
 }
 
-// exact sets l.vector to the batch's sum with exact noise: an integer sum needs every
-// example's own gradient.
+// exact sets l.vector to the batch's sum with exact noise. Where layers or the lattice do not
+// allow for sums of whole numbers, or gradients are shifted, it takes every example's own
+// gradient.
 func (l *networkLearner[F]) exact(s *Step) error {
 	sum, err := l.sum.integers(len(l.theta), s)
 	if err != nil {
 		return err
+	}
+	if s.Shift == nil && sum.Weighted() && l.engine.canAddWhole() {
+		if err := l.engine.WholeSum(sum, l.theta, l.ex, l.rows); err != nil {
+			return err
+		}
+		return l.sum.releaseExact(l.double(), s)
 	}
 	for k := range l.rows {
 		if err := l.own(k, s.Shift); err != nil {

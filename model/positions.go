@@ -70,6 +70,10 @@ func (c *positionsCell[F]) add(acc, _, weights []F, g int) {
 	}
 }
 
+func (c *positionsCell[F]) addWhole(acc []float64, _ []F, weights []float64, g int) {
+	addWholeRows(acc, c.kept, weights[:g])
+}
+
 func buildPositions[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
 	return &positions[F]{bare[F]{in}, s.SD}, in, nil
 }

@@ -120,6 +120,17 @@ func (r *residualCell[F]) add(acc, _, weights []F, g int) {
 	}
 }
 
+func (r *residualCell[F]) canAddWhole() bool {
+	return r.inner.canAddWhole() && (r.shortcut == nil || r.shortcut.canAddWhole())
+}
+
+func (r *residualCell[F]) addWhole(acc []float64, _ []F, weights []float64, g int) {
+	r.inner.addWhole(acc[:r.own], weights, g)
+	if r.shortcut != nil {
+		r.shortcut.addWhole(acc[r.own:], weights, g)
+	}
+}
+
 func buildResidual[F Float](in Shape, s Layer, _ []Layer) (layer[F], Shape, error) {
 	inner, err := build[F](in, s.Inner)
 	if err != nil {

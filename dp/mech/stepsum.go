@@ -3,7 +3,8 @@ package mech
 import "fmt"
 
 // StepSum is a step's sums as integers on a lattice: of the clipped gradients, and of
-// what a clip rule goes by. It is for exact noise. Not safe for concurrent use.
+// what a clip rule goes by. It is for exact noise. Not safe for concurrent use, but for its
+// lanes.
 type StepSum struct {
 	gradients *ClippedSum
 	second    *ClippedSum // nil: the rule needs none
@@ -12,6 +13,7 @@ type StepSum struct {
 	direction []float64
 	released  []int64
 	values    []float64
+	lanes     []stepLane
 }
 
 // PrepareSum is an empty sum of n coordinates for the next of the steps: the one that is
@@ -25,6 +27,7 @@ func (s *Steps) PrepareSum(kept *StepSum, n int) (*StepSum, error) {
 	if kept == nil || len(kept.gradients.sum) != n || kept.signal != signal {
 		kept = &StepSum{signal: signal}
 	}
+	kept.empty()
 	kept.clip = s.Clip()
 	if kept.gradients, err = rebound(kept.gradients, n, s.Clip(), lattice); err != nil {
 		return nil, err
@@ -93,6 +96,9 @@ func (s *StepSum) addSecond(v []float64) error {
 // steps, and moves the clip by what was released.
 func (s *Steps) Release(dst []int64, sum *StepSum) error {
 	if err := s.end(sum.gradients.bound, sum.signal); err != nil {
+		return err
+	}
+	if err := sum.settle(); err != nil {
 		return err
 	}
 	lattice := sum.gradients.lattice

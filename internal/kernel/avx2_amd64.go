@@ -349,6 +349,26 @@ func tanhF32(n uintptr, dst *float32, x *float32)
 //go:noescape
 func sigmoidF32(n uintptr, dst *float32, x *float32)
 
+// addTruncatedF32 adds factor*x, rounded toward zero, to y.
+//
+//go:noescape
+func addTruncatedF32(blocks uintptr, factor float64, x *float32, y *float64)
+
+// truncatedProducts8F32 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts8F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+
+// truncatedProducts4F32 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts4F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+
+// truncatedProducts1F32 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts1F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64, tail uintptr)
+
 // fmaPeakF64 runs twelve independent vector FMAs a round.
 //
 //go:noescape
@@ -683,6 +703,26 @@ func tanhF64(n uintptr, dst *float64, x *float64)
 //
 //go:noescape
 func sigmoidF64(n uintptr, dst *float64, x *float64)
+
+// addTruncatedF64 adds factor*x, rounded toward zero, to y.
+//
+//go:noescape
+func addTruncatedF64(blocks uintptr, factor float64, x *float64, y *float64)
+
+// truncatedProducts8F64 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts8F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+
+// truncatedProducts4F64 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts4F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+
+// truncatedProducts1F64 adds the sum over rows of x*d, each product rounded toward zero, to acc.
+//
+//go:noescape
+func truncatedProducts1F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64, tail uintptr)
 
 // normalsF32 writes blocks of 16 normal values.
 //

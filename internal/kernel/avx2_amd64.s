@@ -8383,6 +8383,173 @@ done76:
 	VZEROUPPER
 	RET
 
+// func addTruncatedF32(blocks uintptr, factor float64, x *float32, y *float64)
+// Requires: AVX
+TEXT ·addTruncatedF32(SB), NOSPLIT, $0-32
+	MOVQ         blocks+0(FP), AX
+	VBROADCASTSD factor+8(FP), Y0
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+
+loop:
+	VCVTPS2PD (CX), Y1
+	VMULPD    Y0, Y1, Y1
+	VROUNDPD  $0x0b, Y1, Y1
+	VADDPD    (DX), Y1, Y1
+	VMOVUPD   Y1, (DX)
+	VCVTPS2PD 16(CX), Y1
+	VMULPD    Y0, Y1, Y1
+	VROUNDPD  $0x0b, Y1, Y1
+	VADDPD    32(DX), Y1, Y1
+	VMOVUPD   Y1, 32(DX)
+	VCVTPS2PD 32(CX), Y1
+	VMULPD    Y0, Y1, Y1
+	VROUNDPD  $0x0b, Y1, Y1
+	VADDPD    64(DX), Y1, Y1
+	VMOVUPD   Y1, 64(DX)
+	VCVTPS2PD 48(CX), Y1
+	VMULPD    Y0, Y1, Y1
+	VROUNDPD  $0x0b, Y1, Y1
+	VADDPD    96(DX), Y1, Y1
+	VMOVUPD   Y1, 96(DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x00000080, DX
+	DECQ      AX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func truncatedProducts8F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+// Requires: AVX
+TEXT ·truncatedProducts8F32(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    xRow+16(FP), DX
+	MOVQ    d+24(FP), BX
+	MOVQ    dRow+32(FP), SI
+	MOVQ    acc+40(FP), DI
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+	VMOVUPD 128(DI), Y4
+	VMOVUPD 160(DI), Y5
+	VMOVUPD 192(DI), Y6
+	VMOVUPD 224(DI), Y7
+
+loop:
+	VBROADCASTSS (CX), X8
+	VCVTPS2PD    X8, Y8
+	VMULPD       (BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y0, Y0
+	VMULPD       32(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y1, Y1
+	VMULPD       64(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y2, Y2
+	VMULPD       96(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y3, Y3
+	VMULPD       128(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y4, Y4
+	VMULPD       160(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y5, Y5
+	VMULPD       192(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y6, Y6
+	VMULPD       224(BX), Y8, Y8
+	VROUNDPD     $0x0b, Y8, Y8
+	VADDPD       Y8, Y7, Y7
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	VMOVUPD      Y2, 64(DI)
+	VMOVUPD      Y3, 96(DI)
+	VMOVUPD      Y4, 128(DI)
+	VMOVUPD      Y5, 160(DI)
+	VMOVUPD      Y6, 192(DI)
+	VMOVUPD      Y7, 224(DI)
+	VZEROUPPER
+	RET
+
+// func truncatedProducts4F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+// Requires: AVX
+TEXT ·truncatedProducts4F32(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    xRow+16(FP), DX
+	MOVQ    d+24(FP), BX
+	MOVQ    dRow+32(FP), SI
+	MOVQ    acc+40(FP), DI
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+
+loop:
+	VBROADCASTSS (CX), X4
+	VCVTPS2PD    X4, Y4
+	VMULPD       (BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y0, Y0
+	VMULPD       32(BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y1, Y1
+	VMULPD       64(BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y2, Y2
+	VMULPD       96(BX), Y4, Y4
+	VROUNDPD     $0x0b, Y4, Y4
+	VADDPD       Y4, Y3, Y3
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	VMOVUPD      Y2, 64(DI)
+	VMOVUPD      Y3, 96(DI)
+	VZEROUPPER
+	RET
+
+// func truncatedProducts1F32(rows uintptr, x *float32, xRow uintptr, d *float64, dRow uintptr, acc *float64, tail uintptr)
+// Requires: AVX
+TEXT ·truncatedProducts1F32(SB), NOSPLIT, $0-56
+	MOVQ       rows+0(FP), AX
+	MOVQ       x+8(FP), CX
+	MOVQ       xRow+16(FP), DX
+	MOVQ       d+24(FP), BX
+	MOVQ       dRow+32(FP), SI
+	MOVQ       acc+40(FP), DI
+	MOVQ       tail+48(FP), R8
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x03, R8
+	SUBQ       R8, R9
+	VMOVDQU    32(R9), Y0
+	VMASKMOVPD (DI), Y0, Y1
+
+loop:
+	VBROADCASTSS (CX), X2
+	VCVTPS2PD    X2, Y2
+	VMASKMOVPD   (BX), Y0, Y3
+	VMULPD       Y2, Y3, Y3
+	VROUNDPD     $0x0b, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMASKMOVPD   Y1, Y0, (DI)
+	VZEROUPPER
+	RET
+
 // func fmaPeakF64(rounds uintptr)
 // Requires: AVX, FMA3
 TEXT ·fmaPeakF64(SB), NOSPLIT, $0-8
@@ -16704,6 +16871,170 @@ restLoop151:
 	JG           restLoop151
 
 done152:
+	VZEROUPPER
+	RET
+
+// func addTruncatedF64(blocks uintptr, factor float64, x *float64, y *float64)
+// Requires: AVX
+TEXT ·addTruncatedF64(SB), NOSPLIT, $0-32
+	MOVQ         blocks+0(FP), AX
+	VBROADCASTSD factor+8(FP), Y0
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+
+loop:
+	VMOVUPD  (CX), Y1
+	VMULPD   Y0, Y1, Y1
+	VROUNDPD $0x0b, Y1, Y1
+	VADDPD   (DX), Y1, Y1
+	VMOVUPD  Y1, (DX)
+	VMOVUPD  32(CX), Y1
+	VMULPD   Y0, Y1, Y1
+	VROUNDPD $0x0b, Y1, Y1
+	VADDPD   32(DX), Y1, Y1
+	VMOVUPD  Y1, 32(DX)
+	VMOVUPD  64(CX), Y1
+	VMULPD   Y0, Y1, Y1
+	VROUNDPD $0x0b, Y1, Y1
+	VADDPD   64(DX), Y1, Y1
+	VMOVUPD  Y1, 64(DX)
+	VMOVUPD  96(CX), Y1
+	VMULPD   Y0, Y1, Y1
+	VROUNDPD $0x0b, Y1, Y1
+	VADDPD   96(DX), Y1, Y1
+	VMOVUPD  Y1, 96(DX)
+	ADDQ     $0x80, CX
+	ADDQ     $0x00000080, DX
+	DECQ     AX
+	JNZ      loop
+	VZEROUPPER
+	RET
+
+// func truncatedProducts8F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+// Requires: AVX
+TEXT ·truncatedProducts8F64(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    xRow+16(FP), DX
+	MOVQ    d+24(FP), BX
+	MOVQ    dRow+32(FP), SI
+	MOVQ    acc+40(FP), DI
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+	VMOVUPD 128(DI), Y4
+	VMOVUPD 160(DI), Y5
+	VMOVUPD 192(DI), Y6
+	VMOVUPD 224(DI), Y7
+
+loop:
+	VBROADCASTSD (CX), Y8
+	VMULPD       (BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y0, Y0
+	VMULPD       32(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y1, Y1
+	VMULPD       64(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y2, Y2
+	VMULPD       96(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y3, Y3
+	VMULPD       128(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y4, Y4
+	VMULPD       160(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y5, Y5
+	VMULPD       192(BX), Y8, Y9
+	VROUNDPD     $0x0b, Y9, Y9
+	VADDPD       Y9, Y6, Y6
+	VMULPD       224(BX), Y8, Y8
+	VROUNDPD     $0x0b, Y8, Y8
+	VADDPD       Y8, Y7, Y7
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	VMOVUPD      Y2, 64(DI)
+	VMOVUPD      Y3, 96(DI)
+	VMOVUPD      Y4, 128(DI)
+	VMOVUPD      Y5, 160(DI)
+	VMOVUPD      Y6, 192(DI)
+	VMOVUPD      Y7, 224(DI)
+	VZEROUPPER
+	RET
+
+// func truncatedProducts4F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64)
+// Requires: AVX
+TEXT ·truncatedProducts4F64(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    xRow+16(FP), DX
+	MOVQ    d+24(FP), BX
+	MOVQ    dRow+32(FP), SI
+	MOVQ    acc+40(FP), DI
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+
+loop:
+	VBROADCASTSD (CX), Y4
+	VMULPD       (BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y0, Y0
+	VMULPD       32(BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y1, Y1
+	VMULPD       64(BX), Y4, Y5
+	VROUNDPD     $0x0b, Y5, Y5
+	VADDPD       Y5, Y2, Y2
+	VMULPD       96(BX), Y4, Y4
+	VROUNDPD     $0x0b, Y4, Y4
+	VADDPD       Y4, Y3, Y3
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	VMOVUPD      Y2, 64(DI)
+	VMOVUPD      Y3, 96(DI)
+	VZEROUPPER
+	RET
+
+// func truncatedProducts1F64(rows uintptr, x *float64, xRow uintptr, d *float64, dRow uintptr, acc *float64, tail uintptr)
+// Requires: AVX
+TEXT ·truncatedProducts1F64(SB), NOSPLIT, $0-56
+	MOVQ       rows+0(FP), AX
+	MOVQ       x+8(FP), CX
+	MOVQ       xRow+16(FP), DX
+	MOVQ       d+24(FP), BX
+	MOVQ       dRow+32(FP), SI
+	MOVQ       acc+40(FP), DI
+	MOVQ       tail+48(FP), R8
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x03, R8
+	SUBQ       R8, R9
+	VMOVDQU    32(R9), Y0
+	VMASKMOVPD (DI), Y0, Y1
+
+loop:
+	VBROADCASTSD (CX), Y2
+	VMASKMOVPD   (BX), Y0, Y3
+	VMULPD       Y2, Y3, Y3
+	VROUNDPD     $0x0b, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          loop
+	VMASKMOVPD   Y1, Y0, (DI)
 	VZEROUPPER
 	RET
 

@@ -59,6 +59,12 @@ func narrow(dst []float32, x []float64) { narrowTwin(dst, x) }
 
 func addSingle(x []float32, y []float64) { addSingleTwin(x, y) }
 
+func addTruncated[F Float](factor float64, x []F, y []float64) { addTruncatedTwin(factor, x, y) }
+
+func addTruncatedProducts[F Float](acc []float64, x []F, d []float64, rows int) {
+	addTruncatedProductsTwin(acc, x, d, rows)
+}
+
 func tile[F Float](w *tileWork[F]) { tileTwin(w) }
 
 func pack[F Float](dst []F, rows int, src []F, stride int, columns []int) bool {

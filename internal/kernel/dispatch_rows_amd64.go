@@ -161,3 +161,53 @@ func addSingle(x []float32, y []float64) {
 	}
 	addSingleTwin(x[whole:], y[whole:])
 }
+
+func addTruncated[F Float](factor float64, x []F, y []float64) {
+	whole := 0
+	if blocks := len(x) / conversionBlock; vectorised && blocks > 0 {
+		whole = blocks * conversionBlock
+		if isSingle[F]() {
+			addTruncatedF32(uintptr(blocks), factor, f32(x), &y[0])
+		} else {
+			addTruncatedF64(uintptr(blocks), factor, f64(x), &y[0])
+		}
+	}
+	addTruncatedTwin(factor, x[whole:], y[whole:])
+}
+
+func addTruncatedProducts[F Float](acc []float64, x []F, d []float64, rows int) {
+	if !vectorised {
+		addTruncatedProductsTwin(acc, x, d, rows)
+		return
+	}
+	high, wide := len(x)/rows, len(d)/rows
+	n, xRow, dRow := uintptr(rows), uintptr(high*32/lanes[F]()), uintptr(wide*8)
+	for at, next := 0, 0; at < wide; at = next {
+		vectors := 1
+		switch left := wide - at; {
+		case left >= 32:
+			vectors = 8
+		case left >= 16:
+			vectors = 4
+		}
+		next = at + 4*vectors
+		tail := uintptr(min(4, wide-at))
+		for i := range high {
+			from, by, to := x[i:], &d[at], &acc[i*wide+at]
+			switch {
+			case vectors == 8 && isSingle[F]():
+				truncatedProducts8F32(n, f32(from), xRow, by, dRow, to)
+			case vectors == 8:
+				truncatedProducts8F64(n, f64(from), xRow, by, dRow, to)
+			case vectors == 4 && isSingle[F]():
+				truncatedProducts4F32(n, f32(from), xRow, by, dRow, to)
+			case vectors == 4:
+				truncatedProducts4F64(n, f64(from), xRow, by, dRow, to)
+			case isSingle[F]():
+				truncatedProducts1F32(n, f32(from), xRow, by, dRow, to, tail)
+			default:
+				truncatedProducts1F64(n, f64(from), xRow, by, dRow, to, tail)
+			}
+		}
+	}
+}

@@ -21,6 +21,12 @@ func lanes[F Float]() int {
 // tinyProduct is the number of multiplications up to which plain loops win.
 const tinyProduct = 20
 
+// AlikeFrom is how many rows a product must have at least for each of them to have the same bits
+// whatever the others are, and however many: of a row-major matrix times one of any strides, into
+// a row-major one, with columns times inner numbers as given. Fewer rows are added up in another
+// order.
+func AlikeFrom(columnsTimesInner int) int { return max(2, tinyProduct/max(1, columnsTimesInner)+1) }
+
 // longDot is the length from which a row times a column is worth a call each.
 const longDot = 128
 

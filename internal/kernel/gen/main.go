@@ -41,6 +41,7 @@ func run(dir string) error {
 			g.reductions(p)
 			g.rows(p)
 			g.functions(p)
+			g.truncated(p)
 		}
 		g.normals(single)
 		g.conversions()

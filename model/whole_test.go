@@ -1,0 +1,233 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/dp/mech"
+)
+
+// wholeSum is the integer sum of a batch's clipped gradients: what is released with a noise,
+// less the noise, which is that of an empty batch with the same entropy. It says how long a
+// lattice step is.
+func wholeSum[F Float](t *testing.T, e *Engine[F], theta []F, ex Examples[F], order []int, rule mech.StepRule) (sum []int64, step float64) {
+	t.Helper()
+	released := func(order []int) []int64 {
+		paid := sampledSteps(t, rule, stream("batches"), mech.Randomness{Exact: mech.NewEntropy(stream("noise"))})
+		if err := paid.Blank(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := paid.PrepareSum(nil, len(theta))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Weighted() {
+			t.Fatalf("a sum with noise %v is not of whole numbers", rule.Noise)
+		}
+		step = s.Lattice().Step
+		if err := e.WholeSum(s, theta, ex, order); err != nil {
+			t.Fatal(err)
+		}
+		dst := make([]int64, len(theta))
+		if err := paid.Release(dst, s); err != nil {
+			t.Fatal(err)
+		}
+		return dst
+	}
+	sum = released(order)
+	for i, v := range released(nil) {
+		sum[i] -= v
+	}
+	return sum, step
+}
+
+// TestWholeSums: what a row adds to a sum is the same to the last bit whatever rows are taken
+// with it, in whatever order and by however many workers; it is no longer than the clip, by
+// integers, and the row's own gradient, clipped.
+func TestWholeSums(t *testing.T) {
+	wide := map[string]struct {
+		in     Shape
+		layers []Layer
+	}{
+		"long dots":  {Shape{1, 1, 130}, []Layer{{Kind: "linear", Units: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+		"wide":       {Shape{1, 1, 40}, []Layer{{Kind: "linear", Units: 150}, {Kind: "relu"}, {Kind: "linear", Units: 70}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+		"many steps": {Shape{1, 1, 300}, []Layer{{Kind: "linear", Units: 20, NoBias: true}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
+	}
+	tried := 0
+	for _, networks := range []map[string]struct {
+		in     Shape
+		layers []Layer
+	}{small, wide} {
+		for name, n := range networks {
+			t.Run(name, func(t *testing.T) {
+				if wholeSums[float32](t, n.in, n.layers) && wholeSums[float64](t, n.in, n.layers) {
+					tried++
+				}
+			})
+		}
+	}
+	if tried < 25 {
+		t.Errorf("%d networks alone add whole numbers", tried)
+	}
+}
+
+func wholeSums[F Float](t *testing.T, in Shape, layers []Layer) bool {
+	one, theta := newEngine(t, in, layers, crossEntropy[F]{}, 1)
+	if !one.canAddWhole() {
+		return false
+	}
+	two, _ := newEngine(t, in, layers, crossEntropy[F]{}, 3)
+	const rows = 80 // more than from where on weights are turned
+	ex, order := examples(one, rows)
+	all, own := make([]int64, len(theta)), make([]F, len(theta))
+	norms := make([]float64, rows)
+	for k := range rows {
+		if _, err := one.Gradient(own, theta, ex, []int{k}); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range own {
+			norms[k] += float64(v) * float64(v)
+		}
+		norms[k] = math.Sqrt(norms[k])
+	}
+	clip := median(slices.Clone(norms))
+	rule := mech.StepRule{Clip: clip, Noise: 0.7, Sampling: event.Poisson, Rate: 1}
+	part := order[10:17]
+	ofPart := make([]int64, len(theta))
+	for _, k := range order {
+		sum, step := wholeSum(t, one, theta, ex, []int{k}, rule)
+		var square float64
+		for i, v := range sum {
+			square += float64(v) * float64(v)
+			all[i] += v
+			if slices.Contains(part, k) {
+				ofPart[i] += v
+			}
+		}
+		length := math.Sqrt(square) * step
+		if length > clip || length < min(clip, norms[k])*(1-1e-5)-step*math.Sqrt(float64(len(theta))) {
+			t.Fatalf("row %d of norm %v adds %v, clipped to %v", k, norms[k], length, clip)
+		}
+		if _, err := one.Gradient(own, theta, ex, []int{k}); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range own {
+			want := float64(v) * min(1, clip/norms[k])
+			if off := float64(sum[i])*step - want; math.Abs(off) > 2*step+2e-6*clip {
+				t.Fatalf("row %d, value %d: %v, want %v", k, i, float64(sum[i])*step, want)
+			}
+		}
+	}
+	turned := slices.Clone(order)
+	slices.Reverse(turned)
+	for what, c := range map[string]struct {
+		e     *Engine[F]
+		order []int
+		want  []int64
+	}{
+		"all rows": {one, order, all}, "by three workers": {two, order, all}, "in another order": {one, turned, all}, "seven rows": {one, part, ofPart},
+	} {
+		if got, _ := wholeSum(t, c.e, theta, ex, c.order, rule); !slices.Equal(got, c.want) {
+			t.Errorf("%T, %s: the sum is not that of rows alone", own[0], what)
+		}
+	}
+	return true
+}
+
+// TestSquaresThatAreLost: inputs whose squares are no numbers, before slopes that make up for
+// it, are clipped nevertheless.
+func TestSquaresThatAreLost(t *testing.T) {
+	for _, units := range []int{1, 3} {
+		e, theta := newEngine(t, Shape{1, 1, 2}, []Layer{{Kind: "linear", Units: units, NoBias: true}}, halfSquaredError[float64]{}, 1)
+		ex := Examples[float64]{X: []float64{0x1p-540, -0x1p-541}, Targets: slices.Repeat([]float64{0x1p509}, units)}
+		rule := mech.StepRule{Clip: 0x1p-45, Noise: 1, Sampling: event.Poisson, Rate: 1}
+		sum, step := wholeSum(t, e, theta, ex, []int{0}, rule)
+		var square float64
+		for _, v := range sum {
+			square += float64(v) * step * float64(v) * step
+		}
+		if length := math.Sqrt(square); length > rule.Clip || length == 0 {
+			t.Errorf("%d units: the row adds %v, clipped to %v", units, length, rule.Clip)
+		}
+	}
+}
+
+// TestExactStepsAreTaken: what a learner releases is the clipped sum, whether rows are added by
+// their norms or one by one, as where noise is too small for whole numbers.
+func TestExactStepsAreTaken(t *testing.T) {
+	m, c := smallPictures(t, 3, 50)
+	theta := make([]float64, m.Parameters())
+	m.Initialise(theta, stream("start"))
+	l := learnerOf(t, m)
+	batch := []int{4, 49, 0, 17, 30, 8, 9, 9, 21}
+	want := oneByOne(t, l, theta, c, batch, 0.4, nil)
+	for _, noise := range []float64{1e-7, 1e-9} {
+		for _, rule := range []mech.ClipRule{{}, {Signal: mech.SignalCount, GradientNoise: 1.01, Quantile: 0.5}, {Signal: mech.SignalDirections, GradientNoise: 1.01}} {
+			steps := sampledSteps(t, mech.StepRule{Clip: 0.4, Noise: noise, Clipping: rule, Sampling: event.Poisson, Rate: 1}, stream("batches"), mech.Randomness{Exact: mech.SystemEntropy()})
+			got := make([]float64, len(theta))
+			if err := l.Gradient(got, theta, c, batch, begin(t, Step{Paid: steps, Divisor: 1})); err != nil {
+				t.Fatal(err)
+			}
+			for j := range want {
+				if math.Abs(got[j]-want[j]) > 4e-6 {
+					t.Fatalf("noise %v, rule %d: coordinate %d is %v, want %v", noise, rule.Signal, j, got[j], want[j])
+				}
+			}
+		}
+	}
+}
+
+// TestDirectionsOfWholeSums: a rule that goes by directions sums those of the rows beyond the
+// clip alone, each of length 1.
+func TestDirectionsOfWholeSums(t *testing.T) {
+	n := small["residual"]
+	e, theta := newEngine(t, n.in, n.layers, crossEntropy[float64]{}, 1)
+	ex, order := examples(e, 9)
+	own, norms := make([]float64, len(theta)), make([]float64, len(order))
+	for k := range order {
+		if _, err := e.Gradient(own, theta, ex, order[k:k+1]); err != nil {
+			t.Fatal(err)
+		}
+		norms[k], _ = mech.Norm(own)
+	}
+	clip := 1.01 * median(slices.Clone(norms)) // no row's own
+	rule := mech.StepRule{Clip: clip, Noise: 0.7, Clipping: mech.ClipRule{Signal: mech.SignalDirections, GradientNoise: 1.01}, Sampling: event.Poisson, Rate: 1}
+	released := func(order []int) []float32 {
+		paid := sampledSteps(t, rule, stream("batches"), mech.Randomness{Exact: mech.NewEntropy(stream("noise"))})
+		if err := paid.Blank(); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := paid.PrepareSum(nil, len(theta))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.WholeSum(sum, theta, ex, order); err != nil {
+			t.Fatal(err)
+		}
+		if err := paid.Release(make([]int64, len(theta)), sum); err != nil {
+			t.Fatal(err)
+		}
+		var state mech.ClipState
+		paid.Save(&state)
+		return state.Direction
+	}
+	got, noise, want := released(order), released(nil), make([]float64, len(theta))
+	for k, norm := range norms {
+		if norm <= clip {
+			continue
+		}
+		if _, err := e.Gradient(own, theta, ex, order[k:k+1]); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range own {
+			want[i] += v / norm
+		}
+	}
+	for i := range want {
+		if off := float64(got[i]) - float64(noise[i]) - want[i]; math.Abs(off) > 1e-4 {
+			t.Errorf("value %d is %v, want %v", i, got[i]-noise[i], want[i])
+		}
+	}
+}
