@@ -44,6 +44,7 @@ func BenchmarkTransformerStep(b *testing.B) {
 	}{
 		{"plain", Step{}},
 		{"private", Step{Paid: paidSteps(b, 1, 1, mech.Randomness{Keyed: s}), Divisor: rows}},
+		{"exact", Step{Paid: paidSteps(b, 1, 1, mech.Randomness{Exact: mech.SystemEntropy()}), Divisor: rows}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			began := cpu()

@@ -84,6 +84,9 @@ func openDevice(run config.Run, m model.Model) (*cuda.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if plan.Rows && run.Run.Device == "auto" {
+		return nil, fmt.Errorf("networks of rows are computed here, in double precision; run.device cuda has them computed on the device, in single")
+	}
 	number := 0
 	if _, n, ok := strings.Cut(run.Run.Device, ":"); ok {
 		if number, err = strconv.Atoi(n); err != nil {

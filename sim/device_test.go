@@ -171,6 +171,20 @@ algorithm: {kind: mr-mtl, mode: sound, rounds: 3, lambda: 0.3, local: {step: 0.3
 privacy: {epsilon: 4, delta: 1.0e-5, public_size: 100}
 `
 
+// TestAutoKeepsRowsHere: a network of rows is computed in double precision unless a device is
+// named, though there is one.
+func TestAutoKeepsRowsHere(t *testing.T) {
+	cudatest.Use(t)
+	run, err := config.Resolve([]byte(onTable), []string{"run.device=auto"}, sim.Checks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, _ := trained(t, run, data.NewFolder(""))
+	if d := res.Device; d == nil || d.Name != "" || !strings.Contains(d.Why, "double precision") || res.Kernel != model.Kernel() {
+		t.Errorf("%+v, %q", res.Device, res.Kernel)
+	}
+}
+
 // TestATableOnADevice: silos that train networks on rows of a table end near where they end on the
 // processor, which computes in double precision: batches, noise and charges are the same.
 func TestATableOnADevice(t *testing.T) {
