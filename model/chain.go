@@ -308,6 +308,15 @@ func (c *chainCell[F]) canAddWhole() bool {
 	return true
 }
 
+// formsWhole has layers tell norms that whole numbers can be clipped by, or whatever is fastest.
+func (c *chainCell[F]) formsWhole(on bool) {
+	for _, one := range c.cells {
+		if f, can := one.(interface{ formsWhole(on bool) }); can {
+			f.formsWhole(on)
+		}
+	}
+}
+
 func (c *chainCell[F]) addWhole(acc, weights []float64, g int) {
 	for i, one := range c.cells {
 		if c.starts[i] < c.starts[i+1] {

@@ -61,6 +61,7 @@ func (l *places[F]) cell(examples int) cell[F] {
 type placesCell[F Float] struct {
 	*places[F]
 	kept []F // gradients at the output, until their weights are known
+	forming[F]
 	norm productNorm[F]
 	work kernel.Workspace[F]
 }
@@ -86,6 +87,10 @@ func (c *placesCell[F]) backward(p pass[F]) {
 		copy(c.kept, p.dOut[:rows*c.out])
 		in, out := c.n*c.in, c.n*c.out
 		for i := range p.g {
+			if c.forms {
+				p.norms[i] += kernel.SquaredNorm(c.form(p.in, i))
+				continue
+			}
 			p.norms[i] += c.norm.squared(p.in[i*in:(i+1)*in], p.dOut[i*out:(i+1)*out], c.n, c.in, c.out, c.bias)
 		}
 	}
@@ -126,6 +131,28 @@ func (c *placesCell[F]) accumulate(acc, in, dOut []F, g int) {
 	kernel.Gemm(1, kernel.Dense(in, rows, c.in).T(), kernel.Dense(dOut, rows, c.out), 1, kernel.Dense(acc[:c.in*c.out], c.in, c.out), &c.work)
 	if c.bias {
 		kernel.SumRows(acc[c.in*c.out:], dOut)
+	}
+}
+
+// form is the gradient of example i of those whose gradients at the output are kept.
+func (c *placesCell[F]) form(in []F, i int) []F {
+	n := c.in * c.out
+	formed := c.room(n + c.out)
+	x, d := kernel.Dense(in[i*c.n*c.in:], c.n, c.in), kernel.Dense(c.kept[i*c.n*c.out:], c.n, c.out)
+	kernel.Gemm(1, x.T(), d, 0, kernel.Dense(formed[:n], c.in, c.out), &c.work)
+	if !c.bias {
+		return formed[:n]
+	}
+	clear(formed[n:])
+	kernel.SumRows(formed[n:], d.Data[:c.n*c.out])
+	return formed
+}
+
+func (c *placesCell[F]) addWhole(acc []float64, in []F, weights []float64, g int) {
+	for i, w := range weights[:g] {
+		if w != 0 {
+			kernel.AddTruncated(w, c.form(in, i), acc)
+		}
 	}
 }
 

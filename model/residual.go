@@ -124,6 +124,13 @@ func (r *residualCell[F]) canAddWhole() bool {
 	return r.inner.canAddWhole() && (r.shortcut == nil || r.shortcut.canAddWhole())
 }
 
+func (r *residualCell[F]) formsWhole(on bool) {
+	r.inner.formsWhole(on)
+	if r.shortcut != nil {
+		r.shortcut.formsWhole(on)
+	}
+}
+
 func (r *residualCell[F]) addWhole(acc []float64, _ []F, weights []float64, g int) {
 	r.inner.addWhole(acc[:r.own], weights, g)
 	if r.shortcut != nil {

@@ -17,7 +17,11 @@ func (e *Engine[F]) WholeSum(sum *mech.StepSum, theta []F, ex Examples[F], order
 	}
 	sum.Lanes(len(e.work))
 	e.least = min(len(e.work[0].norms), e.leastAlike())
-	defer func() { e.least = 0 }()
+	e.formsWhole(true)
+	defer func() {
+		e.formsWhole(false)
+		e.least = 0
+	}()
 	return e.each(theta, ex, order, func(w *workspace[F], _ int, rows []int) error {
 		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
 			// As in ClippedSum: such a row's activations spoil the chunk's products.
@@ -32,6 +36,12 @@ func (e *Engine[F]) WholeSum(sum *mech.StepSum, theta []F, ex Examples[F], order
 	}, nil)
 }
 
+func (e *Engine[F]) formsWhole(on bool) {
+	for _, w := range e.work {
+		w.cell.formsWhole(on)
+	}
+}
+
 // canAddWhole says whether the network's layers can add whole numbers.
 func (e *Engine[F]) canAddWhole() bool { return e.work[0].cell.canAddWhole() }
 
@@ -42,13 +52,17 @@ func (e *Engine[F]) leastAlike() int {
 	return kernel.AlikeFrom(e.network.chain.smallestProduct())
 }
 
-// smallestProduct is the least number of weights of a linear layer.
+// smallestProduct is the least number of weights of a linear layer, on places or not.
 func (c *chain[F]) smallestProduct() int {
 	smallest := math.MaxInt
 	for _, l := range c.layers {
 		switch l := l.(type) {
 		case *dense[F]:
 			smallest = min(smallest, l.in*l.out)
+		case *places[F]:
+			smallest = min(smallest, l.in*l.out)
+		case *words[F]:
+			smallest = min(smallest, l.own, l.inner.smallestProduct())
 		case *residual[F]:
 			smallest = min(smallest, l.inner.smallestProduct())
 			if l.shortcut != nil {
@@ -57,4 +71,18 @@ func (c *chain[F]) smallestProduct() int {
 		}
 	}
 	return smallest
+}
+
+// forming is what layers have that can form one example's gradient, for its norm and for whole
+// numbers: where many places' gradients cancel, a norm that is made without that is not exact.
+type forming[F Float] struct {
+	forms  bool // norms are those of what is formed
+	formed []F
+}
+
+func (f *forming[F]) formsWhole(on bool) { f.forms = on }
+
+func (f *forming[F]) room(n int) []F {
+	f.formed = grown(f.formed, n)[:n]
+	return f.formed
 }

@@ -51,9 +51,10 @@ func TestWholeSums(t *testing.T) {
 		in     Shape
 		layers []Layer
 	}{
-		"long dots":  {Shape{1, 1, 130}, []Layer{{Kind: "linear", Units: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
-		"wide":       {Shape{1, 1, 40}, []Layer{{Kind: "linear", Units: 150}, {Kind: "relu"}, {Kind: "linear", Units: 70}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
-		"many steps": {Shape{1, 1, 300}, []Layer{{Kind: "linear", Units: 20, NoBias: true}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
+		"long dots":   {Shape{1, 1, 130}, []Layer{{Kind: "linear", Units: 1}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+		"wide":        {Shape{1, 1, 40}, []Layer{{Kind: "linear", Units: 150}, {Kind: "relu"}, {Kind: "linear", Units: 70}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+		"tiny places": {Shape{1, 1, 2}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 2}, {Kind: "linear", Units: 2, Each: true}, {Kind: "linear", Units: 12}, {Kind: "tanh"}, {Kind: "linear", Units: 2}}},
+		"many steps":  {Shape{1, 1, 300}, []Layer{{Kind: "linear", Units: 20, NoBias: true}, {Kind: "relu"}, {Kind: "linear", Units: 2}}},
 	}
 	tried := 0
 	for _, networks := range []map[string]struct {
@@ -68,7 +69,8 @@ func TestWholeSums(t *testing.T) {
 			})
 		}
 	}
-	if tried < 25 {
+	if tried < 35 {
+
 		t.Errorf("%d networks alone add whole numbers", tried)
 	}
 }
@@ -229,5 +231,76 @@ func TestDirectionsOfWholeSums(t *testing.T) {
 		if off := float64(got[i]) - float64(noise[i]) - want[i]; math.Abs(off) > 1e-4 {
 			t.Errorf("value %d is %v, want %v", i, got[i]-noise[i], want[i])
 		}
+	}
+}
+
+// TestPlacesThatCancel: a norm on places is that of their sum, also where they nearly cancel and
+// others allow for rounding; and so is that of words' vectors.
+func TestPlacesThatCancel(t *testing.T) {
+	e, theta := newEngine(t, Shape{1, 1, 2}, []Layer{{Kind: "embedding", Vocabulary: 4, Units: 6}, {Kind: "linear", Units: 5, Each: true}, {Kind: "linear", Units: 3}}, crossEntropy[float32]{}, 1)
+	last := theta[4*6+6*5+5:][:2*5*3]
+	for i, v := range last[:15] {
+		last[15+i] = -v * (1 - 0x1p-10)
+	}
+	for i := range last {
+		last[i] *= 100 // what cancels is most of it
+	}
+	ex, _ := examples(e, 1)
+	ex.X[1] = ex.X[0]
+	own := make([]float32, len(theta))
+	if _, err := e.Gradient(own, theta, ex, []int{0}); err != nil {
+		t.Fatal(err)
+	}
+	var places, all float64
+	for i, v := range own {
+		if all += float64(v) * float64(v); i >= 24 && i < 24+30+5 {
+			places += float64(v) * float64(v)
+		}
+	}
+	clip := math.Sqrt(all) / 2
+	sum, step := wholeSum(t, e, theta, ex, []int{0}, mech.StepRule{Clip: clip, Noise: 0.7, Sampling: event.Poisson, Rate: 1})
+	var square float64
+	for _, v := range sum {
+		square += float64(v) * float64(v)
+	}
+	if length := math.Sqrt(square) * step; length > clip || length < clip*(1-3e-6) || places < all/1000 {
+		t.Errorf("a row of norm %v, %v of it on places, adds %v, clipped to %v", math.Sqrt(all), math.Sqrt(places), length, clip)
+	}
+}
+
+// TestEveryLayerForms: layers that can form gradients are told to, wherever they are, while whole
+// numbers are added, and then no more.
+func TestEveryLayerForms(t *testing.T) {
+	told := 0
+	var look func(c *chainCell[float64], on bool)
+	look = func(c *chainCell[float64], on bool) {
+		for _, one := range c.cells {
+			switch one := one.(type) {
+			case *placesCell[float64]:
+				if told++; one.forms != on {
+					t.Errorf("places form: %v", one.forms)
+				}
+			case *wordsCell[float64]:
+				if told++; one.forms != on {
+					t.Errorf("words form: %v", one.forms)
+				}
+				look(one.inner, on)
+			case *residualCell[float64]:
+				look(one.inner, on)
+				if one.shortcut != nil {
+					look(one.shortcut, on)
+				}
+			}
+		}
+	}
+	for _, n := range small {
+		e, _ := newEngine(t, n.in, n.layers, crossEntropy[float64]{}, 1)
+		for _, on := range []bool{true, false} {
+			e.formsWhole(on)
+			look(e.work[0].cell, on)
+		}
+	}
+	if told < 10 {
+		t.Errorf("%d layers were told", told)
 	}
 }

@@ -70,13 +70,15 @@ func (l *words[F]) cell(examples int) cell[F] {
 
 type wordsCell[F Float] struct {
 	*words[F]
-	first   *embeddingCell[F]
-	inner   *chainCell[F]
-	x       []F // the words' vectors
-	h       []F // what the inner layers made of them
-	dh      []F
-	dOut    []F // gradients at the scores, the caller's, until their weights are known
-	between []F // products between places of one example
+	first *embeddingCell[F]
+	inner *chainCell[F]
+	x     []F // the words' vectors
+	h     []F // what the inner layers made of them
+	dh    []F
+	dOut  []F // gradients at the scores, the caller's, until their weights are known
+	forming[F]
+	apart   []float64 // norms of no use
+	between []F       // products between places of one example
 	norm    productNorm[F]
 	work    kernel.Workspace[F]
 }
@@ -105,9 +107,18 @@ func (c *wordsCell[F]) backward(p pass[F]) {
 		acc = p.acc[c.own:]
 	}
 	dx := c.inner.backward(p.theta[c.own:], dh, acc, p.norms, p.g, true)
-	c.first.backward(pass[F]{in: p.in, dOut: dx, dIn: p.dIn, acc: p.acc, norms: p.norms, g: p.g})
+	apart := p.norms
+	if c.forms { // both ends' gradients are of the same vectors: their norm is that of the sum
+		c.apart = append(c.apart[:0], p.norms...)
+		apart = c.apart
+	}
+	c.first.backward(pass[F]{in: p.in, dOut: dx, dIn: p.dIn, acc: p.acc, norms: apart, g: p.g})
 	c.dOut = p.dOut
 	switch {
+	case p.norms != nil && c.forms:
+		for i := range p.g {
+			p.norms[i] += kernel.SquaredNorm(c.form(p.in, i))
+		}
 	case p.acc != nil:
 		c.accumulate(p.acc, 0, p.g)
 	case p.norms != nil:
@@ -155,6 +166,31 @@ func (c *wordsCell[F]) add(acc, in, weights []F, g int) {
 			c.accumulate(acc, i, 1)
 		}
 	}
+}
+
+// form is the gradient of the vectors of example i, at both ends.
+func (c *wordsCell[F]) form(in []F, i int) []F {
+	n, formed := c.places(), c.room(c.own)
+	h, d := kernel.Dense(c.h[i*n*c.units:], n, c.units), kernel.Dense(c.dOut[i*n*c.vocabulary:], n, c.vocabulary)
+	kernel.Gemm(1, d.T(), h, 0, c.vectors(formed), &c.work)
+	c.first.spread(formed, in[i*n:(i+1)*n], c.first.kept[i*n*c.units:], 1)
+	return formed
+}
+
+func (c *wordsCell[F]) addWhole(acc []float64, in []F, weights []float64, g int) {
+	c.inner.addWhole(acc[c.own:], weights, g)
+	for i, w := range weights[:g] {
+		if w != 0 {
+			kernel.AddTruncated(w, c.form(in, i), acc[:c.own])
+		}
+	}
+}
+
+func (c *wordsCell[F]) canAddWhole() bool { return c.inner.canAddWhole() }
+
+func (c *wordsCell[F]) formsWhole(on bool) {
+	c.forms = on
+	c.inner.formsWhole(on)
 }
 
 // settle adds what the layers within have laid aside.
