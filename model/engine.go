@@ -358,19 +358,25 @@ func (e *Engine[F]) ClippedSum(sum *mech.LaneSum[F], theta []F, ex Examples[F], 
 	}
 	sum.AtOnce(e.addsAtOnce(len(order)))
 	err := e.each(theta, ex, order, func(w *workspace[F], lane int, rows []int) error {
-		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
-			// Such a row's activations would spoil the sums over its chunk, whatever
-			// factor it is given: the chunk is run again without it.
-			if rows = finite; len(rows) == 0 {
-				return nil
-			}
-			var losses [maxChunk]float64
-			e.forward(w, theta, ex, rows, losses[:len(rows)])
-			e.rowNorms(w, theta, rows)
+		if rows = e.finiteRows(w, theta, ex, rows); len(rows) == 0 {
+			return nil
 		}
 		return sum.AddWeighted(lane, w.norms[:len(rows)], w.factors, func(dst, factors []F) { w.cell.add(dst, factors, len(rows)) })
 	}, sum.Complete)
 	return mean(e.losses), err
+}
+
+// finiteRows are those of a chunk that has gone forwards whose gradients are finite, back from
+// there, with their norms in w.norms. Others' activations would spoil the sums over the chunk,
+// whatever factor they are given: it is run again without them.
+func (e *Engine[F]) finiteRows(w *workspace[F], theta []F, ex Examples[F], rows []int) []int {
+	finite := e.rowNorms(w, theta, rows)
+	if n := len(finite); n > 0 && n < len(rows) {
+		var losses [maxChunk]float64
+		e.forward(w, theta, ex, finite, losses[:n])
+		e.rowNorms(w, theta, finite)
+	}
+	return finite
 }
 
 // addsAtOnce says whether the only worker adds a single chunk to each lane, by layers that

@@ -23,14 +23,8 @@ func (e *Engine[F]) WholeSum(sum *mech.StepSum, theta []F, ex Examples[F], order
 		e.least = 0
 	}()
 	return e.each(theta, ex, order, func(w *workspace[F], _ int, rows []int) error {
-		if finite := e.rowNorms(w, theta, rows); len(finite) < len(rows) {
-			// As in ClippedSum: such a row's activations spoil the chunk's products.
-			if rows = finite; len(rows) == 0 {
-				return nil
-			}
-			var losses [maxChunk]float64
-			e.forward(w, theta, ex, rows, losses[:len(rows)])
-			e.rowNorms(w, theta, rows)
+		if rows = e.finiteRows(w, theta, ex, rows); len(rows) == 0 {
+			return nil
 		}
 		return sum.AddWeighted(w.worker, w.norms[:len(rows)], e.weights[w.worker], func(dst, weights []float64) { w.cell.addWhole(dst, weights, len(rows)) })
 	}, nil)

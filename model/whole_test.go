@@ -9,35 +9,40 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 )
 
-// wholeSum is the integer sum of a batch's clipped gradients: what is released with a noise,
-// less the noise, which is that of an empty batch with the same entropy. It says how long a
-// lattice step is.
+// releasedWhole is what a step of a rule releases of a batch, with noise that is the same every
+// time, and what is kept of it for the next one. It says how long a lattice step is.
+func releasedWhole[F Float](t *testing.T, e *Engine[F], theta []F, ex Examples[F], order []int, rule mech.StepRule) (sum []int64, state mech.ClipState, step float64) {
+	t.Helper()
+	paid := sampledSteps(t, rule, stream("batches"), mech.Randomness{Exact: mech.NewEntropy(stream("noise"))})
+	if err := paid.Blank(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := paid.PrepareSum(nil, len(theta))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Weighted() {
+		t.Fatalf("a sum with noise %v is not of whole numbers", rule.Noise)
+	}
+	step = s.Lattice().Step
+	if err := e.WholeSum(s, theta, ex, order); err != nil {
+		t.Fatal(err)
+	}
+	sum = make([]int64, len(theta))
+	if err := paid.Release(sum, s); err != nil {
+		t.Fatal(err)
+	}
+	paid.Save(&state)
+	return sum, state, step
+}
+
+// wholeSum is the integer sum of a batch's clipped gradients: what is released, less the noise,
+// which is all that an empty batch releases.
 func wholeSum[F Float](t *testing.T, e *Engine[F], theta []F, ex Examples[F], order []int, rule mech.StepRule) (sum []int64, step float64) {
 	t.Helper()
-	released := func(order []int) []int64 {
-		paid := sampledSteps(t, rule, stream("batches"), mech.Randomness{Exact: mech.NewEntropy(stream("noise"))})
-		if err := paid.Blank(); err != nil {
-			t.Fatal(err)
-		}
-		s, err := paid.PrepareSum(nil, len(theta))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !s.Weighted() {
-			t.Fatalf("a sum with noise %v is not of whole numbers", rule.Noise)
-		}
-		step = s.Lattice().Step
-		if err := e.WholeSum(s, theta, ex, order); err != nil {
-			t.Fatal(err)
-		}
-		dst := make([]int64, len(theta))
-		if err := paid.Release(dst, s); err != nil {
-			t.Fatal(err)
-		}
-		return dst
-	}
-	sum = released(order)
-	for i, v := range released(nil) {
+	sum, _, step = releasedWhole(t, e, theta, ex, order, rule)
+	noise, _, _ := releasedWhole(t, e, theta, ex, nil, rule)
+	for i, v := range noise {
 		sum[i] -= v
 	}
 	return sum, step
@@ -196,26 +201,9 @@ func TestDirectionsOfWholeSums(t *testing.T) {
 	}
 	clip := 1.01 * median(slices.Clone(norms)) // no row's own
 	rule := mech.StepRule{Clip: clip, Noise: 0.7, Clipping: mech.ClipRule{Signal: mech.SignalDirections, GradientNoise: 1.01}, Sampling: event.Poisson, Rate: 1}
-	released := func(order []int) []float32 {
-		paid := sampledSteps(t, rule, stream("batches"), mech.Randomness{Exact: mech.NewEntropy(stream("noise"))})
-		if err := paid.Blank(); err != nil {
-			t.Fatal(err)
-		}
-		sum, err := paid.PrepareSum(nil, len(theta))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.WholeSum(sum, theta, ex, order); err != nil {
-			t.Fatal(err)
-		}
-		if err := paid.Release(make([]int64, len(theta)), sum); err != nil {
-			t.Fatal(err)
-		}
-		var state mech.ClipState
-		paid.Save(&state)
-		return state.Direction
-	}
-	got, noise, want := released(order), released(nil), make([]float64, len(theta))
+	_, got, _ := releasedWhole(t, e, theta, ex, order, rule)
+	_, noise, _ := releasedWhole(t, e, theta, ex, nil, rule)
+	want := make([]float64, len(theta))
 	for k, norm := range norms {
 		if norm <= clip {
 			continue
@@ -228,8 +216,8 @@ func TestDirectionsOfWholeSums(t *testing.T) {
 		}
 	}
 	for i := range want {
-		if off := float64(got[i]) - float64(noise[i]) - want[i]; math.Abs(off) > 1e-4 {
-			t.Errorf("value %d is %v, want %v", i, got[i]-noise[i], want[i])
+		if off := float64(got.Direction[i]) - float64(noise.Direction[i]) - want[i]; math.Abs(off) > 1e-4 {
+			t.Errorf("value %d is %v, want %v", i, got.Direction[i]-noise.Direction[i], want[i])
 		}
 	}
 }
