@@ -53,7 +53,7 @@ func emulation() (library string, err error) {
 	return library, os.Rename(made, library)
 }
 
-var flags = []string{"-O2", "-std=c++17", "-shared", "-fPIC"}
+var flags = []string{"-O2", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden"}
 
 // emulationName says what it is made of, and by which compiler.
 func emulationName() (string, error) {

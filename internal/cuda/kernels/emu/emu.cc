@@ -1,5 +1,5 @@
 // A library with the driver's names that runs the kernels on a processor:
-//   g++ -O2 -std=c++17 -shared -fPIC -o libemu.so internal/cuda/kernels/emu/emu.cc
+//   g++ -O2 -std=c++17 -shared -fPIC -fvisibility=hidden -o libemu.so internal/cuda/kernels/emu/emu.cc
 // Blocks run in the order that COTERIE_EMU_ORDER asks for (forward, or backward), so that
 // a block that reads what another writes is found; memory that nobody wrote holds no
 // numbers. Backward, what a second stream starts runs as late as it may: when the first one
@@ -64,32 +64,46 @@ struct Fiber {
   ucontext_t ctx;
 #endif
   std::vector<char> stack = std::vector<char>(64 << 10);
-  bool done = false;
-  int waits = 0;  // for its warp (WARP), for all of the block's threads (BLOCK), for a barrier's phase (PHASE)
 };
-enum { WARP = 1, BLOCK, PHASE };
 std::vector<Fiber *> fibers;
-unsigned current;
+// What a thread does: it runs, waits for its warp, for all of the block's threads, or for a barrier's
+// phase, or is done.
+enum Doing : unsigned char { RUNS, WARP, BLOCK, PHASE, DONE };
+Doing doing[1024];
+unsigned current, warpEnd;  // which thread runs, and behind which one its warp ends
 std::function<void()> body;
 
 #ifdef __x86_64__
 void *scheduler;
-void leave() { emu_switch(&fibers[current]->at, scheduler); }
+void pass(Fiber *from, Fiber *to) { emu_switch(&from->at, to ? to->at : scheduler); }
 void go(Fiber *f) { emu_switch(&scheduler, f->at); }
 #else
 ucontext_t scheduler;
-void leave() { swapcontext(&fibers[current]->ctx, &scheduler); }
+void pass(Fiber *from, Fiber *to) { swapcontext(&from->ctx, to ? &to->ctx : &scheduler); }
 void go(Fiber *f) { swapcontext(&scheduler, &f->ctx); }
 #endif
 
+// next is the warp's first thread from one on that runs, or its end.
+unsigned next(unsigned t) {
+  while (t < warpEnd && doing[t] != RUNS) t++;
+  return t;
+}
+
+// leave goes on with the warp's next thread, without a way round by the scheduler as long as there is one.
+void leave(Doing why) {
+  unsigned from = current, to = next(from + 1);
+  doing[from] = why;
+  if (to == warpEnd) return pass(fibers[from], nullptr);
+  current = to, threadIdx = {to, 0, 0};
+  pass(fibers[from], fibers[to]);
+}
+
 void enter() {
   body();
-  fibers[current]->done = true;
-  leave();
+  leave(DONE);
 }
 
 void start(Fiber *f) {
-  f->done = false, f->waits = 0;
 #ifdef __x86_64__
   uintptr_t top = (uintptr_t)(f->stack.data() + f->stack.size()) & ~(uintptr_t)15;
   void **to = (void **)top;
@@ -109,14 +123,17 @@ void start(Fiber *f) {
 // warp runs the threads of one, from first on, as far as they come: until all that are not done
 // wait for the block.
 void warp(unsigned first, unsigned end) {
+  warpEnd = end;
   for (;;) {
-    for (unsigned t = first; t < end; t++)
-      if (!fibers[t]->done && !fibers[t]->waits) current = t, threadIdx = {t, 0, 0}, go(fibers[t]);
+    if (unsigned t = next(first); t < end) current = t, threadIdx = {t, 0, 0}, go(fibers[t]);
     bool together = true, any = false;
-    for (unsigned t = first; t < end; t++)
-      if (!fibers[t]->done) together = together && fibers[t]->waits == WARP, any = true;
+    for (unsigned t = first; t < end; t++) {
+      together = together && (doing[t] == WARP || doing[t] == DONE);
+      any = any || doing[t] == WARP;
+    }
     if (!together || !any) return;
-    for (unsigned t = first; t < end; t++) fibers[t]->waits = 0;
+    for (unsigned t = first; t < end; t++)
+      if (doing[t] == WARP) doing[t] = RUNS;
   }
 }
 
@@ -127,7 +144,7 @@ void warp(unsigned first, unsigned end) {
 void block(unsigned threads, bool last) {
   unsigned again = 0;
   while (fibers.size() < threads) fibers.push_back(new Fiber);
-  for (unsigned t = 0; t < threads; t++) start(fibers[t]);
+  for (unsigned t = 0; t < threads; t++) start(fibers[t]), doing[t] = RUNS;
   unsigned warps = (threads + 31) / 32;
   for (;;) {
     for (unsigned i = 0; i < warps; i++) {
@@ -136,16 +153,17 @@ void block(unsigned threads, bool last) {
     }
     bool all = true, gone = true, phase = false;
     for (unsigned t = 0; t < threads; t++)
-      if (!fibers[t]->done) gone = false, all = all && fibers[t]->waits == BLOCK, phase = phase || fibers[t]->waits == PHASE;
+      if (doing[t] != DONE) gone = false, all = all && doing[t] == BLOCK, phase = phase || doing[t] == PHASE;
     if (gone) return;
     if (phase && again++ < 10000) {  // which others may end: who waits for it looks again
       for (unsigned t = 0; t < threads; t++)
-        if (fibers[t]->waits == PHASE) fibers[t]->waits = 0;
+        if (doing[t] == PHASE) doing[t] = RUNS;
       continue;
     }
     again = 0;
     if (!all) fprintf(stderr, "emulation: threads wait for others that do not come\n"), abort();
-    for (unsigned t = 0; t < threads; t++) fibers[t]->waits = 0;
+    for (unsigned t = 0; t < threads; t++)
+      if (doing[t] == BLOCK) doing[t] = RUNS;
   }
 }
 
@@ -307,8 +325,8 @@ void run(const Bound &bound, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 }
 }  // namespace
 
-void __syncthreads() { fibers[current]->waits = BLOCK, leave(); }
-void emu_warp() { fibers[current]->waits = WARP, leave(); }
+void __syncthreads() { leave(BLOCK); }
+void emu_warp() { leave(WARP); }
 bool __syncthreads_or(bool is) {
   bool any = false;
   emu_exchange[threadIdx.x] = is;
@@ -396,10 +414,11 @@ void emu_wait(unsigned long long *b, unsigned phase) {
     Phases &p = barriers[b];
     settle(p);
     if (p.ended % 2 != phase) return;
-    fibers[current]->waits = PHASE, leave();
+    leave(PHASE);
   }
 }
 
+#pragma GCC visibility push(default)  // of all that there is, what a driver has
 extern "C" {
 int cuInit(unsigned) { return fails("cuInit") ? 100 : 0; }
 int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
@@ -518,3 +537,4 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   return start(stream, whole), 0;
 }
 }
+#pragma GCC visibility pop
