@@ -77,8 +77,9 @@ func describe(n ast.Node) string {
 	return "something else"
 }
 
-func fieldNamed(v reflect.Value, key string) (reflect.StructField, bool) {
-	for _, f := range reflect.VisibleFields(v.Type()) {
+// fieldNamed is one of a block's fields: to list them takes longer than to read a value.
+func fieldNamed(fields []reflect.StructField, key string) (reflect.StructField, bool) {
+	for _, f := range fields {
 		if keyOf(f) == key {
 			return f, true
 		}

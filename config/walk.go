@@ -62,7 +62,7 @@ func (w *walker) set(v reflect.Value, o override) {
 			w.unknown(o.path, fmt.Sprintf("%s has no part %q: it is a value", prefix, key))
 			return
 		}
-		field, ok := fieldNamed(v, key)
+		field, ok := fieldNamed(reflect.VisibleFields(v.Type()), key)
 		if !ok {
 			w.unknown(o.path, unknownKey(key, v))
 			return
@@ -189,14 +189,14 @@ func (w *walker) fillStruct(v reflect.Value, node ast.Node, path string) {
 		w.fault(path, "a block of keys expected, found %s", describe(node))
 		return
 	}
-	seen := map[string]bool{}
+	fields, seen := reflect.VisibleFields(v.Type()), map[string]bool{}
 	for _, pair := range values {
 		key := pair.Key.String()
 		if s, ok := pair.Key.(*ast.StringNode); ok {
 			key = s.Value
 		}
 		at := w.at(pair.Key)
-		field, ok := fieldNamed(v, key)
+		field, ok := fieldNamed(fields, key)
 		switch {
 		case seen[key]:
 			w.faults = append(w.faults, Fault{join(path, key), at.line, at.column, "stands twice"})
