@@ -28,7 +28,7 @@ var doorText string
 //go:embed door.js
 var doorScript string
 
-var doorTemplate = layout.Parse(doorText)
+var doorTemplate = parsed(doorText)
 
 // Token is what lets somebody see a page: 32 bytes of entropy in hexadecimal digits.
 type Token string
@@ -174,5 +174,5 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request) {
 func (d *Door) show(w http.ResponseWriter, code int) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_ = layout.Write(w, doorTemplate, struct{ Title string }{"Coterie"}) // the reader may be gone
+	_ = layout.Write(w, doorTemplate(), struct{ Title string }{"Coterie"}) // the reader may be gone
 }

@@ -87,8 +87,8 @@ func (f *Federation) View(place url.Values) (View, error) {
 }
 
 var (
-	endingTemplate = layout.Parse(partsText + `{{template "ending" .}}`)
-	peopleTemplate = layout.Parse(partsText + `{{template "people" .}}`)
+	endingTemplate = parsed(partsText + `{{template "ending" .}}`)
+	peopleTemplate = parsed(partsText + `{{template "people" .}}`)
 )
 
 // standOf is the federation in short.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/coterie-fl/coterie/report/layout"
 	"github.com/coterie-fl/coterie/report/prose"
 	"github.com/coterie-fl/coterie/sim"
 )
@@ -175,7 +174,7 @@ type group struct {
 	Range    string
 }
 
-var listTemplate = layout.Parse(partsText + `{{template "group" .}}`)
+var listTemplate = parsed(partsText + `{{template "group" .}}`)
 
 // groups are the kinds as the list has them.
 var groups = []struct {

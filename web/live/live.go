@@ -26,7 +26,13 @@ var styleText string
 //go:embed page.js
 var scriptText string
 
-var pageTemplate = layout.Parse(pageText)
+var pageTemplate = parsed(pageText)
+
+// parsed is a template that is parsed when it is first filled: every command of the program
+// would wait for all of them, and most show no page.
+func parsed(text string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template { return layout.Parse(text) })
+}
 
 // Source is what a page shows: a folder, or a federation's server.
 type Source interface {
@@ -154,7 +160,7 @@ func (p *Page) view(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var page bytes.Buffer
-	if err := layout.Write(&page, pageTemplate, shown{v, p.version, eventsPath + "?" + r.URL.Query().Encode()}); err != nil {
+	if err := layout.Write(&page, pageTemplate(), shown{v, p.version, eventsPath + "?" + r.URL.Query().Encode()}); err != nil {
 		refuse(w, err)
 		return
 	}
@@ -183,9 +189,9 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 // fill makes a part of a template.
-func fill(id string, t *template.Template, view any) (Part, error) {
+func fill(id string, t func() *template.Template, view any) (Part, error) {
 	var text bytes.Buffer
-	if err := layout.Write(&text, t, view); err != nil {
+	if err := layout.Write(&text, t(), view); err != nil {
 		return Part{}, fmt.Errorf("%s: %w", id, err)
 	}
 	return Part{id, template.HTML(text.String())}, nil

@@ -20,12 +20,12 @@ import (
 var partsText string
 
 var (
-	standTemplate  = layout.Parse(partsText + `{{template "stand" .}}`)
-	curvesTemplate = layout.Parse(partsText + `{{template "curves" .}}`)
-	metersTemplate = layout.Parse(partsText + `{{template "meters" .}}`)
-	tableTemplate  = layout.Parse(partsText + `{{template "tabled" .}}`)
-	labelTemplate  = layout.Parse(partsText + `{{template "labelled" .}}`)
-	textTemplate   = layout.Parse(partsText + `{{template "text" .}}`)
+	standTemplate  = parsed(partsText + `{{template "stand" .}}`)
+	curvesTemplate = parsed(partsText + `{{template "curves" .}}`)
+	metersTemplate = parsed(partsText + `{{template "meters" .}}`)
+	tableTemplate  = parsed(partsText + `{{template "tabled" .}}`)
+	labelTemplate  = parsed(partsText + `{{template "labelled" .}}`)
+	textTemplate   = parsed(partsText + `{{template "text" .}}`)
 )
 
 // stand is how a thing stands: the first part of its view.
@@ -77,7 +77,7 @@ type parts struct {
 	err  error
 }
 
-func (p *parts) add(id string, t *template.Template, view any) {
+func (p *parts) add(id string, t func() *template.Template, view any) {
 	if p.err != nil {
 		return
 	}
