@@ -140,6 +140,11 @@ func wholeSums[F Float](t *testing.T, in Shape, layers []Layer) bool {
 			t.Errorf("%T, %s: the sum is not that of rows alone", own[0], what)
 		}
 	}
+	withoutAVX512(func() {
+		if got, _ := wholeSum(t, one, theta, ex, order, rule); !slices.Equal(got, all) {
+			t.Errorf("%T, without AVX-512: the sum is not that of rows alone", own[0])
+		}
+	})
 	return true
 }
 
