@@ -74,7 +74,7 @@ type cell[F Float] interface {
 }
 
 // wholeCell is a cell whose examples' gradients can be added as whole numbers, for sums that
-// are exact. What backward says of their norms is then good to one part in 2^28, and no
+// are exact. What backward says of their norms is then good to one part in 2^26, and no
 // example's values depend on the others that are taken with it (docs/proofs/whole-sums.md).
 type wholeCell[F Float] interface {
 	// addWhole adds every example's gradient times its weight, each value rounded toward

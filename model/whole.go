@@ -9,8 +9,8 @@ import (
 
 // WholeSum adds every row's gradient, clipped to the sum's bound, to sum, as whole numbers of
 // its lattice's steps: see mech.StepSum.AddWeighted. What a row adds depends on that row and
-// the parameters alone. No row's gradient of a large layer is ever formed. A row whose gradient
-// is not finite counts as zero.
+// the parameters alone. No row's gradient of a linear layer is ever formed; layers on places, and
+// of words, form one at a time. A row whose gradient is not finite counts as zero.
 func (e *Engine[F]) WholeSum(sum *mech.StepSum, theta []F, ex Examples[F], order []int) error {
 	for len(e.weights) < len(e.work) {
 		e.weights = append(e.weights, make([]float64, len(e.work[0].norms)))

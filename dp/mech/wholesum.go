@@ -55,7 +55,7 @@ func (s *StepSum) Lanes(n int) {
 }
 
 // AddWeighted adds vectors to a lane, of which the caller has the norms, good to one part in
-// 2^28. From these it derives weights, in lattice steps; addTo must add to dst every vector times
+// 2^26. From these it derives weights, in lattice steps; addTo must add to dst every vector times
 // its weight, each value rounded toward zero, and leave out those of weight 0. A vector whose
 // norm is not finite gets that, by a rule of this vector alone. Under SignalDirections addTo is
 // called twice, for two sums. One goroutine at a time may add to a lane.

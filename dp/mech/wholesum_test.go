@@ -49,13 +49,13 @@ func TestWeightedVectorsKeepToTheBound(t *testing.T) {
 			norm, _ := Norm(v)
 			if r.IntN(3) == 0 { // as long as the bound, but for rounding
 				for i := range v {
-					v[i] *= 0.3 / norm * (1 + 0x1p-30*float64(r.IntN(9)-4))
+					v[i] *= 0.3 / norm * (1 + 0x1p-28*float64(r.IntN(9)-4))
 				}
 				norm, _ = Norm(v)
 			}
 			sum := preparedSum(t, s, nil, n)
 			sum.Lanes(1)
-			if err := sum.AddWeighted(0, []float64{norm * (1 - 0x1p-28)}, make([]float64, 1), weighted([][]float64{v})); err != nil {
+			if err := sum.AddWeighted(0, []float64{norm * (1 - 0x1p-26)}, make([]float64, 1), weighted([][]float64{v})); err != nil {
 				t.Fatal(err)
 			}
 			if err := sum.settle(); err != nil {
