@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/coterie-fl/coterie/data"
@@ -17,6 +18,10 @@ type Device interface {
 	// add then adds the gradients times factors to a sum, leaving out rows of factor 0. All
 	// that was added is in the sums once Gradients returns. There are two sums at most.
 	Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error
+	// Whole is Gradients for sums of whole numbers, if the Plan says so: add adds
+	// the gradients times weights, each value rounded toward zero, to a sum before it returns. What
+	// a row adds depends on that row, its weight and theta alone.
+	Whole(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, weights []float64) error) error) error
 	// Outputs sets dst to the network's outputs of rows, which are no texts, one after another.
 	Outputs(dst, theta []float32, c *data.Client, rows []int) error
 	// Mean sets dst to the mean of the rows' gradients.
@@ -44,8 +49,8 @@ func (l *networkLearner[F]) onDevice(theta []float64, c *data.Client, batch []in
 	switch {
 	case len(theta) != len(l.theta):
 		return nil, 0, fmt.Errorf("%d parameters for a network of %d", len(theta), len(l.theta))
-	case s.exact() || s.Shift != nil:
-		return nil, 0, fmt.Errorf("a device makes no steps with exact noise, nor with a regulariser inside the clip; set run.device cpu")
+	case s.Shift != nil:
+		return nil, 0, fmt.Errorf("a device makes no steps with a regulariser inside the clip; set run.device cpu")
 	}
 	rows, err := l.deviceRows(c, batch)
 	if err != nil {
@@ -60,6 +65,9 @@ func (l *networkLearner[F]) onDevice(theta []float64, c *data.Client, batch []in
 			return sum, 1, nil
 		}
 		return sum, 1, l.device.Mean(any(sum).([]float32), single, c, rows)
+	}
+	if s.exact() {
+		return nil, 1 / float64(s.Divisor), l.exactThere(single, c, rows, s)
 	}
 	clipped, err := l.sum.floats(len(l.theta), 1, s)
 	if err != nil {
@@ -83,6 +91,35 @@ func (l *networkLearner[F]) onDevice(theta []float64, c *data.Client, batch []in
 	}
 	sum = clipped.Room()
 	return sum, 1 / float64(s.Divisor), l.sum.release(sum, s)
+}
+
+// exactThere sets l.vector to the batch's sum with exact noise, of gradients that a device adds up.
+func (l *networkLearner[F]) exactThere(theta []float32, c *data.Client, rows []int, s *Step) error {
+	sum, err := l.sum.integers(len(l.theta), s)
+	if err != nil {
+		return err
+	}
+	if !sum.Weighted() {
+		return fmt.Errorf("a device adds no whole numbers on a lattice as fine as that of a clip with so little noise; set run.device cpu")
+	}
+	sum.Lanes(1)
+	var weights []float64
+	err = l.device.Whole(theta, c, rows, func(norms []float64, add func(sum, weights []float64) error) error {
+		if len(weights) < len(norms) {
+			weights = make([]float64, len(norms))
+		}
+		var failed error
+		err := sum.AddWeighted(0, norms, weights, func(dst, weights []float64) {
+			if failed == nil {
+				failed = add(dst, weights)
+			}
+		})
+		return errors.Join(err, failed)
+	})
+	if err != nil {
+		return err
+	}
+	return l.sum.releaseExact(l.double(), s)
 }
 
 // factors is room for the weights of a chunk's rows.

@@ -14,7 +14,8 @@ type Plan struct {
 	Classes    int    // 0: with a value
 	Emphasis   Emphasis
 	Parameters int
-	Chunk      int // examples at a time; 0: as many as pay
+	Chunk      int  // examples at a time; 0: as many as pay
+	Whole      bool // gradients are added as whole numbers, for noise that is exact, and not otherwise
 }
 
 // PlannedLayer is a layer, and the activation behind it.

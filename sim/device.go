@@ -45,8 +45,6 @@ func checkDevice(run config.Run) config.Faults {
 // empty: they can.
 func onProcessorOnly(run config.Run) string {
 	switch {
-	case run.Privacy.Protects != "nothing" && run.Privacy.Noise != "simulated":
-		return fmt.Sprintf("privacy.noise is %s, whose sums are of integers that the processor makes", run.Privacy.Noise)
 	case run.Algorithm.Prox == "inside":
 		return "algorithm.prox is inside, where every example's gradient is shifted before it is clipped"
 	case run.Model.Kind != "network" && run.Model.Kind != "transformer":
@@ -54,6 +52,14 @@ func onProcessorOnly(run config.Run) string {
 	}
 	return ""
 }
+
+// addsWhole says that steps have exact noise, which needs sums of whole numbers.
+func addsWhole(run config.Run) bool {
+	return run.Privacy.Protects == "example" && run.Privacy.Noise != "simulated"
+}
+
+// UncoveredDevice is what exact noise on sums from a device leaves open.
+const UncoveredDevice = "the device's arithmetic: that a row adds the same there whatever stands beside it was tested, on the emulation of a GPU, and is not proved of a driver or a GPU"
 
 // deviceFor is the device that the run file asks for, with the model on it; auto falls back
 // to the processor, and says why.
@@ -84,9 +90,13 @@ func openDevice(run config.Run, m model.Model) (*cuda.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Rows && run.Run.Device == "auto" {
+	switch auto := run.Run.Device == "auto"; {
+	case auto && plan.Rows:
 		return nil, fmt.Errorf("networks of rows are computed here, in double precision; run.device cuda has them computed on the device, in single")
+	case auto && addsWhole(run):
+		return nil, fmt.Errorf("privacy.noise is %s, whose kernels ran on the emulation of a GPU alone so far; run.device cuda has the device add the whole numbers", run.Privacy.Noise)
 	}
+	plan.Whole = addsWhole(run)
 	number := 0
 	if _, n, ok := strings.Cut(run.Run.Device, ":"); ok {
 		if number, err = strconv.Atoi(n); err != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,9 +63,10 @@ func TestARunOnADevice(t *testing.T) {
 	folder := digits(t)
 	for _, set := range []string{
 		"privacy.clipping.rule=online", "privacy.clipping.rule=quantile", "privacy.clipping.rule=fixed",
+		"privacy.clipping.rule=online privacy.noise=exact-seeded", "privacy.clipping.rule=quantile privacy.noise=exact-seeded", "privacy.clipping.rule=fixed privacy.noise=exact-seeded",
 	} {
-		here, want := trained(t, resolved(t, set), folder)
-		there, got := trained(t, resolved(t, set, "run.device=cuda"), folder)
+		here, want := trained(t, resolved(t, strings.Fields(set)...), folder)
+		there, got := trained(t, resolved(t, append(strings.Fields(set), "run.device=cuda")...), folder)
 		var off, size float64
 		for i := range want {
 			off, size = off+(got[i]-want[i])*(got[i]-want[i]), size+want[i]*want[i]
@@ -74,6 +76,9 @@ func TestARunOnADevice(t *testing.T) {
 		}
 		if here.Privacy.Epsilon != there.Privacy.Epsilon || here.ConfigSHA256 != there.ConfigSHA256 {
 			t.Errorf("%s: charged %v here and %v there", set, here.Privacy.Epsilon, there.Privacy.Epsilon)
+		}
+		if exact := strings.Contains(set, "exact"); slices.Contains(there.Privacy.NotCovered, sim.UncoveredDevice) != exact || slices.Contains(here.Privacy.NotCovered, sim.UncoveredDevice) {
+			t.Errorf("%s: not covered are %q here and %q there", set, here.Privacy.NotCovered, there.Privacy.NotCovered)
 		}
 		if d := there.Device; here.Device != nil || d == nil || d.Name == "" || len(d.Kernels) != 64 || d.Why != "" || d.Asked != "cuda" {
 			t.Errorf("%s: here %+v, there %+v", set, here.Device, there.Device)
@@ -141,7 +146,7 @@ func TestDevicesThatCannot(t *testing.T) {
 // auto says so.
 func TestOnProcessorsOnly(t *testing.T) {
 	for set, want := range map[string]string{
-		"privacy.noise=exact-seeded": "privacy.noise is exact-seeded", "run.device=gpu": "does not fit the pattern",
+		"algorithm.prox=inside": "algorithm.prox is inside", "run.device=gpu": "does not fit the pattern",
 	} {
 		_, err := config.Resolve([]byte(onDigits), []string{"run.device=cuda", set}, sim.Checks()...)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "run.device") {
@@ -149,8 +154,34 @@ func TestOnProcessorsOnly(t *testing.T) {
 		}
 	}
 	res, _ := trained(t, resolved(t, "run.device=auto", "privacy.noise=exact-seeded"), digits(t))
-	if res.Device == nil || !strings.Contains(res.Device.Why, "integers") {
+	if res.Device == nil || !strings.Contains(res.Device.Why, "emulation of a GPU alone") {
 		t.Errorf("%+v", res.Device)
+	}
+}
+
+// TestExactUpdatesOnADevice: where whole updates have the noise, a device takes the steps, and auto
+// has it do so.
+func TestExactUpdatesOnADevice(t *testing.T) {
+	cudatest.Use(t)
+	folder, text := digits(t), strings.NewReplacer("kind: central", "kind: fedavg", "steps: 3", "epochs: 1",
+		"{protects: example, epsilon: 8, clip: 0.5, clipping: {rule: online}, public_size: 60}", "{protects: update, noise: exact-seeded, noise_multiplier: 3, radius: 0.5}").Replace(onDigits)
+	var models [2][]float64
+	for i, device := range []string{"cpu", "auto"} {
+		run, err := config.Resolve([]byte(text), []string{"run.device=" + device}, sim.Checks()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, theta := trained(t, run, folder)
+		if models[i] = theta; i == 1 && (res.Device == nil || res.Device.Name == "" || slices.Contains(res.Privacy.NotCovered, sim.UncoveredDevice)) {
+			t.Errorf("%+v, %q", res.Device, res.Privacy.NotCovered)
+		}
+	}
+	var off, size float64
+	for i, v := range models[0] {
+		off, size = off+(models[1][i]-v)*(models[1][i]-v), size+v*v
+	}
+	if off = math.Sqrt(off / size); !(off < 1e-4) || off == 0 {
+		t.Errorf("the models are %.2g apart", off)
 	}
 }
 

@@ -110,6 +110,9 @@ func (d *Device) Hello() Hello { return d.hello }
 func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.addsFloats(); err != nil {
+		return err
+	}
 	if err := d.together(rows); err != nil {
 		return err
 	}
@@ -137,6 +140,47 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		return err
 	}
 	return d.home(&sums)
+}
+
+// addsFloats refuses clipped sums of floats where norms are made for whole numbers, whose clip allows for
+// less rounding.
+func (d *Device) addsFloats() error {
+	if d.plan.Whole {
+		return fmt.Errorf("cuda: the device was opened for sums of whole numbers (model.Plan.Whole), and is asked for clipped ones of floats")
+	}
+	return nil
+}
+
+// Whole is model.Device's.
+func (d *Device) Whole(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, weights []float64) error) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.plan.Whole {
+		return fmt.Errorf("cuda: the device was not opened for sums of whole numbers (model.Plan.Whole)")
+	}
+	if err := d.together(rows); err != nil {
+		return err
+	}
+	set, err := d.ready(theta, c)
+	if err != nil {
+		return err
+	}
+	back := func(at int, count, side uint32) Ask {
+		return Ask{AskBack, set, count, first(at), Sided(side, 0)}
+	}
+	return d.inTurn(c, rows, back, nil, func(norms []float64) error {
+		return use(norms, func(sum, weights []float64) error {
+			if len(weights) != len(norms) || len(sum) != d.plan.Parameters {
+				return fmt.Errorf("cuda: %d weights of %d rows, into a sum of %d values of %d", len(weights), len(norms), len(sum), d.plan.Parameters)
+			}
+			copy(view[float64](d.shared, d.layout.Factors, len(weights)), weights)
+			if err := d.ask(Ask{What: AskWhole, B: uint32(len(weights)), C: d.side}); err != nil {
+				return err
+			}
+			kernel.Axpy(1, view[float64](d.shared, d.layout.Sums, len(sum)), sum)
+			return nil
+		})
+	})
 }
 
 // inParts takes rows in parts of one size, of most at the most, each laid out for the helper.

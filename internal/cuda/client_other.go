@@ -28,6 +28,11 @@ func (d *Device) Gradients([]float32, *data.Client, []int, func([]float64, func(
 	return errLinux
 }
 
+// Whole is model.Device's.
+func (d *Device) Whole([]float32, *data.Client, []int, func([]float64, func(sum, weights []float64) error) error) error {
+	return errLinux
+}
+
 // Outputs is model.Device's.
 func (d *Device) Outputs(_, _ []float32, _ *data.Client, _ []int) error { return errLinux }
 

@@ -88,11 +88,17 @@ func buildBy(t *testing.T, s data.Shape, local config.Local, ls layers) (model.M
 // open readies a device that takes so many examples at a time; 0: as many as pay.
 func open(t *testing.T, m model.Model, chunk int) *cuda.Device {
 	t.Helper()
+	return openFor(t, m, model.Plan{Chunk: chunk})
+}
+
+// openFor readies a device for what is asked of a plan: how many examples at a time, and whole numbers.
+func openFor(t *testing.T, m model.Model, asked model.Plan) *cuda.Device {
+	t.Helper()
 	p, err := model.PlanOf(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Chunk = chunk
+	p.Chunk, p.Whole = asked.Chunk, asked.Whole
 	d, err := cuda.Open(0, p)
 	if err != nil {
 		t.Fatal(err)
@@ -422,31 +428,38 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// named is one of the papers' networks, with biases that are not 0.
+func named(t *testing.T, name string, s data.Shape) (model.Model, []float64) {
+	t.Helper()
+	loss := "cross-entropy"
+	if s.Reconstruct {
+		loss = "squared-error"
+	}
+	m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: name}, Algorithm: config.Algorithm{Local: config.Local{Loss: loss}}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theta, src := make([]float64, m.Parameters()), rand.New(rand.NewPCG(7, 4))
+	m.Initialise(theta, rand.NewPCG(1, 2))
+	for i := range theta {
+		theta[i] += 0.002 * src.NormFloat64()
+	}
+	return m, theta
+}
+
 // TestPapersNetworks: the papers' networks of pictures, in their own size, for which kernels
 // and what their blocks compute are chosen that smaller ones do not meet; in parts, of which
 // two are on the device at a time.
 func TestPapersNetworks(t *testing.T) {
 	cudatest.Use(t)
-	for name, n := range map[string]struct {
-		shape data.Shape
-		loss  string
-	}{
-		"mnist":       {data.Shape{Height: 28, Width: 28, Classes: 10}, "cross-entropy"},
-		"autoencoder": {data.Shape{Height: 28, Width: 28, Reconstruct: true}, "squared-error"},
-		"femnist":     {data.Shape{Height: 28, Width: 28, Classes: 62}, "cross-entropy"},
+	for name, shape := range map[string]data.Shape{
+		"mnist":       {Height: 28, Width: 28, Classes: 10},
+		"autoencoder": {Height: 28, Width: 28, Reconstruct: true},
+		"femnist":     {Height: 28, Width: 28, Classes: 62},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := model.Of(config.Run{Model: config.Model{Kind: "network", Name: name}, Algorithm: config.Algorithm{Local: config.Local{Loss: n.loss}}}, n.shape)
-			if err != nil {
-				t.Fatal(err)
-			}
-			theta := make([]float64, m.Parameters())
-			m.Initialise(theta, rand.NewPCG(1, 2))
-			src := rand.New(rand.NewPCG(3, 4))
-			for i := range theta { // biases that are not 0
-				theta[i] += 0.002 * src.NormFloat64()
-			}
-			c := client(n.shape, 12, src)
+			m, theta := named(t, name, shape)
+			c := client(shape, 12, rand.New(rand.NewPCG(3, 4)))
 			ours, theirs := learner(t, model.On(m, open(t, m, 2))), learner(t, m)
 			rows := near(t, theirs, theta, c, []int{1, 2, 5, 7, 11})
 			got, want := make([]float64, len(theta)), make([]float64, len(theta))

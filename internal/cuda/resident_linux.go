@@ -106,6 +106,9 @@ func (d *Device) idle() error {
 
 // Norms is model.Resident's.
 func (s *staying) Norms(c *data.Client, rows []int, use func(norms []float64) error) error {
+	if err := s.d.addsFloats(); err != nil {
+		return err
+	}
 	set, err := s.ready(c, rows)
 	if err != nil {
 		return err

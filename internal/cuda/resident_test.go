@@ -23,6 +23,10 @@ import (
 // paid are steps that somebody has paid for, with batches and noise that follow from a seed:
 // the same on every call.
 func paid(t testing.TB, rule mech.StepRule) *mech.Steps {
+	return paidWith(t, rule, func(family rng.Family) mech.Randomness { return mech.Randomness{Keyed: family.Stream(0, 1)} })
+}
+
+func paidWith(t testing.TB, rule mech.StepRule, noise func(rng.Family) mech.Randomness) *mech.Steps {
 	t.Helper()
 	p, err := mech.NewPaid(event.Release{
 		Unit: event.UnitExample, Relation: event.AddRemove, Trust: event.TrustLocal, Claim: event.ClaimProved,
@@ -33,7 +37,7 @@ func paid(t testing.TB, rule mech.StepRule) *mech.Steps {
 	}
 	family := rng.NewFamily(7, "a device's pass")
 	s := new(mech.Steps)
-	if err := s.Open(p, rule, mech.NewEntropy(family.Stream(0, 0)), mech.Randomness{Keyed: family.Stream(0, 1)}); err != nil {
+	if err := s.Open(p, rule, mech.NewEntropy(family.Stream(0, 0)), noise(family)); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 5
+const Version = 6
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -33,6 +33,7 @@ const (
 	AskBack               // B rows of set A, or B texts or rows of values, which lie where rows do, forwards and back; C says under which parameters, D which side, and whether sums begin (see Sided)
 	AskNorms              // of the rows of side A that went back last
 	AskAdd                // the weighted gradients of those, B rows of side C, to sum A
+	AskWhole              // bring home the sum of the gradients of those, B rows of side C, times weights, each value rounded toward zero: doubles, all
 	AskSums               // bring sums home: bits of A
 	AskOutputs            // of B rows of set A; C as above
 	AskLosses             // of B texts; C as above, D is 1 if there is noise on their words

@@ -408,6 +408,8 @@ func (d *driver) launch(f uintptr, name string, grid [3]int, threads, shared int
 			*(*textMatrices)(unsafe.Pointer(&structs[used])) = v
 		case textSummeds:
 			*(*textSummeds)(unsafe.Pointer(&structs[used])) = v
+		case forming:
+			*(*forming)(unsafe.Pointer(&structs[used])) = v
 		case heads:
 			*(*heads)(unsafe.Pointer(&structs[used])) = v
 		default:

@@ -26,6 +26,7 @@ type Network struct {
 	inOrder                        uintptr   // 0, 1, 2 and so on, where rows travel; 0: they do not
 	values                         []uintptr // values[i] goes into layer i; the last one comes out
 	factors                        [2]uintptr
+	weightsOfRows                  uintptr // as doubles; 0: nobody has asked for whole numbers
 	room                           room
 	norms, inputSquares            uintptr               // inputSquares: of what goes into a headed layer, in parts
 	staying                        [cuda.Vectors]uintptr // parameters, and what goes with them from step to step
@@ -153,7 +154,7 @@ func (k *kernelSet) load(d *driver) error {
 		"conv_32", "conv_64", "conv_odd_32", "conv_spread_64", "turn",
 		"filters_32", "filters_64", "filters_odd_32", "biases",
 		"dense_32", "dense_64", "dense_end", "dense_back", "few_back", "dense_sums_32", "dense_sums_64", "dense_adds", "dense_square",
-		"gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "take_rows", "take_factors", "row_sum", "arranged_all",
+		"whole_rows", "whole_products", "formed_square", "formed_sum", "gather", "max_pool_1", "max_pool_4", "max_pool_back_1", "max_pool_back_4", "activate", "cross_entropy", "head", "squared_error", "norms", "take_rows", "take_factors", "row_sum", "arranged_all",
 		"narrowed", "normals", "added", "directions", "moved",
 		"times_128", "times_back_128", "times_sum_128", "times_64", "times_back_64", "times_sum_64", "times_odd", "times_back_odd", "times_sum_odd",
 		"parts_sum", "spread", "times_square", "times_half", "times_half_odd", "embed", "places_add", "rows_square", "words_square", "order_words", "words_sum", "words_meet", "next_word", "next_word_2", "next_word_4", "text_losses",
@@ -262,7 +263,7 @@ func (n *Network) prepare() error {
 	n.fusePools()
 	n.mergeBack()
 	n.roomForSums()
-	if texts, ok := findTexts(n.layers); ok && n.d.groups {
+	if texts, ok := findTexts(n.layers); ok && n.d.groups && !n.plan.Whole { // whose gradients have to be formed then
 		n.texts = &texts
 		for _, some := range n.textSums(sumShape) {
 			n.partCount = max(n.partCount, some.split(n.chunk)*some.values())

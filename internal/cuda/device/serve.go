@@ -257,6 +257,8 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 		n.takeFactors(int(a.A), s.factors(int(a.A), g))
 		n.together(recorded{recordAdd, 0, g, int(a.A), side}, func() { n.add(int(a.A), g) })
 		return nil // goes on by itself
+	case cuda.AskWhole:
+		return s.addWhole(a)
 	case cuda.AskSums:
 		for i := range 2 {
 			if a.A>>i&1 == 1 {

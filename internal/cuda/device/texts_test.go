@@ -277,7 +277,7 @@ func TestTextsLeftOut(t *testing.T) {
 }
 
 // TestRoomForTexts: there is room for the parts of sums of transformers of any number of blocks, and of
-// any number of examples.
+// any number of examples; and sums of whole numbers have gradients that are formed.
 func TestRoomForTexts(t *testing.T) {
 	bare := onGroups(t)
 	for blocks := 1; blocks <= 24; blocks++ {
@@ -293,6 +293,10 @@ func TestRoomForTexts(t *testing.T) {
 		n := &Network{d: bare.d, plan: plan, chunk: 16}
 		if err := n.prepare(); err != nil || n.texts == nil {
 			t.Fatal(err, n.texts)
+		}
+		plan.Whole = true
+		if n := (&Network{d: bare.d, plan: plan, chunk: 16}); n.prepare() != nil || n.texts != nil {
+			t.Fatal("texts stay in parts, of which whole numbers cannot be formed")
 		}
 		for _, some := range n.textSums(sumShape) {
 			for g := 1; g <= n.chunk; g++ {

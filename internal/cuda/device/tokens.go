@@ -24,13 +24,13 @@ func (n *Network) prepareParted(l *layer) bool {
 	l.kept0, l.squares0 = n.keptRow, n.squaresRow
 	switch l.Kind {
 	case "places":
-		n.squaresRow += pairs(l)
+		n.squaresRow += n.squaresOf(l)
 		n.splitSum(l, l.In.Channels, l.Out.Channels, l.Bias)
 	case "scores":
-		n.squaresRow += pairs(l)
+		n.squaresRow += n.squaresOf(l)
 		n.splitSum(l, l.Words, l.In.Channels, false)
 	case "embedding":
-		n.squaresRow += pairs(l)
+		n.squaresRow += n.squaresOf(l)
 	case "positions":
 		n.squaresRow++
 	case "layer-norm":
@@ -224,7 +224,7 @@ func (n *Network) nextWord(g int, back bool) {
 	}
 	last := &n.layers[len(n.layers)-1]
 	met := n.parted.met
-	if !back || n.parted.plain {
+	if !back || n.parted.plain || n.plan.Whole {
 		met = 0 // nobody asks for norms
 	}
 	n.call(nextWordKernel(last.Out.Channels), along(g*placesOf(last), 1), 256, n.values[len(n.layers)], n.rows, n.parted.losses, met, placesOf(last), last.Out.Channels, goes)
@@ -271,13 +271,12 @@ func (n *Network) gradientsParted(i, g int, at room) {
 	if n.parted.plain && (l.Kind == "places" || l.Kind == "scores" || l.Kind == "embedding" || l.Kind == "positions") {
 		return
 	}
+	if n.plan.Whole && n.formedSquare(l, g, at) {
+		return
+	}
 	switch l.Kind {
 	case "places":
-		bias := 0
-		if l.Bias {
-			bias = 1
-		}
-		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, bias, 1, at)
+		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, l.biases(), 1, at)
 	case "scores": // the vectors' other part is the embedding's: of a sum's square, twice both parts' are enough
 		n.productSquare(in, d, g, placesOf(l), l.In.Channels, channels, 0, 2, at)
 	case "embedding":

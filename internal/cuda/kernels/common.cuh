@@ -1,4 +1,4 @@
-// What all kernels share. Every sum has a fixed order: no atomics, so that one device
+// What all kernels share. Every sum has a fixed order: no atomics (but in whole.cuh, whose sums are exact), so that one device
 // gives the same bits for the same input.
 #pragma once
 #ifdef EMULATED

@@ -15,3 +15,4 @@
 #include "norm.cuh"
 #include "tokens.cuh"
 #include "words.cuh"
+#include "whole.cuh"

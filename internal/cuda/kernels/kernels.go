@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed kernels.cu common.cuh conv.cuh direct.cuh thin.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh halves.cuh tokens.cuh words.cuh norm.cuh attention.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh ends.cuh products.cuh groups.cu two_parts.cuh groups.cuh group_products.cuh group_norms.cuh text_parts.cuh text_products.cuh text_chain.cuh text_attention.cuh text_sums.cuh text_words.cuh
+//go:embed kernels.cu common.cuh conv.cuh direct.cuh thin.cuh pooling.cuh pooled.cuh taps.cuh merged.cuh dense.cuh few.cuh other.cuh resident.cuh halves.cuh tokens.cuh words.cuh norm.cuh attention.cuh whole.cuh tensor.cu tensor.cuh tensor_conv.cuh tensor_taps.cuh ends.cuh products.cuh groups.cu two_parts.cuh groups.cuh group_products.cuh group_norms.cuh text_parts.cuh text_products.cuh text_chain.cuh text_attention.cuh text_sums.cuh text_words.cuh
 var sources embed.FS
 
 // Compressed, PTX is a fifth as long.
@@ -50,7 +50,7 @@ func unpacked(compressed []byte) string {
 func Modules() []string { return []string{PTX(), TensorPTX(), GroupsPTX()} }
 
 // Names are the files of the source, in the order in which they are hashed.
-var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "thin.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "halves.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "ends.cuh", "products.cuh", "groups.cu", "two_parts.cuh", "groups.cuh", "group_products.cuh", "group_norms.cuh", "text_parts.cuh", "text_products.cuh", "text_chain.cuh", "text_attention.cuh", "text_sums.cuh", "text_words.cuh"}
+var Names = []string{"kernels.cu", "common.cuh", "conv.cuh", "direct.cuh", "thin.cuh", "pooling.cuh", "pooled.cuh", "taps.cuh", "merged.cuh", "dense.cuh", "few.cuh", "other.cuh", "resident.cuh", "halves.cuh", "tokens.cuh", "words.cuh", "norm.cuh", "attention.cuh", "whole.cuh", "tensor.cu", "tensor.cuh", "tensor_conv.cuh", "tensor_taps.cuh", "ends.cuh", "products.cuh", "groups.cu", "two_parts.cuh", "groups.cuh", "group_products.cuh", "group_norms.cuh", "text_parts.cuh", "text_products.cuh", "text_chain.cuh", "text_attention.cuh", "text_sums.cuh", "text_words.cuh"}
 
 // Hash is the SHA-256 of the source, in hex: what names results that were computed with it.
 func Hash() string {

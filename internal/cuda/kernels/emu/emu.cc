@@ -195,6 +195,7 @@ std::map<std::string, Kernel> kernels = {
     K(times_128), K(times_back_128), K(times_sum_128), K(times_64), K(times_back_64), K(times_sum_64), K(times_odd), K(times_back_odd), K(times_sum_odd),
     K(parts_sum), K(spread), K(times_square), K(times_half), K(times_half_odd), K(embed), K(places_add), K(rows_square), K(words_square), K(order_words), K(words_sum), K(words_meet), K(next_word), K(text_losses),
     K(layer_norm), K(layer_norm_back), K(layer_norm_128), K(layer_norm_back_128), K(layer_norm_512), K(layer_norm_back_512), K(layer_norm_kept), K(group_norm), K(group_norm_back), K(mean_pool), K(mean_pool_back), K(joined), K(joined_back),
+    K(whole_rows), K(whole_products), K(formed_square), K(formed_sum),
     K(attend), K(attend_back), K(attend_near), K(attend_back_near), K(next_word_2), K(next_word_4),
     K(tensor_times_128x64x4), K(tensor_times_64x64x4), K(tensor_times_32x32x4), K(tensor_times_back_128x64x8),
     K(tensor_times_back_64x64x4), K(tensor_times_back_32x32x4), K(tensor_times_sum_128x64x4), K(tensor_times_sum_64x64x4),

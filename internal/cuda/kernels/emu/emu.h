@@ -79,11 +79,17 @@ inline double __shfl_sync(unsigned, double v, int lane) {
   emu_warp();
   return v;
 }
+inline double atomicAdd(double *to, double v) {
+  double was = *to;
+  return *to = was + v, was;
+}
 template <class T> inline T __ldg(const T *p) { return *p; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 
 // Rounded one by one, as on a device that is told not to join them.
 inline float __fmul_rn(float a, float b) { volatile float p = a * b; return p; }
+inline float __fadd_rn(float a, float b) { volatile float s = a + b; return s; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline double __dadd_rn(double a, double b) { volatile double s = a + b; return s; }
 inline double __dmul_rn(double a, double b) { volatile double p = a * b; return p; }
 
