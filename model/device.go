@@ -103,6 +103,7 @@ func (l *networkLearner[F]) exactThere(theta []float32, c *data.Client, rows []i
 		return fmt.Errorf("a device adds no whole numbers on a lattice as fine as that of a clip with so little noise; set run.device cpu")
 	}
 	sum.Lanes(1)
+	sum.Spread(l.engine.runner)
 	var weights []float64
 	err = l.device.Whole(theta, c, rows, func(norms []float64, add func(sum, weights []float64) error) error {
 		if len(weights) < len(norms) {

@@ -10,10 +10,7 @@ import (
 )
 
 // Runner spreads independent jobs over workers.
-type Runner interface {
-	Workers() int
-	Each(n int, job func(worker, i int))
-}
+type Runner = mech.Runner
 
 // serial does all jobs itself, in order.
 type serial struct{}

@@ -194,6 +194,7 @@ func (l *networkLearner[F]) exact(s *Step) error {
 	if err != nil {
 		return err
 	}
+	sum.Spread(l.engine.runner)
 	if s.Shift == nil && sum.Weighted() && l.engine.canAddWhole() {
 		if err := l.engine.WholeSum(sum, l.theta, l.ex, l.rows); err != nil {
 			return err

@@ -109,6 +109,9 @@ func (p *Plan) chain(c *chain[float32], from, start int, within string) (value i
 			}
 			one.Kind, one.Activation = "joined", "gelu"
 		default:
+			if _, vectors := any(l).(*embedding[float32]); vectors && !p.Words {
+				return 0, fmt.Errorf("a device has no kernel for %s: it reads words of texts alone, and examples here are none", one.Name)
+			}
 			if !one.of(l) {
 				return 0, fmt.Errorf("a device has no kernel for %s", one.Name)
 			}

@@ -175,7 +175,7 @@ func TestExactStepsAreTaken(t *testing.T) {
 	l := learnerOf(t, m)
 	batch := []int{4, 49, 0, 17, 30, 8, 9, 9, 21}
 	want := oneByOne(t, l, theta, c, batch, 0.4, nil)
-	for _, noise := range []float64{1e-7, 1e-9} {
+	for _, noise := range []float64{1e-6, 1e-9} {
 		for _, rule := range []mech.ClipRule{{}, {Signal: mech.SignalCount, GradientNoise: 1.01, Quantile: 0.5}, {Signal: mech.SignalDirections, GradientNoise: 1.01}} {
 			steps := sampledSteps(t, mech.StepRule{Clip: 0.4, Noise: noise, Clipping: rule, Sampling: event.Poisson, Rate: 1}, stream("batches"), mech.Randomness{Exact: mech.SystemEntropy()})
 			got := make([]float64, len(theta))

@@ -2,6 +2,7 @@ package mech
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 )
 
@@ -23,6 +24,14 @@ func BenchmarkExactNoise(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := source.entropy.DiscreteGaussian(dst, 1<<20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("gaussian/"+source.name+"/workers", func(b *testing.B) { // as many as processors, of the system's alone
+			s := spreadSum(runtime.GOMAXPROCS(0))
+			for b.Loop() {
+				if err := s.draw(source.entropy, dst, 1<<20); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -57,6 +57,11 @@ func (g Gaussian) Sigma(bound float64, l Lattice) (uint64, error) {
 // be released again: two noises on one sum would cost twice. On an error nothing
 // in dst may leave.
 func (g Gaussian) Release(dst []int64, s *ClippedSum, terms Terms, e *Entropy) (event.Release, error) {
+	return g.release(dst, s, terms, e.DiscreteGaussian)
+}
+
+// release is Release with noise that draw fills dst with.
+func (g Gaussian) release(dst []int64, s *ClippedSum, terms Terms, draw func(dst []int64, sigma uint64) error) (event.Release, error) {
 	sigma, err := g.Sigma(s.bound, s.lattice)
 	if err != nil {
 		return event.Release{}, err
@@ -72,7 +77,7 @@ func (g Gaussian) Release(dst []int64, s *ClippedSum, terms Terms, e *Entropy) (
 		return event.Release{}, fmt.Errorf("gaussian: a sum of %d coordinates does not fit a destination of %d", len(s.sum), len(dst))
 	}
 	s.wasReleased = true
-	if err := e.DiscreteGaussian(dst, sigma); err != nil {
+	if err := draw(dst, sigma); err != nil {
 		clear(dst)
 		return event.Release{}, fmt.Errorf("gaussian: %w", err)
 	}

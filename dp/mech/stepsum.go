@@ -14,6 +14,8 @@ type StepSum struct {
 	released  []int64
 	values    []float64
 	lanes     []stepLane
+	runner    Runner     // of noise; nil: nobody else draws
+	sources   []*Entropy // that all of its jobs but one draw from
 }
 
 // PrepareSum is an empty sum of n coordinates for the next of the steps: the one that is
@@ -102,12 +104,13 @@ func (s *Steps) Release(dst []int64, sum *StepSum) error {
 		return err
 	}
 	lattice := sum.gradients.lattice
-	if _, err := s.noise.Release(dst, sum.gradients, s.terms, s.from.Exact); err != nil {
+	draw := func(dst []int64, sigma uint64) error { return sum.draw(s.from.Exact, dst, sigma) }
+	if _, err := s.noise.release(dst, sum.gradients, s.terms, draw); err != nil {
 		return err
 	}
 	rule := &s.rule.Clipping
 	if rule.Signal != SignalNone {
-		if _, err := s.second.Release(sum.released, sum.second, s.terms, s.from.Exact); err != nil {
+		if _, err := s.second.release(sum.released, sum.second, s.terms, draw); err != nil {
 			clear(dst)
 			return err
 		}

@@ -27,9 +27,9 @@ type stepLane struct {
 }
 
 const (
-	// mostWholeSteps is how many lattice steps a term may be long: so many terms of a lane that
-	// has not been added to the sum yet stay below 2^53.
-	mostWholeSteps = 1 << 44
+	// mostWholeSteps is how many lattice steps a term may be long: 2048 terms, more than
+	// whoever adds vectors adds in one call, then stay below 2^53.
+	mostWholeSteps = 1 << 42
 	// normSlack is what norms are enlarged by: more than they, and what follows from them,
 	// can be rounded down by.
 	normSlack = 1 + 0x1p-24
@@ -58,7 +58,8 @@ func (s *StepSum) Lanes(n int) {
 // 2^26. From these it derives weights, in lattice steps; addTo must add to dst every vector times
 // its weight, each value rounded toward zero, and leave out those of weight 0. A vector whose
 // norm is not finite gets that, by a rule of this vector alone. Under SignalDirections addTo is
-// called twice, for two sums. One goroutine at a time may add to a lane.
+// called twice, for two sums. One goroutine at a time may add to a lane, at most 2048 vectors in a
+// call.
 func (s *StepSum) AddWeighted(lane int, norms, weights []float64, addTo func(dst, weights []float64)) error {
 	if s.gradients.wasReleased {
 		return fmt.Errorf("step sum: it was released; prepare it first")

@@ -38,7 +38,7 @@ func preparedSum(t *testing.T, s *Steps, kept *StepSum, n int) *StepSum {
 func TestWeightedVectorsKeepToTheBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, signal := range []ClipSignal{SignalNone, SignalDirections} {
-		rule := StepRule{Clip: 0.3, Noise: 0x1p-22, Clipping: ClipRule{Signal: signal, GradientNoise: 1.5}, Sampling: event.Poisson, Rate: 1}
+		rule := StepRule{Clip: 0.3, Noise: 0x1p-20, Clipping: ClipRule{Signal: signal, GradientNoise: 1.5}, Sampling: event.Poisson, Rate: 1}
 		s := openSteps(t, rule, Randomness{Exact: SystemEntropy()})
 		for range 300 {
 			n := 1 + r.IntN(3) // few values, which round by little
@@ -153,13 +153,13 @@ func TestWeightedIsOneByOne(t *testing.T) {
 // has, and sums of noise too small for that, of too small a clip or of too many values are
 // added one by one.
 func TestLanesStayExact(t *testing.T) {
-	rule := StepRule{Clip: 1, Noise: 0x1p-23, Sampling: event.Poisson, Rate: 1}
+	rule := StepRule{Clip: 1, Noise: 0x1p-21, Sampling: event.Poisson, Rate: 1}
 	s := openSteps(t, rule, Randomness{Exact: SystemEntropy()})
 	sum := preparedSum(t, s, nil, 1)
 	sum.Lanes(1)
 	vectors := slices.Repeat([][]float64{{1}}, 256)
 	var want int64
-	for range 10 {
+	for range 40 {
 		err := sum.AddWeighted(0, slices.Repeat([]float64{1}, 256), make([]float64, 256), func(dst, weights []float64) {
 			weighted(vectors)(dst, weights)
 			want += 256 * int64(weights[0])
@@ -170,6 +170,14 @@ func TestLanesStayExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	most := slices.Repeat([][]float64{{1}}, 2048) // as the documents promise, on the finest lattice
+	err := sum.AddWeighted(0, slices.Repeat([]float64{1}, 2048), make([]float64, 2048), func(dst, weights []float64) {
+		weighted(most)(dst, weights)
+		want += 2048 * int64(weights[0])
+	})
+	if err != nil || sum.gradients.bound/sum.gradients.lattice.Step < mostWholeSteps/2 {
+		t.Fatal(err, sum.gradients.lattice)
 	}
 	if err := sum.settle(); err != nil || sum.gradients.sum[0] != want || want < 1<<53 {
 		t.Errorf("%d steps, want %d; %v", sum.gradients.sum[0], want, err)

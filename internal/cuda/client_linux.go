@@ -113,18 +113,8 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 	if err := d.addsFloats(); err != nil {
 		return err
 	}
-	if err := d.together(rows); err != nil {
-		return err
-	}
-	set, err := d.ready(theta, c)
-	if err != nil {
-		return err
-	}
 	var sums [2][]float32
-	back := func(at int, count, side uint32) Ask {
-		return Ask{AskBack, set, count, first(at), Sided(side, first(at))}
-	}
-	err = d.inTurn(c, rows, back, nil, func(norms []float64) error {
+	err := d.chunks(theta, c, rows, 1, func(norms []float64) error {
 		return use(norms, func(sum, factors []float32) error {
 			slot, err := slotOf(&sums, sum)
 			if err != nil {
@@ -140,6 +130,22 @@ func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func
 		return err
 	}
 	return d.home(&sums)
+}
+
+// chunks takes rows forwards and back under theta, one chunk after another, and gives use the norms of
+// each; sums begin with the first one, or not at all.
+func (d *Device) chunks(theta []float32, c *data.Client, rows []int, begin uint32, use func(norms []float64) error) error {
+	if err := d.together(rows); err != nil {
+		return err
+	}
+	set, err := d.ready(theta, c)
+	if err != nil {
+		return err
+	}
+	back := func(at int, count, side uint32) Ask {
+		return Ask{AskBack, set, count, first(at), Sided(side, begin*first(at))}
+	}
+	return d.inTurn(c, rows, back, nil, use)
 }
 
 // addsFloats refuses clipped sums of floats where norms are made for whole numbers, whose clip allows for
@@ -158,17 +164,7 @@ func (d *Device) Whole(theta []float32, c *data.Client, rows []int, use func(nor
 	if !d.plan.Whole {
 		return fmt.Errorf("cuda: the device was not opened for sums of whole numbers (model.Plan.Whole)")
 	}
-	if err := d.together(rows); err != nil {
-		return err
-	}
-	set, err := d.ready(theta, c)
-	if err != nil {
-		return err
-	}
-	back := func(at int, count, side uint32) Ask {
-		return Ask{AskBack, set, count, first(at), Sided(side, 0)}
-	}
-	return d.inTurn(c, rows, back, nil, func(norms []float64) error {
+	return d.chunks(theta, c, rows, 0, func(norms []float64) error {
 		return use(norms, func(sum, weights []float64) error {
 			if len(weights) != len(norms) || len(sum) != d.plan.Parameters {
 				return fmt.Errorf("cuda: %d weights of %d rows, into a sum of %d values of %d", len(weights), len(norms), len(sum), d.plan.Parameters)

@@ -415,8 +415,9 @@ func TestWhatIsRefused(t *testing.T) {
 		loss string
 		ls   layers
 	}{
-		"the loss rmse of examples that are given back": {data.Shape{Height: 2, Width: 2, Reconstruct: true}, "rmse", layers{{Kind: "linear", Units: 4}}},
-		"this model is none":                            {data.Shape{Features: 3, Classes: 2, Windows: 1}, "cross-entropy", layers{{Kind: "linear", Units: 1}}},
+		"the loss rmse of examples that are given back":      {data.Shape{Height: 2, Width: 2, Reconstruct: true}, "rmse", layers{{Kind: "linear", Units: 4}}},
+		"layer 0 (embedding): it reads words of texts alone": {data.Shape{Features: 3, Classes: 2}, "cross-entropy", layers{{Kind: "embedding", Vocabulary: 4, Units: 2}, {Kind: "linear", Units: 2}}},
+		"this model is none":                                 {data.Shape{Features: 3, Classes: 2, Windows: 1}, "cross-entropy", layers{{Kind: "linear", Units: 1}}},
 		"layer 0 (residual), layer 1 (mean-pool)": {data.Shape{Height: 8, Width: 6, Classes: 3}, "cross-entropy", layers{
 			{Kind: "residual", Inner: layers{{Kind: "tanh"}, {Kind: "mean-pool"}}, Shortcut: layers{{Kind: "mean-pool"}}}, {Kind: "linear", Units: 3}}},
 		"ends with gelu": {data.Shape{Height: 8, Width: 8, Classes: 3}, "cross-entropy", layers{{Kind: "linear", Units: 3}, {Kind: "gelu"}}},

@@ -111,7 +111,7 @@ func open(library string, n int) (*driver, About, error) {
 		}
 		purego.RegisterLibFunc(f, lib, name)
 	}
-	if name := "cuStreamWaitValue32_v2"; has(lib, name) && os.Getenv("CUDA_LAUNCH_BLOCKING") != "1" { // who starts a kernel then waits for it
+	if name := "cuStreamWaitValue32_v2"; has(lib, name) && os.Getenv("CUDA_LAUNCH_BLOCKING") != "1" && os.Getenv("COTERIE_CUDA_GATES") != "off" { // who starts a kernel then waits for it
 		purego.RegisterLibFunc(&d.streamWaitValue, lib, name)
 	}
 	var version, count, dev, major, minor int32
@@ -199,10 +199,8 @@ func (d *driver) alloc(bytes int) uintptr {
 func (d *driver) giveBack() error {
 	closed.Lock()
 	defer closed.Unlock()
-	for _, p := range d.taken {
-		if d.failed == nil {
-			d.must(d.memFree(p), "cuMemFree")
-		}
+	for _, p := range d.taken { // also once something has failed: others may use the device
+		d.must(d.memFree(p), "cuMemFree")
 	}
 	d.taken = d.taken[:0]
 	return d.failed

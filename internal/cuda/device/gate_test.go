@@ -9,12 +9,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
 	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 )
 
 // bytesOf are those of what belongs to a message.
@@ -45,6 +47,7 @@ func serveTexts(t *testing.T, processors int32, gated bool) served {
 	if err := s.readyMemory(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.open(nil) }) // where a test has ended early
 	n.d.clear(n.vectorOf(cuda.VectorTheta), 8*n.plan.Parameters)
 	s.words = unsafe.Slice((*int32)(unsafe.Pointer(&s.shared[s.layout.Rows])), servedTexts*textPlaces)
 	s.norms = unsafe.Slice((*float64)(unsafe.Pointer(&s.shared[s.layout.Norms])), servedTexts)
@@ -58,13 +61,19 @@ func (s served) ask(a cuda.Ask, payload []byte) {
 	}
 }
 
-// norm has texts go forwards and back, and noise be drawn.
-func (s served) norm(step int) {
+// back has texts go forwards and back.
+func (s served) back(step int) {
 	s.t.Helper()
 	for i := range s.words {
 		s.words[i] = int32((i*i + 7*step) % 128)
 	}
 	s.ask(cuda.Ask{What: cuda.AskBack, B: servedTexts, D: cuda.Sided(0, 1)}, nil)
+}
+
+// norm does that, and has noise be drawn.
+func (s served) norm(step int) {
+	s.t.Helper()
+	s.back(step)
 	s.ask(cuda.Ask{What: cuda.AskDraw}, bytesOf(&cuda.NoiseOrder{Deviation: 0.1}))
 	s.ask(cuda.Ask{What: cuda.AskNorms}, nil)
 }
@@ -126,6 +135,75 @@ func TestGate(t *testing.T) {
 				t.Error("early sums are others")
 			}
 		})
+	}
+}
+
+// TestGatesOfTwoTurns: a device that is behind still has the factors of the turn before when the gate of the
+// next one opens by itself.
+func TestGatesOfTwoTurns(t *testing.T) {
+	if cudatest.OnDevice() {
+		t.Skip("what a device is busy with is its own")
+	}
+	train := func(idle bool) (theta []float32, closed bool) {
+		s := serveTexts(t, 1, true)
+		busy, real := (*uint32)(unsafe.Pointer(&s.shared[s.layout.Staging])), s.n.d.streamWaitValue
+		at := s.n.home + uintptr(s.layout.Staging)
+		for step := range 8 {
+			s.n.d.streamWaitValue = real
+			if step == 4 { // behind its gate is something that takes the device long
+				s.n.d.streamWaitValue = func(stream, gate uintptr, number, how uint32) int32 {
+					return real(stream, gate, number, how) | real(stream, at, 1, how)
+				}
+			}
+			s.back(step)
+			if step == 5 {
+				s.addEarly(0)
+				if closed = s.gate.waiting > 0; idle {
+					s.open(nil) // as before it sleeps
+				}
+				atomic.StoreUint32(busy, 1)
+			}
+			s.ask(cuda.Ask{What: cuda.AskDraw}, bytesOf(&cuda.NoiseOrder{Deviation: 0.1}))
+			s.ask(cuda.Ask{What: cuda.AskNorms}, nil)
+			s.add(0, 1)
+			s.move()
+		}
+		return get(t, s.n, s.n.theta, s.n.plan.Parameters), closed
+	}
+	want, _ := train(false)
+	if got, closed := train(true); !same(got, want) || !closed {
+		t.Errorf("a gate that opened by itself (it was closed: %t) changed what the one before let in", closed)
+	}
+}
+
+// TestNoiseIsDrawnBeforeAGateOpens: the device has it while it waits.
+func TestNoiseIsDrawnBeforeAGateOpens(t *testing.T) {
+	if cudatest.OnDevice() {
+		t.Skip("nobody looks into a device's memory while it waits")
+	}
+	for _, processors := range []int32{1, 1000} {
+		s := serveTexts(t, processors, true)
+		closed := 0
+		for step := range 4 {
+			s.back(step)
+			keys := cuda.Keys{uint32(step)}
+			s.ask(cuda.Ask{What: cuda.AskDraw}, bytesOf(&cuda.NoiseOrder{Keys: keys, Deviation: 0.1}))
+			s.ask(cuda.Ask{What: cuda.AskNorms}, nil)
+			if s.gate.waiting > 0 {
+				closed++
+			}
+			at := s.n.staying[cuda.VectorGradient] // emulated, memory of this program
+			drawn := *(**float32)(unsafe.Pointer(&at))
+			before := *drawn
+			s.add(0, 1)
+			s.move()
+			if s.n.d.wait(); *drawn != before {
+				t.Errorf("%d processors, step %d: noise was drawn behind the gate", processors, step)
+			}
+		}
+		if closed == 0 {
+			t.Error("no gate was closed")
+		}
 	}
 }
 

@@ -193,7 +193,7 @@ func TestGroupBlocksAgree(t *testing.T) {
 	n, src := onGroups(t), rand.New(rand.NewPCG(9, 10))
 	for _, s := range [][3]int{{150, 128, 192}, {300, 256, 64}} {
 		m, columns, k := s[0], s[1], s[2]
-		x, w := put(n, scaled(src, m*k)), put(n, scaled(src, k*columns))
+		x, w, e := put(n, scaled(src, m*k)), put(n, scaled(src, k*columns)), endsFor(n, src, m, columns)
 		for back := range 2 {
 			laid := matrix{laid: laidFor(n, w, columns, k, back)}
 			var first []float32
@@ -202,13 +202,7 @@ func TestGroupBlocksAgree(t *testing.T) {
 				if b, _, ok := n.groupsFor(laid, m, columns); !ok || b != groupBlocks[i] {
 					t.Fatalf("%d rows on %d processors by %+v", m, processors, b)
 				}
-				out := n.d.alloc(4 * m * columns)
-				if back == 0 {
-					n.product(x, laid, 0, 0, 0, out, m, columns, k, act{})
-				} else {
-					n.productBack(x, laid, 0, 0, act{}, out, m, columns, k)
-				}
-				if got := get(t, n, out, m*columns); i == 0 {
+				if got := e.product(t, n, x, laid, m, columns, k, back); i == 0 {
 					first = got
 				} else if !slices.Equal(got, first) {
 					t.Errorf("%v, way %d: small blocks have other bits than large ones", s, back)

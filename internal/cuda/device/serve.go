@@ -51,6 +51,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 		return nil // it was told
 	}
 	s := &server{d: d, kernels: kernelSet{images: images}, in: bufio.NewReader(in), out: out, file: shared}
+	defer s.leave()
 	for {
 		if err := s.begin(); err != nil {
 			return ended(err)
@@ -140,6 +141,7 @@ type server struct {
 	values  []byte // on their way to the device, so that their place in the shared memory may be written over
 	landing landing
 	gate    gate
+	unasked int // rows whose norms nobody has asked for yet, the last ones
 }
 
 // landing is where rows are on their way to the device, so that their place in the shared memory may
@@ -242,10 +244,11 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 				n.d.toHost(part(at, 8*g), n.norms)
 			}
 			n.d.mark(side)
-			s.addEarly(g, side)
+			s.unasked = g
 			return nil // goes on by itself
 		}
 	case cuda.AskNorms:
+		s.addEarly(int(a.A))
 		return n.d.waitFor(int(a.A))
 	case cuda.AskAdd:
 		g, side := int(a.B), int(a.C)
@@ -314,8 +317,18 @@ func (s *server) readyMemory() (err error) {
 	return nil
 }
 
+// leave gives back what a conversation still has when it ends, however it does: the program may have others.
+func (s *server) leave() {
+	if s.n != nil {
+		_ = s.forget() // nobody is there to be told
+	} else {
+		_ = s.d.giveBack()
+	}
+}
+
 // forget gives back what a network took: the next one finds the device as this one did.
 func (s *server) forget() error {
+	_ = s.d.wait() // giveBack tells what fails
 	s.d.unregister(s.shared, s.n.home)
 	s.d.unregister(s.landing.memory, s.landing.at)
 	s.n.forgetRecordings()

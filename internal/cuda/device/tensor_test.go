@@ -155,24 +155,69 @@ func TestTensorProductsBack(t *testing.T) {
 	})
 }
 
+// ends are what products end with, of all kinds: what is added to them, and what goes into a gelu.
+type ends struct{ bias, plus, at uintptr }
+
+func endsFor(n *Network, src *rand.Rand, m, columns int) ends {
+	return ends{put(n, drawn(src, columns)), put(n, drawn(src, m*columns)), put(n, drawn(src, m*columns))}
+}
+
+// product is one, forward (0) or back (1), without ends and then with them.
+func (e ends) product(t *testing.T, n *Network, x uintptr, w matrix, m, columns, k, way int) (values []float32) {
+	t.Helper()
+	for _, some := range []ends{{}, e} {
+		a := act{}
+		if some.at != 0 {
+			a = act{kind: gelu}
+		}
+		out, before := n.d.alloc(4*m*columns), n.d.alloc(4*m*columns)
+		if way == 0 {
+			n.product(x, w, some.bias, some.plus, before, out, m, columns, k, a)
+		} else {
+			n.productBack(x, w, some.plus, some.at, a, out, m, columns, k)
+		}
+		values = append(values, get(t, n, out, m*columns)...)
+		if way == 0 && some.at != 0 {
+			values = append(values, get(t, n, before, m*columns)...)
+		}
+	}
+	return values
+}
+
+// TestWidesAgree: where there are no tensor cores, a row has the same bits by tiles of 64 and of 128.
+func TestWidesAgree(t *testing.T) {
+	n, src := bare(t), rand.New(rand.NewPCG(9, 8))
+	n.d.tensor, n.d.groups = false, false
+	const m, columns, k = 140, 136, 100
+	x, w, e := put(n, scaled(src, m*k)), matrix{at: put(n, scaled(src, k*columns))}, endsFor(n, src, m, columns)
+	for way := range 2 {
+		var first []float32
+		for _, processors := range []int32{1, 1000} {
+			n.d.processors = processors
+			if name, _ := n.wide("times", tiles(m, 128)*tiles(columns, 128), columns, k); (name == "times_128") != (processors == 1) {
+				t.Fatalf("%d processors have %s", processors, name)
+			}
+			if got := e.product(t, n, x, w, m, columns, k, way); first == nil {
+				first = got
+			} else if !same(got, first) {
+				t.Errorf("way %d: other bits by small tiles", way)
+			}
+		}
+	}
+}
+
 // TestTilesAgree: a row of a product has the same bits whatever tile computes it, and so however
 // many rows there are: what an example has does not depend on others (docs/proofs/gpu-clip.md).
 // Where groups of warps have a product, they have it of any number of rows (TestGroupBlocksAgree).
 func TestTilesAgree(t *testing.T) {
 	n, src := onTensors(t), rand.New(rand.NewPCG(9, 7))
 	const m, columns, k = 70, 36, 100
-	x, w := put(n, scaled(src, m*k)), matrix{at: put(n, scaled(src, k*columns))}
+	x, w, e := put(n, scaled(src, m*k)), matrix{at: put(n, scaled(src, k*columns))}, endsFor(n, src, m, columns)
 	var first [2][]float32
 	for i := range productTiles["times"] {
 		for way, name := range []string{"times", "times_back"} {
 			n.tiles = productTiles[name][i : i+1]
-			out := n.d.alloc(4 * m * columns)
-			if way == 0 {
-				n.product(x, w, 0, 0, 0, out, m, columns, k, act{})
-			} else {
-				n.productBack(x, w, 0, 0, act{}, out, m, columns, k)
-			}
-			got := get(t, n, out, m*columns)
+			got := e.product(t, n, x, w, m, columns, k, way)
 			if first[way] == nil {
 				first[way] = got
 			}
