@@ -491,7 +491,7 @@ func TestStreamsDoNotMeet(t *testing.T) {
 			m, theta := build(t, n.shape, n.loss, n.layers)
 			c := client(n.shape, 12, rand.New(rand.NewPCG(3, 4)))
 			var before []float64
-			for _, order := range []string{"forward", "backward", "ahead"} {
+			for _, order := range []string{"forward", "backward", "ahead", "late"} {
 				t.Setenv("COTERIE_EMU_ORDER", order)
 				l := learner(t, model.On(m, open(t, m, 4)))
 				for range 3 { // one by one, recorded, and as they were recorded

@@ -281,7 +281,7 @@ func TestTrainedInAnyOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []float64
-			for _, settings := range [][2]string{{"COTERIE_EMU_ORDER", "forward"}, {"COTERIE_EMU_ORDER", "backward"}, {"COTERIE_EMU_ORDER", "ahead"}, {"COTERIE_EMU_FAIL", "mapping"}} {
+			for _, settings := range [][2]string{{"COTERIE_EMU_ORDER", "forward"}, {"COTERIE_EMU_ORDER", "backward"}, {"COTERIE_EMU_ORDER", "ahead"}, {"COTERIE_EMU_ORDER", "late"}, {"COTERIE_EMU_FAIL", "mapping"}} {
 				t.Setenv(settings[0], settings[1])
 				if name == "texts" { // with few, kernels are started one by one
 					t.Setenv("COTERIE_EMU_PROCESSORS", "1")

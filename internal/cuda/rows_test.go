@@ -120,7 +120,7 @@ func TestRowsRepeat(t *testing.T) {
 		m, theta := buildBy(t, n.shape, n.local, n.layers)
 		c := examplesFor(n.shape, 24, rand.New(rand.NewPCG(3, 9)))
 		var before []float64
-		for _, order := range []string{"forward", "backward", "ahead"} {
+		for _, order := range []string{"forward", "backward", "ahead", "late"} {
 			t.Setenv("COTERIE_EMU_ORDER", order)
 			l := learner(t, model.On(m, open(t, m, 5)))
 			for range 3 {

@@ -3,7 +3,7 @@
 // Blocks run in the order that COTERIE_EMU_ORDER asks for (forward, or backward), so that
 // a block that reads what another writes is found; memory that nobody wrote holds no
 // numbers. Backward, what a second stream starts runs as late as it may: when the first one
-// waits for it; ahead, what the first one starts does. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
+// waits for it; ahead, what the first one starts does; late, both do, until this program waits. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
 #define EMULATED
 #include "../kernels.cu"
 #include "../tensor.cu"
@@ -240,8 +240,8 @@ struct Stream {
   bool beside = false;
   std::deque<Step> steps;
   size_t ran = 0, started = 0;
-  // What runs as late as it may: what is on the second stream, or on the first.
-  bool late() const { return beside ? backward() : ordered("ahead"); }
+  // What runs as late as it may: what is on the second stream, on the first, or on both.
+  bool late() const { return ordered("late") || (beside ? backward() : ordered("ahead")); }
 };
 thread_local std::vector<Stream *> streams;
 
