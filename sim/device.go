@@ -58,8 +58,8 @@ func addsWhole(run config.Run) bool {
 	return run.Privacy.Protects == "example" && run.Privacy.Noise != "simulated"
 }
 
-// UncoveredDevice is what exact noise on sums from a device leaves open.
-const UncoveredDevice = "the device's arithmetic: that a row adds the same there whatever stands beside it was tested, on the emulation of a GPU, and is not proved of a driver or a GPU"
+// UncoveredDevice is what exact noise on sums from a device leaves open, so that nothing is proved.
+const UncoveredDevice = "the device's sums (run.device): that no row adds more than the clip, and the same whatever stands beside it, was tested on the emulation of a GPU alone"
 
 // deviceFor is the device that the run file asks for, with the model on it; auto falls back
 // to the processor, and says why.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
@@ -79,6 +80,8 @@ func TestARunOnADevice(t *testing.T) {
 		}
 		if exact := strings.Contains(set, "exact"); slices.Contains(there.Privacy.NotCovered, sim.UncoveredDevice) != exact || slices.Contains(here.Privacy.NotCovered, sim.UncoveredDevice) {
 			t.Errorf("%s: not covered are %q here and %q there", set, here.Privacy.NotCovered, there.Privacy.NotCovered)
+		} else if want := map[bool]event.Claim{true: event.ClaimHeuristic, false: here.Privacy.Claim}[exact]; here.Privacy.Claim != event.ClaimProved || there.Privacy.Claim != want {
+			t.Errorf("%s: %s here, and %s there", set, here.Privacy.Claim, there.Privacy.Claim)
 		}
 		if d := there.Device; here.Device != nil || d == nil || d.Name == "" || len(d.Kernels) != 64 || d.Why != "" || d.Asked != "cuda" {
 			t.Errorf("%s: here %+v, there %+v", set, here.Device, there.Device)

@@ -99,17 +99,7 @@ func (s *Simulation) metrics() (m Metrics, err error) {
 
 // account writes what participants spent, and every one's line where they have targets
 // or figures of their own.
-func (s *Simulation) account(res *Result) error {
-	if err := s.accounts(res); err != nil {
-		return err
-	}
-	if s.device != nil && addsWhole(s.run) {
-		res.Privacy.NotCovered = append(res.Privacy.NotCovered, UncoveredDevice)
-	}
-	return nil
-}
-
-func (s *Simulation) accounts(res *Result) (err error) {
+func (s *Simulation) account(res *Result) (err error) {
 	if s.spent != nil {
 		res.Privacy = s.stateUpdates()
 		s.addBudgets(res)

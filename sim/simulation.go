@@ -140,6 +140,11 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 			s.device.Close()
 		}
 	}()
+	if s.device != nil && addsWhole(run) {
+		own := *federation // other runs may have it, too
+		own.NotCovered = append(slices.Clip(own.NotCovered), UncoveredDevice)
+		federation = &own
+	}
 	workers := run.Run.Workers
 	if federation.Clients() == 1 && federation.Crowd == nil { // its batches are what is shared among workers
 		s.inner = pool.New(cmp.Or(workers, runtime.GOMAXPROCS(0)))
