@@ -18,19 +18,26 @@ import (
 	"github.com/coterie-fl/coterie/model"
 )
 
+// ways are the pipes of a conversation: to the helper, which reads in, and from it, which writes out.
+func ways(t *testing.T) (in, to, from, out *os.File) {
+	t.Helper()
+	in, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, out, err = os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, to, from, out
+}
+
 // TestConversationsThatNobodyBegan end well when both of their pipes are closed, before or after the
 // greeting: a program that has not greeted everywhere when its work is done has not failed.
 func TestConversationsThatNobodyBegan(t *testing.T) {
 	cudatest.Use(t)
 	for _, greets := range []bool{false, true} {
-		in, to, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		from, out, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, to, from, out := ways(t)
 		ended := make(chan error)
 		serve := func() { ended <- Serve(0, in, out, nil) }
 		if greets {
@@ -75,14 +82,7 @@ func TestNothingIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, to, from, out := ways(t)
 	if err := shared.Truncate(int64(cuda.LayoutOf(plan).Size)); err != nil {
 		t.Fatal(err)
 	}
