@@ -100,7 +100,7 @@ func (l *networkLearner[F]) exactThere(theta []float32, c *data.Client, rows []i
 		return err
 	}
 	if !sum.Weighted() {
-		return fmt.Errorf("a device adds no whole numbers on a lattice as fine as that of a clip with so little noise; set run.device cpu")
+		return fmt.Errorf("a device adds whole numbers where noise is at least 2^-22 of the clip, about 2.4e-7, and parameters are at most 2^27; set run.device cpu")
 	}
 	sum.Lanes(1)
 	sum.Spread(l.engine.runner)

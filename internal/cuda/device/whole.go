@@ -8,8 +8,8 @@ import (
 	"github.com/coterie-fl/coterie/internal/cuda"
 )
 
-// wholeTile is what a block of whole_products has: inputs, outputs, and examples at a time;
-// wholeColumns and wholeRowsDeep what one of whole_rows has.
+// What a block of whole_products has, inputs, outputs, and examples at a time; and one of whole_rows,
+// columns, and rows at a time.
 const (
 	wholeInputs, wholeOutputs, wholeExamples = 64, 32, 16
 	wholeColumns, wholeRowsDeep              = 32, 8
