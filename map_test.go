@@ -18,7 +18,7 @@ var levels = map[string]int{
 	"dp/account": 1, "dp/mech": 1, "data": 1, "fair": 1, "report/chart": 1, "report/layout": 1,
 	"data/contacts": 2, "data/source": 2, "model": 2, "dp/whatif": 2, "ledger": 2, "theory": 2, "report/layout/layouttest": 2, "report/study": 2,
 	"sweep/cells": 1, "sweep/queue": 2, "sweep/inputs": 2,
-	"internal/cuda/kernels": 0, "internal/cuda": 3, "internal/cuda/device": 4, "internal/cuda/cudatest": 4, "cmd/coterie-cuda": 5,
+	"internal/cuda/kernels": 0, "internal/cuda": 3, "internal/cuda/device": 4, "internal/cuda/cudatest": 4, "internal/compute": 4, "cmd/coterie-cuda": 5,
 	"draft": 3, "report/population": 3, "fl": 3, "metrics": 3, "federation/identity": 3, "federation/store": 3, "federation/trainer": 3,
 	"artifact": 4, "artifact/onnx": 4, "federation/plan": 4, "federation/transfer": 4, "federation/backup": 5,
 	"fl/cluster": 4, "fl/fltest": 4, "fl/evaluate": 4, "fl/protect": 5, "fl/method": 5,

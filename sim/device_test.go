@@ -11,6 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/internal/cuda/cudatest"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
@@ -78,7 +79,7 @@ func TestARunOnADevice(t *testing.T) {
 		if here.Privacy.Epsilon != there.Privacy.Epsilon || here.ConfigSHA256 != there.ConfigSHA256 {
 			t.Errorf("%s: charged %v here and %v there", set, here.Privacy.Epsilon, there.Privacy.Epsilon)
 		}
-		if exact := strings.Contains(set, "exact"); slices.Contains(there.Privacy.NotCovered, sim.UncoveredDevice) != exact || slices.Contains(here.Privacy.NotCovered, sim.UncoveredDevice) {
+		if exact := strings.Contains(set, "exact"); slices.Contains(there.Privacy.NotCovered, compute.Uncovered) != exact || slices.Contains(here.Privacy.NotCovered, compute.Uncovered) {
 			t.Errorf("%s: not covered are %q here and %q there", set, here.Privacy.NotCovered, there.Privacy.NotCovered)
 		} else if want := map[bool]event.Claim{true: event.ClaimHeuristic, false: here.Privacy.Claim}[exact]; here.Privacy.Claim != event.ClaimProved || there.Privacy.Claim != want {
 			t.Errorf("%s: %s here, and %s there", set, here.Privacy.Claim, there.Privacy.Claim)
@@ -175,7 +176,7 @@ func TestExactUpdatesOnADevice(t *testing.T) {
 			t.Fatal(err)
 		}
 		res, theta := trained(t, run, folder)
-		if models[i] = theta; i == 1 && (res.Device == nil || res.Device.Name == "" || slices.Contains(res.Privacy.NotCovered, sim.UncoveredDevice)) {
+		if models[i] = theta; i == 1 && (res.Device == nil || res.Device.Name == "" || slices.Contains(res.Privacy.NotCovered, compute.Uncovered)) {
 			t.Errorf("%+v, %q", res.Device, res.Privacy.NotCovered)
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Simulation) result() (Result, error) {
 			Name: s.run.Name, Dataset: s.run.Data.Kind, Algorithm: a.Kind, Mode: a.Mode, Judge: s.run.Judge.By, Seed: s.run.Seed,
 			Rounds: s.rounds.State.Round, BestRound: s.progress.BestRound, Returned: a.Stop.Return, Stopped: s.progress.Stopped,
 			Clients: s.rounds.Count(), Hypotheses: s.rounds.Algorithm.Outline().Models, Parameters: s.parameters,
-			Metrics: metrics, Data: s.federation.Report, Kernel: s.kernel(), Device: s.deviceUsed,
+			Metrics: metrics, Data: s.federation.Report, Kernel: s.kernel(), Device: s.placed.Used,
 		},
 		History: s.record.history(s),
 	}

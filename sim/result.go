@@ -7,6 +7,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/metrics"
 )
 
@@ -47,7 +48,7 @@ type Summary struct {
 	ModelSHA256  string            `json:"model_sha256"`
 	ConfigSHA256 string            `json:"config_sha256"`
 	Kernel       string            `json:"kernel"`
-	Device       *DeviceUsed       `json:"device"` // null: the run file asks for none
+	Device       *compute.Used     `json:"device"` // null: the run file asks for none
 	Version      string            `json:"version"`
 	WallSeconds  float64           `json:"wall_seconds"`
 	Directory    string            `json:"directory"`

@@ -16,7 +16,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
-	"github.com/coterie-fl/coterie/internal/cuda"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -30,9 +30,8 @@ type Simulation struct {
 	parameters int
 	learners   []model.Learner // one a worker
 	rounds     *Rounds
-	device     *cuda.Device // that networks are computed on; nil: the processor
-	deviceUsed *DeviceUsed
-	inner      *pool.Pool // that one participant's batches are spread over; nil: there are several
+	placed     compute.Placed // where networks are computed
+	inner      *pool.Pool     // that one participant's batches are spread over; nil: there are several
 	sampler    *fl.Sampler
 	judge      judge
 	progress   progress
@@ -77,7 +76,7 @@ type progress struct {
 
 // Checks are all packages' checks of a run file.
 func Checks() []func(config.Run) config.Faults {
-	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile, checkHold, checkDevice}
+	return []func(config.Run) config.Faults{data.Check, model.Check, fl.Check, checkCompare, checkHostile, checkHold, compute.Check}
 }
 
 // New draws or loads the data, from the folder of real data if the run needs it,
@@ -132,17 +131,18 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	stop := new(atomic.Bool)
 	m = model.Stoppable(m, stop.Load)
 	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
-	if m, s.device, s.deviceUsed, err = deviceFor(run, m); err != nil {
+	if s.placed, err = compute.On(run, m); err != nil {
 		return nil, err
 	}
+	m = s.placed.Model
 	defer func() {
-		if err != nil && s.device != nil {
-			s.device.Close()
+		if err != nil {
+			s.placed.Close()
 		}
 	}()
-	if s.device != nil && addsWhole(run) {
+	if open := s.placed.NotCovered; len(open) > 0 {
 		own := *federation // other runs may have it, too
-		own.NotCovered = append(slices.Clip(own.NotCovered), UncoveredDevice)
+		own.NotCovered = slices.Concat(own.NotCovered, open)
 		federation = &own
 	}
 	workers := run.Run.Workers
@@ -303,6 +303,21 @@ func fits(run config.Run, f *data.Federation) error {
 	return nil
 }
 
+// Computed is the kernel that the run's bits come from, and the device that it asks for;
+// nil: none.
+func (s *Simulation) Computed() (kernel string, used *compute.Used) {
+	if used = s.placed.Used; used == nil {
+		return model.Kernel(), nil
+	}
+	return used.Kernel(), used
+}
+
+// kernel names the arithmetic that the run's bits come from.
+func (s *Simulation) kernel() string {
+	kernel, _ := s.Computed()
+	return kernel
+}
+
 // Run is the run file.
 func (s *Simulation) Run() config.Run { return s.run }
 
@@ -316,9 +331,7 @@ func (s *Simulation) Close() {
 	if c := s.rounds.crowd; c != nil {
 		_ = c.clients.Close() // nothing was written that anybody reads again
 	}
-	if s.device != nil {
-		s.device.Close()
-	}
+	s.placed.Close()
 	if s.inner != nil {
 		s.inner.Close()
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/metrics"
 	"github.com/coterie-fl/coterie/sim"
@@ -106,7 +107,7 @@ type Found struct {
 	NotCovered []string `json:"not_covered"`
 	Says       []string `json:"says"`
 	// Device is what computed, where the target's run asks for more than this processor.
-	Device *sim.DeviceUsed `json:"device,omitempty"`
+	Device *compute.Used `json:"device,omitempty"`
 }
 
 // attacking is an attack under way.
@@ -158,7 +159,7 @@ func Measure(ctx context.Context, t Target, folder *data.Folder, o Options) (Fou
 	}
 	newcomers := len(t.Models.Clients()) > 0 && slices.ContainsFunc(a.sights, func(s sight) bool { return s.role != artifact.RoleClient })
 	found := summed(p, newcomers, o, attacks)
-	found.Device = e.device
+	found.Device = e.placed.Used
 	return found, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coterie-fl/coterie/artifact"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/internal/pool"
 	"github.com/coterie-fl/coterie/internal/rng"
 	"github.com/coterie-fl/coterie/model"
@@ -20,8 +21,7 @@ type eye struct {
 	learner model.Learner
 	pool    *pool.Pool
 	ctx     context.Context
-	device  *sim.DeviceUsed // nil: the target's run asks for none
-	end     func() error    // of the device
+	placed  compute.Placed // where the target's run asks for it
 }
 
 // newEye must be closed.
@@ -32,11 +32,11 @@ func newEye(ctx context.Context, p *population) (*eye, error) {
 	}
 	e := &eye{population: p, pool: pool.New(runtime.GOMAXPROCS(0)), ctx: ctx}
 	m = model.Stoppable(m, func() bool { return ctx.Err() != nil })
-	if m, e.device, e.end, err = sim.OnDevice(p.run, m); err != nil {
+	if e.placed, err = compute.On(p.run, m); err != nil {
 		e.pool.Close()
 		return nil, err
 	}
-	if e.learner, err = model.Spread(m, e.pool).Learner(); err != nil {
+	if e.learner, err = model.Spread(e.placed.Model, e.pool).Learner(); err != nil {
 		e.close()
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func newEye(ctx context.Context, p *population) (*eye, error) {
 
 func (e *eye) close() {
 	e.pool.Close()
-	_ = e.end() // the losses are here
+	_ = e.placed.Close() // the losses are here
 }
 
 // sight is an attacked subject's examples, as a model reads them, and that model.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -11,6 +12,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/federation/trainer"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -37,6 +39,8 @@ type Half struct {
 	Uncovered []string
 	// Planned is what every release costs, if Respond knows.
 	Planned *event.Release
+	// Device is where networks are computed; nil: on this processor, and nothing else was asked for.
+	Device *compute.Used
 	// Close lets go of what the half holds. It may be nil.
 	Close func() error
 }
@@ -51,6 +55,7 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 		}
 		h := &Half{Parameters: m.Parameters(), Enforcement: ledger.Enforced}
 		var child *trainer.Trainer
+		var open []string // what steps on a device leave uncovered
 		if f.Trainer.IsSet() {
 			if err := trainerKnows(run.Algorithm.Local); err != nil {
 				return nil, err
@@ -63,6 +68,12 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 				m, h.Failure = child.InPlaceOf(m, run.Algorithm.Local.Loss), child.Failure
 				h.NotCovered = trainer.NotCovered(run.Privacy.Protects == "example")
 			}
+		} else {
+			placed, err := compute.ForMember(f.Device, run, m)
+			if err != nil {
+				return nil, err
+			}
+			m, h.Device, h.Close, open = placed.Model, placed.Used, placed.Close, placed.NotCovered
 		}
 		if err := h.fill(f, own, folder, child, asked, run, private, index, m); err != nil {
 			if h.Close != nil {
@@ -70,6 +81,7 @@ func HalfOf(f plan.JoinFile, own *Own, folder *data.Folder) func(context.Context
 			}
 			return nil, err
 		}
+		h.Uncovered = slices.Concat(h.Uncovered, open)
 		return h, nil
 	}
 }

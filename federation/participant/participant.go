@@ -19,6 +19,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/wire"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/fl/evaluate"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
 )
@@ -76,6 +77,7 @@ type Report struct {
 	// participant does otherwise.
 	Enforcement ledger.Enforcement `json:"enforcement"`
 	NotCovered  []string           `json:"not_covered"`
+	Device      *compute.Used      `json:"device"` // where networks were computed; null: the participant's file asks for none
 
 	// Local are this participant's own figures, of the model that it uses on its own
 	// held-out examples. Null: it holds none out. They are never sent.
@@ -137,7 +139,7 @@ func (p *Participant) Run(ctx context.Context) (Report, error) {
 func (p *Participant) close() {
 	if p.session != nil && p.session.half.Close != nil {
 		if err := p.session.half.Close(); err != nil {
-			p.o.Log.Warn("the trainer did not end well", "error", err)
+			p.o.Log.Warn("the trainer, or the device, did not end well", "error", err)
 		}
 	}
 	p.session = nil
@@ -187,7 +189,12 @@ func (p *Participant) join(ctx context.Context) error {
 	if s.over != nil && !p.repeatsAny(s) { // a server that was restored may want what it had
 		p.decline(ctx, s, 0, true, "budget")
 	}
-	p.report.Enforcement, p.report.NotCovered = s.half.Enforcement, s.notCovered()
+	p.report.Enforcement, p.report.NotCovered, p.report.Device = s.half.Enforcement, s.notCovered(), s.half.Device
+	if d := s.half.Device; d != nil && d.Name == "" {
+		p.o.Log.Warn("networks are computed on the processor", "device", d.Asked, "reason", d.Why)
+	} else if d != nil {
+		p.o.Log.Info("networks are computed on a device", "device", d)
+	}
 	for _, what := range p.report.NotCovered {
 		p.o.Log.Warn("not covered by this participant's privacy claims", "what", what)
 	}

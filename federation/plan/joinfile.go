@@ -19,6 +19,8 @@ type JoinFile struct {
 	// AnswerSeconds is public: it says nothing of the data.
 	AnswerSeconds float64      `yaml:"answer_seconds" jsonschema:"minimum=0" jsonschema_description:"how long after being asked an answer is sent, at the earliest: longer than training ever takes hides how long it took; 0: at once"`
 	Trainer       trainer.Spec `yaml:"trainer" jsonschema_description:"a program that trains in this one's place"`
+	// Device is this participant's own choice: run.device of the plan's run file is for simulations.
+	Device string `yaml:"device,omitempty" jsonschema:"pattern=^(auto|cpu|cuda(:[0-9]+)?)$" jsonschema_description:"what computes networks here: cpu, the processor; cuda or cuda:n, the NVIDIA GPU with that number, counted from 0 (docs/gpu.md); auto, cuda:0 if it can, otherwise the processor; empty: cpu"`
 }
 
 // Source says where a participant's data come from.
@@ -54,6 +56,7 @@ func (f *JoinFile) check() config.Faults {
 		"is %s, but a source of one's own is given; allowed with it: own", f.Data.Kind)
 	c.Require(f.Data.Test.Column == "" && f.Data.Test.Value == "", "data.test", "names a column; that belongs into the run file, which all share")
 	c.Require(f.Data.Kind != "trainer" || f.Trainer.IsSet(), "trainer", "is needed, since data.kind is trainer")
+	c.Require(!f.Trainer.IsSet() || f.Device == "" || f.Device == "cpu", "device", "is %s, but a trainer computes for itself; remove the one or the other", f.Device)
 	faults := c.Faults()
 	if f.Trainer.IsSet() {
 		faults = append(faults, f.Trainer.Check("trainer")...)

@@ -106,6 +106,13 @@ func (d *Device) Close() error {
 // Hello is whom one talks to.
 func (d *Device) Hello() Hello { return d.hello }
 
+// Lost is what went wrong first: nothing works after it. Nil: nothing did.
+func (d *Device) Lost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lost
+}
+
 // Gradients is model.Device's.
 func (d *Device) Gradients(theta []float32, c *data.Client, rows []int, use func(norms []float64, add func(sum, factors []float32) error) error) error {
 	d.mu.Lock()

@@ -23,6 +23,9 @@ func (d *Device) Close() error { return nil }
 // Hello is nobody's.
 func (d *Device) Hello() Hello { return Hello{} }
 
+// Lost is what Open says.
+func (d *Device) Lost() error { return errLinux }
+
 // Gradients is model.Device's.
 func (d *Device) Gradients([]float32, *data.Client, []int, func([]float64, func(sum, factors []float32) error) error) error {
 	return errLinux

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/internal/durable"
 	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
@@ -44,11 +45,11 @@ func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
 // Placed is a model on the device that a run asks for, of cells that train without Finish.
 // End gives the device back.
 func (l *Lab) Placed(run config.Run, m model.Model) (placed model.Model, end func() error, err error) {
-	placed, used, end, err := sim.OnDevice(run, m)
-	if err == nil && used != nil && l.sources != nil {
-		l.sources.note(used.Kernel(), used)
+	p, err := compute.On(run, m)
+	if err == nil {
+		l.Note(p.Used)
 	}
-	return placed, end, err
+	return p.Model, p.Close, err
 }
 
 // outOfTime says that an error is Options.For's.

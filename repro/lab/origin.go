@@ -9,15 +9,15 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coterie-fl/coterie/internal/compute"
 	"github.com/coterie-fl/coterie/model"
-	"github.com/coterie-fl/coterie/sim"
 )
 
 // Origin is what a cell was computed by: its bits are those of a kernel.
 type Origin struct {
 	Kernel string `json:"kernel"`
 	// Devices are those that its runs asked for, each once; none: they asked for none.
-	Devices []sim.DeviceUsed `json:"devices,omitempty"`
+	Devices []compute.Used `json:"devices,omitempty"`
 }
 
 // String is where the cell was computed.
@@ -41,14 +41,14 @@ type sources struct {
 }
 
 // Note takes up what computed a part of the cell that is being made, outside its own runs.
-func (l *Lab) Note(used *sim.DeviceUsed) {
+func (l *Lab) Note(used *compute.Used) {
 	if l.sources != nil && used != nil {
 		l.sources.note(used.Kernel(), used)
 	}
 }
 
 // note takes up what one run was computed by.
-func (s *sources) note(kernel string, used *sim.DeviceUsed) {
+func (s *sources) note(kernel string, used *compute.Used) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if used != nil && !slices.Contains(s.origin.Devices, *used) {
