@@ -130,10 +130,10 @@ type mortalMemory struct {
 	m *mortality
 }
 
-func (s mortalMemory) Save(run string, round int, p *fl.Participant) error {
+func (s mortalMemory) Save(round int, p *fl.Participant) error {
 	s.m.pass("before save")
 	defer s.m.pass("after save")
-	return s.Memory.Save(run, round, p)
+	return s.Memory.Save(round, p)
 }
 
 // helperParticipant takes part as `coterie join` does, and may die on the way.
@@ -170,8 +170,8 @@ func helperParticipant() int {
 			Client: mortalClient{client, m}, Name: member.Name(), Federation: member.Federation(), Signer: member.Signer(),
 			Ledger: mortalLedger{book, m}, Policy: policy, Seeded: os.Getenv("COTERIE_TEST_SEEDED") != "",
 			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Half: participant.HalfOf(f, nil, nil),
-			Memory: func(run string) (participant.Memory, error) {
-				files, err := participant.OpenMemory(f.Out, run)
+			Memory: func(run string, plan ledger.Hash) (participant.Memory, error) {
+				files, err := participant.OpenMemory(f.Out, run, plan)
 				return mortalMemory{files, m}, err
 			},
 		})

@@ -100,7 +100,9 @@ func (l *loopback) joinWith(ctx context.Context, name string, wrap func(*ledger.
 	defer transport.CloseIdleConnections()
 	return participant.New(participant.Options{
 		Client: client, Name: name, Federation: m.Federation(), Signer: m.Signer(), Ledger: wrap(book), Policy: policy, Seeded: true, Log: l.log,
-		Half: participant.HalfOf(f, nil, nil), Memory: func(run string) (participant.Memory, error) { return participant.OpenMemory(f.Out, run) },
+		Half: participant.HalfOf(f, nil, nil), Memory: func(run string, plan ledger.Hash) (participant.Memory, error) {
+			return participant.OpenMemory(f.Out, run, plan)
+		},
 	}).Run(ctx)
 }
 

@@ -72,7 +72,7 @@ func (w *world) memberOnce(alive context.Context, i int, life uint64) (participa
 	p := participant.New(participant.Options{
 		Client: &witness{FederationClient: client, w: w, member: i, book: book}, Name: w.name(i), Federation: "simulated",
 		Signer: w.signer.Public().(ed25519.PublicKey), Ledger: w.ledger(book), Policy: simulatedPolicy(), Log: federationtest.Quiet(),
-		Memory: func(string) (participant.Memory, error) { return forgetful{}, nil },
+		Memory: func(string, ledger.Hash) (participant.Memory, error) { return forgetful{}, nil },
 		Half:   w.half(i, w.random(4, uint64(i)<<16|life)),
 	})
 	return p.Run(alive)
@@ -81,11 +81,13 @@ func (w *world) memberOnce(alive context.Context, i int, life uint64) (participa
 // forgetful is the memory of a method that keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Save(string, int, *fl.Participant) error { return nil }
+func (forgetful) Save(int, *fl.Participant) error { return nil }
 
-func (forgetful) Recall(string, int, *fl.Participant) error { return nil }
+func (forgetful) Recall(int, *fl.Participant) error { return nil }
 
 func (forgetful) Seed() (uint64, error) { return 1, nil }
+
+func (forgetful) Begin() error { return nil }
 
 // half answers every round with a vector that names its sender and the round. Now
 // and then it takes its time or fails.

@@ -191,7 +191,7 @@ func TestSumsWeighAndLeaveOut(t *testing.T) {
 		t.Errorf("clients %v are assigned %v", s.Clients, s.Assigned)
 	}
 	one := s.asOne(2)
-	if d, ok := Declared(one.Vectors[2:], 1); !ok || d.Weight != 1 || one.Vectors[0] != 2.5 || one.Vectors[1] != -2.5 || one.Declined != 2 || len(one.Clients) != 1 {
+	if d, ok := Declared(one.Vectors[2:], 1, true); !ok || d.Weight != 1 || one.Vectors[0] != 2.5 || one.Vectors[1] != -2.5 || one.Declined != 2 || len(one.Clients) != 1 {
 		t.Errorf("one release for all: %+v", one)
 	}
 	s.Reset()

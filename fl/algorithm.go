@@ -359,11 +359,11 @@ func (d Declaration) write(tail []float64) {
 }
 
 // Declared reads a declaration. One that declares what cannot be is left out: it comes
-// from outside.
-func Declared(tail []float64, clusters int) (d Declaration, ok bool) {
+// from outside. Where all weigh the same (equal) nobody declares another weight than 1.
+func Declared(tail []float64, clusters int, equal bool) (d Declaration, ok bool) {
 	at := tail[tailCluster]
 	d = Declaration{Weight: tail[tailWeight], Variance: tail[tailVariance], Steps: tail[tailSteps]}
-	ok = d.Weight > 0 && d.Weight <= math.MaxInt32 && d.Steps >= 1 && d.Steps <= math.MaxInt32 &&
+	ok = d.Weight > 0 && (!equal || d.Weight == 1) && d.Weight <= math.MaxInt32 && d.Steps >= 1 && d.Steps <= math.MaxInt32 &&
 		d.Variance >= 0 && d.Variance <= math.MaxFloat64 && at >= 0 && at < float64(clusters) && at == math.Floor(at)
 	if ok {
 		d.Cluster = int(at)

@@ -13,6 +13,7 @@ type Sum struct {
 	Values   []float64    // every model times its weight
 	n        int          // parameters of a model
 	declares bool
+	equal    bool // nobody weighs more than others
 }
 
 // NewSum is room for the sum of a round's releases. It is nil where the method or the
@@ -21,7 +22,7 @@ func (a *Algorithm) NewSum() *Sum {
 	if !a.sums() {
 		return nil
 	}
-	return &Sum{Values: make([]float64, a.length), n: a.setup.Parameters, declares: a.outline.Declares}
+	return &Sum{Values: make([]float64, a.length), n: a.setup.Parameters, declares: a.outline.Declares, equal: a.setup.Run.Algorithm.Weights != "counts"}
 }
 
 // sums says whether a round's sum is enough for the server: of models, that is; sums of
@@ -38,7 +39,7 @@ func (s *Sum) Add(client int, release []float64) {
 	s.Heads = append(s.Heads, head)
 	weight := 1.0
 	if s.declares {
-		d, ok := Declared(release[s.n:], 1)
+		d, ok := Declared(release[s.n:], 1, s.equal)
 		if !ok {
 			s.Assigned = append(s.Assigned, -1)
 			return

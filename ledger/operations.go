@@ -21,6 +21,18 @@ func (l *Ledger) Entry(s Slot) (Entry, bool) {
 	return *e, true
 }
 
+// Another is a plan other than this one under which a run's slots were paid for; false: there is none.
+func (l *Ledger) Another(federation, run string, plan Hash) (other Hash, found bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for s, e := range l.state.entries {
+		if s.Federation == federation && s.Run == run && e.Plan != plan {
+			return e.Plan, true
+		}
+	}
+	return Hash{}, false
+}
+
 // Check says whether releases would still fit together, and records nothing: a plan
 // can be declined before training. Rounds are told by event.Repeated.
 func (l *Ledger) Check(releases ...event.Release) error {

@@ -58,6 +58,15 @@ func (c *chain[F]) values() int {
 	return values
 }
 
+// checks says that the first layer does not read every value.
+func (c *chain[F]) checks() bool {
+	if len(c.layers) == 0 {
+		return false
+	}
+	_, reads := c.layers[0].(interface{ check([]F) error })
+	return reads
+}
+
 // check refuses an example that the first layer cannot read.
 func (c *chain[F]) check(example []F) error {
 	if len(c.layers) > 0 {

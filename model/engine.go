@@ -266,7 +266,8 @@ func (e *Engine[F]) Losses(dst []float64, theta []F, ex Examples[F], order []int
 }
 
 // Outputs sets dst to the network's outputs of every row in order, one after
-// another.
+// another: those of a row follow from it and the parameters alone, to the last bit, unless noise is
+// added.
 func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 	out := e.network.Output().Len()
 	if len(dst) != len(order)*out {
@@ -282,11 +283,15 @@ func (e *Engine[F]) Outputs(dst, theta []F, ex Examples[F], order []int) error {
 		}
 		from := c * e.chunk
 		g, w := min(e.chunk, len(order)-from), e.work[worker]
-		x := e.gather(w, ex, order[from:from+g])
-		if e.noise != nil {
-			x = e.noised(w, x, order[from:from+g])
+		rows := order[from : from+g]
+		if least := min(len(w.norms), e.leastAlike()); e.noise == nil && g < least {
+			rows = w.fill(rows, least) // what a row gets must not follow from how many stand beside it
 		}
-		copy(dst[from*out:], w.cell.forward(theta, x, g))
+		x := e.gather(w, ex, rows)
+		if e.noise != nil {
+			x = e.noised(w, x, rows)
+		}
+		copy(dst[from*out:(from+g)*out], w.cell.forward(theta, x, len(rows)))
 	})
 	if stopped.Load() {
 		return ErrStopped

@@ -66,6 +66,9 @@ func (l *networkLearner[F]) gradientParts(theta []float64, c *data.Client, batch
 	if l.people && c.People != nil {
 		c = &data.Client{Rows: c.Rows, People: data.InStep(c.People, s.Number)}
 	}
+	if s.bound() > 0 {
+		batch = l.readable(c, batch)
+	}
 	var sum []F
 	err, factor, shift := error(nil), 1.0, s.Shift
 	if l.device == nil {

@@ -145,6 +145,8 @@ type networkLearner[F Float] struct {
 	grey            [256]F // of every byte
 	person          []float32
 	places          []int     // of a batch's examples among the pictures
+	one             []F       // example, that may not be readable
+	read            []int     // of a batch's examples, those that are
 	weights         []float32 // of their gradients
 	noise           []float32 // on the words of a block of texts
 	_               [128]byte

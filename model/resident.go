@@ -116,6 +116,9 @@ func (l *networkLearner[F]) stepsThere(there Resident, c *data.Client, p *Pass) 
 		if p.Whole {
 			batch = identity(&l.every, c.Len())
 		}
+		if p.bound() > 0 {
+			batch = l.readable(c, batch)
+		}
 		rows, err := l.deviceRows(c, batch)
 		if err != nil {
 			return made, fmt.Errorf("step: %w", err)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -202,6 +203,10 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		}
 		s.learners = append(s.learners, learner)
 	}
+	if err := s.readable(); err != nil {
+		s.Close()
+		return nil, err
+	}
 	if len(participants) == 1 {
 		participants[0].Steps = &s.at.steps
 	}
@@ -299,6 +304,20 @@ func fits(run config.Run, f *data.Federation) error {
 	}
 	if faults := c.Faults(); faults != nil {
 		return faults
+	}
+	return nil
+}
+
+// readable refuses examples that the model cannot read: steps that are private would leave them out
+// without a word, as participants of a federation must.
+func (s *Simulation) readable() error {
+	for _, clients := range [][]data.Client{s.federation.Train, s.federation.Validation} {
+		for i := range clients {
+			c := &clients[i]
+			if err := errors.Join(model.Unreadable(s.learners[0], c), model.Unreadable(s.learners[0], c.Held)); err != nil {
+				return fmt.Errorf("client %s: %w", cmp.Or(c.Name, strconv.Itoa(i)), err)
+			}
+		}
 	}
 	return nil
 }

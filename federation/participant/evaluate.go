@@ -94,7 +94,7 @@ func (p *Participant) evaluate(ctx context.Context, s *session, slot ledger.Slot
 
 // count pays, counts, and stores.
 func (p *Participant) count(s *session, slot ledger.Slot, b fl.Broadcast) error {
-	me, err := s.recall(slot.Round)
+	me, err := s.begin(slot.Round)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (p *Participant) count(s *session, slot ledger.Slot, b fl.Broadcast) error 
 	}
 	sum := sha256.Sum256(transfer.EncodeBroadcast(b))
 	me.Evaluated = sum[:]
-	if err := s.memory.Save(s.plan.Run, slot.Round, me); err != nil {
+	if err := s.memory.Save(slot.Round, me); err != nil {
 		return fmt.Errorf("%w: %w", errPersist, err)
 	}
 	if err := p.o.Ledger.Store(slot, transfer.AppendVector(make([]byte, 0, 8*len(out)), out)); err != nil {

@@ -216,7 +216,17 @@ privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}
 		stop := errors.New("that is enough")
 		p := New(Options{
 			Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
-			Ledger: book, Policy: policy, Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
+			Ledger: book, Policy: policy,
+			Memory: func(run string, plan ledger.Hash) (Memory, error) {
+				m, err := OpenMemory(dir, run, plan)
+				if err == nil {
+					_, err = m.Seed()
+				}
+				if err == nil {
+					err = m.Begin() // as once something is paid for
+				}
+				return m, err
+			},
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Half: func(_ context.Context, _ plan.Plan, run, private config.Run, _ int) (*Half, error) {
 				if run.Seed != 3 {

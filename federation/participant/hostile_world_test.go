@@ -46,6 +46,7 @@ type hostileServer struct {
 	offered                []byte
 	key                    ed25519.PrivateKey
 	seen                   []string
+	stale                  int // so many times it has another plan, of another run's name, at every turn
 }
 
 func (h *hostileServer) note(format string, args ...any) {
@@ -54,11 +55,21 @@ func (h *hostileServer) note(format string, args ...any) {
 
 func (h *hostileServer) Join(context.Context, *wire.JoinRequest) (*wire.JoinReply, error) {
 	h.note("join")
+	if h.stale > 0 {
+		var err error
+		h.plan.Run = fmt.Sprint("stale ", h.stale)
+		if h.text, h.sum, err = h.plan.Encode(); err != nil {
+			return nil, err
+		}
+	}
 	return &wire.JoinReply{Plan: h.text}, nil
 }
 
 func (h *hostileServer) Next(context.Context, *wire.NextRequest) (*wire.NextReply, error) {
 	h.note("next")
+	if h.stale--; h.stale >= 0 {
+		return nil, transfer.ToWire(transfer.Refuse(transfer.ReasonStale, "there is another plan"))
+	}
 	order := h.order
 	if order == nil {
 		for i := range h.broadcasts {
@@ -217,7 +228,7 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 	p := New(Options{
 		Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
 		Ledger: book, Policy: policy, Half: HalfOf(file, own, nil),
-		Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
+		Memory: func(run string, plan ledger.Hash) (Memory, error) { return OpenMemory(dir, run, plan) },
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)

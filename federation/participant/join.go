@@ -68,7 +68,7 @@ func Join(ctx context.Context, o JoinOptions) (res JoinResult, err error) {
 		Client: r.client, Name: m.Name(), Federation: m.Federation(), Signer: m.Signer(),
 		Ledger: book, Policy: o.Policy, Seeded: o.Seeded, Log: o.Log,
 		Half: HalfOf(o.File, own, o.Folder), AnswerAfter: time.Duration(o.File.AnswerSeconds * float64(time.Second)),
-		Memory: func(run string) (Memory, error) { return OpenMemory(o.File.Out, run) },
+		Memory: func(run string, plan ledger.Hash) (Memory, error) { return OpenMemory(o.File.Out, run, plan) },
 		Renew:  r.renew, Successions: r.successions,
 	})
 	report, failure := p.Run(ctx)

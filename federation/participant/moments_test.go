@@ -21,11 +21,11 @@ type stumbling struct {
 	round int
 }
 
-func (m *stumbling) Save(run string, round int, p *fl.Participant) error {
+func (m *stumbling) Save(round int, p *fl.Participant) error {
 	if round == m.round {
 		return errors.New("killed")
 	}
-	return m.FileMemory.Save(run, round, p)
+	return m.FileMemory.Save(round, p)
 }
 
 // TestMomentsSurviveACrash: a silo that is killed in its first round uses the moments
@@ -60,8 +60,8 @@ func TestMomentsSurviveACrash(t *testing.T) {
 		p := New(Options{
 			Name: "a", Federation: "f", Signer: public, Ledger: book, Policy: policy, Log: federationtest.Quiet(),
 			Half: HalfOf(plan.JoinFile{Data: plan.Source{Kind: "run", Client: -1}}, nil, folder),
-			Memory: func(run string) (Memory, error) {
-				m, err := OpenMemory(dir, run)
+			Memory: func(run string, plan ledger.Hash) (Memory, error) {
+				m, err := OpenMemory(dir, run, plan)
 				return &stumbling{m, c.fails}, err
 			},
 		})

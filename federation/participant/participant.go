@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -43,8 +44,8 @@ type Options struct {
 	// Half builds what answers a round, once the plan is known and allowed. The run is
 	// the plan's; private differs from it in the seed, which the server must not know.
 	Half func(ctx context.Context, asked plan.Plan, run, private config.Run, index int) (*Half, error)
-	// Memory of a run.
-	Memory func(run string) (Memory, error)
+	// Memory of a run's plan.
+	Memory func(run string, plan ledger.Hash) (Memory, error)
 	// AnswerAfter is how long after being asked an answer is sent, at the earliest: a
 	// public time, so that how long training takes does not tell of the data.
 	AnswerAfter time.Duration
@@ -123,7 +124,7 @@ func New(o Options) *Participant { return &Participant{o: o} }
 // the error wraps fl.ErrRefused. A server that cannot be reached is tried for ever.
 func (p *Participant) Run(ctx context.Context) (Report, error) {
 	defer p.close()
-	for {
+	for most := firstWait; ; most = min(2*most, mostWait) {
 		if err := p.join(ctx); err != nil {
 			return p.report, err
 		}
@@ -131,8 +132,12 @@ func (p *Participant) Run(ctx context.Context) (Report, error) {
 		if transfer.ReasonOf(err) != transfer.ReasonStale {
 			return p.report, err
 		}
-		p.o.Log.Info("the server has another plan now; joining again")
 		p.close()
+		pause := most/2 + rand.N(most/2) // a server that has another plan at every turn is in no hurry
+		p.o.Log.Info("the server has another plan now; joining again", "wait", pause.Round(time.Millisecond).String())
+		if err := transfer.Wait(ctx, nil, pause); err != nil {
+			return p.report, err
+		}
 	}
 }
 
@@ -267,6 +272,10 @@ func (p *Participant) agree(s *session) error {
 	if after, deadline := p.o.AnswerAfter.Seconds(), s.plan.DeadlineSeconds; after > 0 && after >= deadline {
 		return fmt.Errorf("%w: answer_seconds is %v, but the plan's rounds end after %v: no answer would come in time", fl.ErrRefused, after, deadline)
 	}
+	// What was released in a run, and what is remembered of it, belongs to one plan.
+	if other, found := p.o.Ledger.Another(s.plan.Federation, s.plan.Run, s.sum); found {
+		return fmt.Errorf("%w: the ledger has releases of run %s under the plan %.16s, and the server says that its plan is %.16s; another plan is another run, which the server begins with --new", fl.ErrRefused, s.plan.Run, other, ledger.Hash(s.sum))
+	}
 	m, err := model.Of(s.run, s.plan.Shape)
 	if err != nil {
 		return fmt.Errorf("%w: the plan's model cannot be built: %w", fl.ErrRefused, err)
@@ -277,7 +286,7 @@ func (p *Participant) agree(s *session) error {
 // prepare builds the half and settles what a release would cost.
 func (p *Participant) prepare(ctx context.Context, s *session) error {
 	var err error
-	if s.memory, err = p.o.Memory(s.plan.Run); err != nil {
+	if s.memory, err = p.o.Memory(s.plan.Run, s.sum); err != nil {
 		return err
 	}
 	private := s.run
@@ -299,6 +308,11 @@ func (p *Participant) prepare(ctx context.Context, s *session) error {
 	s.first = fl.Participant{ID: s.index, Name: s.half.Name, Data: s.half.Data, Uncovered: s.half.Uncovered}
 	if err := a.Prepare(&s.first); err != nil {
 		return err
+	}
+	if s.half.Learner != nil && s.half.Data != nil && s.run.Privacy.Protects == "example" {
+		if err := model.Unreadable(s.half.Learner, s.half.Data); err != nil { // for the owner alone
+			p.o.Log.Warn("some examples are nothing that the plan's model can read: they count for nothing, and nobody else is told", "first", err)
+		}
 	}
 	if s.evaluation, err = evaluate.New(private, s.plan.Shape, a); err != nil {
 		return fmt.Errorf("%w: the plan's evaluation has no price: %w", fl.ErrRefused, err)
@@ -342,6 +356,7 @@ type Ledger interface {
 	Reconcile(ledger.Membership, *ledger.SignedReceipt) error
 	Succeed(...ledger.SignedSuccession) error
 	Entry(ledger.Slot) (ledger.Entry, bool)
+	Another(federation, run string, plan ledger.Hash) (ledger.Hash, bool)
 	Check(...event.Release) error
 	Reserve(ledger.Charge) error
 	Store(ledger.Slot, []byte) error

@@ -20,7 +20,7 @@ import (
 // from where it started before, whatever it had saved meanwhile.
 func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 	dir := t.TempDir()
-	m, err := OpenMemory(dir, "r")
+	m, err := OpenMemory(dir, "r", ledger.Hash{7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,19 +31,19 @@ func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 	for round := range 5 {
 		for range 2 { // the second time after a crash
 			p := fl.Participant{Kept: fl.Kept{Personal: []float64{-1}}}
-			if err := m.Recall("r", round, &p); err != nil {
+			if err := m.Recall(round, &p); err != nil {
 				t.Fatal(err)
 			}
 			if want := float64(round - 1); p.Personal[0] != want || (round > 0 && p.Switch != want) {
 				t.Fatalf("round %d begins from %v and %v, want %v", round+1, p.Personal, p.Switch, want)
 			}
 			p.Personal, p.Switch = []float64{float64(round)}, float64(round)
-			if err := m.Save("r", round, &p); err != nil {
+			if err := m.Save(round, &p); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	again, err := OpenMemory(dir, "r")
+	again, err := OpenMemory(dir, "r", ledger.Hash{7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := again.Recall("r", 5, new(fl.Participant)); err == nil {
+		if err := again.Recall(5, new(fl.Participant)); err == nil {
 			t.Fatalf("a flipped bit at %d of %d goes unnoticed", i, len(text))
 		}
 	}
@@ -74,11 +74,11 @@ func TestRoundsBeginFromEarlierMemory(t *testing.T) {
 // TestMemoryOfAnotherVersion: it is not called damaged; the participant is told what
 // becomes of its run, and releases nothing.
 func TestMemoryOfAnotherVersion(t *testing.T) {
-	m, err := OpenMemory(t.TempDir(), "r")
+	m, err := OpenMemory(t.TempDir(), "r", ledger.Hash{7})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Save("r", 0, new(fl.Participant)); err != nil {
+	if err := m.Save(0, new(fl.Participant)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(m.file(0))

@@ -56,7 +56,7 @@ func newCustomer(t *testing.T, run, policy string, shape data.Shape, own *data.C
 			a, err := fl.New(private, m, asked.Participants)
 			return &Half{Algorithm: a, Parameters: m.Parameters(), Data: own, Enforcement: ledger.Enforced}, err
 		},
-		Memory: func(run string) (Memory, error) { return OpenMemory(dir, run) },
+		Memory: func(run string, plan ledger.Hash) (Memory, error) { return OpenMemory(dir, run, plan) },
 	})
 	resolved, err := plan.Resolve([]byte(run))
 	if err != nil {

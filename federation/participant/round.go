@@ -219,7 +219,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	if err := p.affords(s, slot, b); err != nil {
 		return false, err
 	}
-	me, err := s.recall(slot.Round)
+	me, err := s.begin(slot.Round)
 	if err != nil {
 		return false, err
 	}
@@ -229,7 +229,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	}
 	me.Purse = pay
 	me.Keep = func(me *fl.Participant) error { // what the round draws for all later ones, as if it had held before it
-		if err := s.memory.Save(s.plan.Run, slot.Round-1, me); err != nil {
+		if err := s.memory.Save(slot.Round-1, me); err != nil {
 			return fmt.Errorf("%w: %w", errPersist, err)
 		}
 		return nil
@@ -272,7 +272,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	if i := transfer.FirstNotFinite(s.out); i >= 0 {
 		return false, fmt.Errorf("value %d of the release is %v", i, s.out[i])
 	}
-	if err := s.memory.Save(s.plan.Run, slot.Round, me); err != nil {
+	if err := s.memory.Save(slot.Round, me); err != nil {
 		return false, fmt.Errorf("%w: %w", errPersist, err)
 	}
 	if err := p.o.Ledger.Store(slot, transfer.AppendVector(make([]byte, 0, 8*len(s.out)), s.out)); err != nil {
@@ -281,11 +281,19 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	return true, nil
 }
 
+// begin is recall before anything is paid for: what was drawn for the plan stays the same from here on.
+func (s *session) begin(round int) (*fl.Participant, error) {
+	if err := s.memory.Begin(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errPersist, err)
+	}
+	return s.recall(round)
+}
+
 // recall is the participant as it was before a round.
 func (s *session) recall(round int) (*fl.Participant, error) {
 	me := s.first
 	me.Personal, me.Last = slices.Clone(me.Personal), slices.Clone(me.Last)
-	if err := s.memory.Recall(s.plan.Run, round, &me); err != nil {
+	if err := s.memory.Recall(round, &me); err != nil {
 		return nil, fmt.Errorf("%w: %w", errForgotten, err)
 	}
 	return &me, nil

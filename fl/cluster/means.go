@@ -11,6 +11,7 @@ type Means struct {
 	Models   int // of the server
 	N        int // parameters of each
 	Declares bool
+	Counts   bool      // what a release weighs is what it declares; otherwise all weigh the same
 	Robust   *Robust   // what takes the mean's place; nil: nothing does
 	Assigned []int     // cluster of every release; -1: it declares what cannot be
 	Weights  []float64 // of every cluster's releases
@@ -32,7 +33,7 @@ func (m *Means) Of(r fl.Releases, i int) (fl.Declaration, bool) {
 		return fl.Declaration{Weight: 1, Steps: 1}, true
 	}
 	length := m.Length()
-	return fl.Declared(r.Vectors[i*length+m.N:(i+1)*length], m.Models)
+	return fl.Declared(r.Vectors[i*length+m.N:(i+1)*length], m.Models, !m.Counts)
 }
 
 // Move moves every model to the weighted mean of its releases. One without releases

@@ -38,7 +38,7 @@ const usualForged = 0.2
 func newCentres(s fl.Setup, chooses, federated int, declares bool) centres {
 	a := s.Run.Algorithm
 	c := centres{Setup: s, n: s.Parameters, chooses: chooses, federated: federated}
-	c.means = cluster.Means{Models: 1, N: c.n, Declares: declares || a.Weights == "counts"}
+	c.means = cluster.Means{Models: 1, N: c.n, Declares: declares || a.Weights == "counts", Counts: a.Weights == "counts"}
 	if a.Robust != "" {
 		c.means.Robust = &cluster.Robust{Rule: a.Robust, Share: cmp.Or(a.RobustShare, usualForged)}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Choose picks a model by the exponential mechanism on the participant's own examples;
@@ -35,10 +36,11 @@ func (g *exampleGuard) scores(b *fl.Broadcast, p *fl.Participant) (mech.Scores, 
 		return mech.ErrorCounts(make([]int64, models))
 	}
 	centre := func(j int) []float64 { return b.Hypotheses[j*g.n : (j+1)*g.n] }
+	own := model.Readable(g.learner, p.Data) // what no model can read speaks for none of them
 	if g.cfg.Selection.Score == "error" {
 		wrong := make([]int64, models)
 		for j := range wrong {
-			_, count, err := g.learner.Judge(centre(j), p.Data)
+			_, count, err := g.learner.Judge(centre(j), own)
 			if err != nil {
 				return mech.Scores{}, err
 			}
@@ -53,9 +55,10 @@ func (g *exampleGuard) scores(b *fl.Broadcast, p *fl.Participant) (mech.Scores, 
 	if err != nil {
 		return mech.Scores{}, err
 	}
+	size = own.Len()
 	g.losses = append(g.losses[:0], make([]float64, models*size)...)
 	for j := range models {
-		if err := g.learner.Losses(g.losses[j*size:(j+1)*size], centre(j), p.Data); err != nil {
+		if err := g.learner.Losses(g.losses[j*size:(j+1)*size], centre(j), own); err != nil {
 			return mech.Scores{}, err
 		}
 	}
