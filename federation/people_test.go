@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/data/contacts"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/event"
@@ -17,6 +18,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/plan"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 	"github.com/coterie-fl/coterie/sim"
 )
 
@@ -186,10 +188,15 @@ func TestPromisesAreOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (plan.Policy{}).Allows(plan.Plan{}, run, 18); !errors.Is(err, fl.ErrRefused) || !strings.Contains(err.Error(), "this policy promises nothing") {
+	shape, _ := data.ShapeOf(run.Data)
+	risk, err := model.Of(run, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (plan.Policy{}).Allows(plan.Plan{}, run, risk); !errors.Is(err, fl.ErrRefused) || !strings.Contains(err.Error(), "this policy promises nothing") {
 		t.Errorf("no promise: %v", err)
 	}
-	if err := (plan.Policy{Degree: 100}).Allows(plan.Plan{}, run, 18); err != nil {
+	if err := (plan.Policy{Degree: 100}).Allows(plan.Plan{}, run, risk); err != nil {
 		t.Errorf("the same promise: %v", err)
 	}
 	broken := strings.Replace(peoplePolicy, "degree: 120", "degree: 5", 1)

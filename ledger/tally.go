@@ -85,6 +85,9 @@ func radiusOf(e event.Event) float64 {
 // apart is not covered by any number of the ledger.
 const apart = "releases on other terms, which are counted apart"
 
+// publicSize is not covered where a row is replaced: batches, weights and steps tell it.
+const publicSize = "the number of examples that are trained on: it is public, and a row that is replaced by one that is held out changes it"
+
 // statement says what the releases cost, at the ceiling's delta.
 func (t *tally) statement(c Ceiling) (event.Statement, error) {
 	if t.renyi != nil {
@@ -96,6 +99,9 @@ func (t *tally) statement(c Ceiling) (event.Statement, error) {
 		s.Trust = t.terms.Trust
 		if s.Trust == event.TrustServer {
 			s.NotCovered = append(s.NotCovered, "everything, against the server: it is sent the update itself and trusted to add the noise")
+		}
+		if t.terms.Unit == event.UnitExample && t.terms.Relation == event.ReplaceOne {
+			s.NotCovered = append(s.NotCovered, publicSize)
 		}
 		s.NotCovered = append(s.NotCovered, apart)
 		return s, nil

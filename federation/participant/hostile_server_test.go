@@ -20,6 +20,7 @@ import (
 	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 const hostilePolicy = `ceilings:
@@ -248,6 +249,16 @@ privacy: {noise_multiplier: 5, radius: 0.3, noise: exact}
 	}
 }
 
+// sized is a model of so many parameters, of which nothing else is asked.
+func sized(n int) model.Model { return sizedModel{n: n} }
+
+type sizedModel struct {
+	model.Model
+	n int
+}
+
+func (m sizedModel) Parameters() int { return m.n }
+
 // TestPlansThatAskForMemory: a number of participants is the server's word; methods that
 // keep a model of each would take all memory before the first round.
 func TestPlansThatAskForMemory(t *testing.T) {
@@ -260,12 +271,36 @@ func TestPlansThatAskForMemory(t *testing.T) {
 		if kind == "mr-mtl" {
 			run.Algorithm.Lambda = config.LambdaAuto
 		}
-		err := policy.Allows(plan.Plan{Participants: 1 << 40, Minimum: 1}, run, 29)
+		err := policy.Allows(plan.Plan{Participants: 1 << 40, Minimum: 1}, run, sized(29))
 		if (err != nil) != refused || refused && !errors.Is(err, fl.ErrRefused) {
 			t.Errorf("%s among 2^40 participants: %v", kind, err)
 		}
-		if err := policy.Allows(plan.Plan{Participants: 1000, Minimum: 1}, run, 29); err != nil {
+		if err := policy.Allows(plan.Plan{Participants: 1000, Minimum: 1}, run, sized(29)); err != nil {
 			t.Errorf("%s among 1000 participants: %v", kind, err)
+		}
+	}
+}
+
+// TestFewParametersAskForMuchMemory: a model of a dozen parameters whose layers are large is refused before a
+// learner of it is made.
+func TestFewParametersAskForMuchMemory(t *testing.T) {
+	policy, err := plan.LoadPolicy([]byte(hostilePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stride, refused := range map[int]bool{15: false, 11000: true} {
+		run := config.Default("mnist", "fedavg", "sound")
+		run.Model = config.Model{Kind: "network", Layers: []config.Layer{
+			{Kind: "transposed-conv", Channels: 1, Kernel: 2}, {Kind: "transposed-conv", Channels: 1, Kernel: 1, Stride: stride},
+			{Kind: "max-pool", Kernel: stride}, {Kind: "linear", Units: 2},
+		}}
+		m, err := model.Of(run, data.Shape{Height: 1, Width: 1, Classes: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = policy.Allows(plan.Plan{Participants: 3, Minimum: 1}, run, m)
+		if (err != nil) != refused || refused && (!errors.Is(err, fl.ErrRefused) || !strings.Contains(err.Error(), "maximum_megabytes")) {
+			t.Errorf("stride %d, %d parameters, %.0f MB: %v", stride, m.Parameters(), model.Room(m)/1e6, err)
 		}
 	}
 }

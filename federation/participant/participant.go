@@ -280,7 +280,7 @@ func (p *Participant) agree(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%w: the plan's model cannot be built: %w", fl.ErrRefused, err)
 	}
-	return p.o.Policy.Allows(s.plan, s.run, m.Parameters())
+	return p.o.Policy.Allows(s.plan, s.run, m)
 }
 
 // prepare builds the half and settles what a release would cost.

@@ -11,6 +11,7 @@ import (
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
+	"github.com/coterie-fl/coterie/model"
 )
 
 // Policy is what a participant allows, whatever a server asks. Ceilings hold for
@@ -24,6 +25,7 @@ type Policy struct {
 	MaximumLeak       float64 `yaml:"maximum_leak" jsonschema:"minimum=0" jsonschema_description:"most that one release may lose at its radius, parameters divided by noise multiplier; 0: any"`
 	MaximumRounds     int     `yaml:"maximum_rounds" jsonschema:"minimum=0" jsonschema_description:"most rounds of a plan; 0: any"`
 	MaximumParameters int     `yaml:"maximum_parameters" jsonschema:"minimum=1" jsonschema_description:"most values that all models of a plan may have together: memory that a server may ask for"`
+	MaximumMegabytes  int     `yaml:"maximum_megabytes" jsonschema:"minimum=1" jsonschema_description:"most memory that the plan's model may take for the examples that go through it together: of few parameters and large layers a server could make much"`
 	MaximumValue      float64 `yaml:"maximum_value" jsonschema:"minimum=0" jsonschema_description:"largest magnitude of a model's value that is trained from; a broadcast beyond it is refused before data is touched; 0: the plan's bound alone"`
 	MinimumCohort     int     `yaml:"minimum_cohort" jsonschema:"minimum=0" jsonschema_description:"fewest releases that a round may be aggregated of, by the plan; 0: any"`
 	// Degree is the participant's to say, not a server's: whether people keep a promise tells
@@ -51,7 +53,7 @@ type Ceiling struct {
 
 // LoadPolicy reads a policy file.
 func LoadPolicy(text []byte) (Policy, error) {
-	p := Policy{MaximumParameters: 200_000_000, MaximumValue: 1e9}
+	p := Policy{MaximumParameters: 200_000_000, MaximumMegabytes: 4096, MaximumValue: 1e9}
 	err := config.Decode(text, &p, func() config.Faults {
 		var c config.Checker
 		c.Require(len(p.Ceilings) > 0, "ceilings", "names nothing: without a ceiling nothing may be released")
@@ -108,7 +110,8 @@ func (c Ceiling) ledger() (ledger.Ceiling, error) {
 
 // Allows says whether a plan breaks the policy, and how. What it would cost is the
 // ledger's business.
-func (p Policy) Allows(plan Plan, run config.Run, parameters int) error {
+func (p Policy) Allows(plan Plan, run config.Run, m model.Model) error {
+	parameters := m.Parameters()
 	var wrong []string
 	add := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -123,6 +126,10 @@ func (p Policy) Allows(plan Plan, run config.Run, parameters int) error {
 		// These keep something of every participant, and one of them sends it to all.
 		all := a.Kind == "mocha" || a.Lambda == config.LambdaAuto
 		add(!all || plan.Participants <= p.MaximumParameters/max(parameters, 1), "there are %d participants with models of %d values; at most %d values are allowed in all", plan.Participants, parameters, p.MaximumParameters)
+	}
+	if most := p.MaximumMegabytes; most > 0 {
+		room := math.Ceil(model.Room(m) / 1e6)
+		add(room <= float64(most), "the model's layers take %.0f MB for the examples that go through them together; at most %d MB are allowed (maximum_megabytes)", room, most)
 	}
 	if n := run.Privacy.Nodes; run.Privacy.Protects == "node" && n.Contacts == "thinned" { // by public numbers alone
 		add(p.Degree > 0, "contacts are thinned, and the claim rests on a promise that nobody has more than %d of them; this policy promises nothing (degree)", n.Degree)
