@@ -15,6 +15,7 @@ import (
 	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/event"
 	"github.com/coterie-fl/coterie/federation/plan"
+	"github.com/coterie-fl/coterie/federation/transfer"
 	"github.com/coterie-fl/coterie/fl"
 	"github.com/coterie-fl/coterie/ledger"
 	"github.com/coterie-fl/coterie/model"
@@ -333,5 +334,26 @@ func TestMetricPoliciesNeedASwitch(t *testing.T) {
 		if _, err := plan.LoadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", text, err, want)
 		}
+	}
+}
+
+// TestABudgetsEndIsToldOnce: the error that a participant ends with says once that the budget is spent.
+func TestABudgetsEndIsToldOnce(t *testing.T) {
+	w := newHostileWorld(t)
+	w.policy = `ceilings: [{unit: neighbourhood, relation: metric, claim: metric, epsilon: 20, epsilon_switch: 200}]`
+	h, a, ok := w.ask(groupRun(3, "radius: 0.3"), plane)
+	if !ok {
+		t.Fatal("the plan is refused")
+	}
+	state := a.Start()
+	copy(state.Hypotheses, []float64{-500, 0, 500, 0})
+	b, err := a.Broadcast(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.broadcasts = [][]byte{transfer.EncodeBroadcast(b)}
+	w.observe(h, someRows())
+	if text := fmt.Sprint(w.err); !errors.Is(w.err, fl.ErrRefused) || strings.Count(text, "refused for privacy") != 1 || !strings.Contains(text, "the budget allows no further release") {
+		t.Errorf("it ends with %q", text)
 	}
 }

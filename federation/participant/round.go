@@ -103,6 +103,9 @@ func (p *Participant) answer(ctx context.Context, s *session, w *wire.Work) erro
 	case errors.Is(err, fl.ErrRefused):
 		p.report.Declined++
 		p.decline(ctx, s, round, true, "budget")
+		if errors.Is(err, errSpent) { // it says so
+			return err
+		}
 		return fmt.Errorf("%w: %w", errSpent, err)
 	case err != nil && ledgerFailed(err):
 		return err // fail closed: nothing is sent until the ledger can be trusted again
@@ -256,7 +259,7 @@ func (p *Participant) respond(s *session, slot ledger.Slot, b fl.Broadcast) (boo
 	}
 	switch {
 	case pay.refused != nil:
-		return false, fmt.Errorf("%w: %w", fl.ErrRefused, pay.refused)
+		return false, refusal(pay.refused)
 	case err != nil:
 		return false, err
 	case !released:
