@@ -57,12 +57,32 @@ privacy: {noise_multiplier: %v, radius: %v, radius_decay: %v, noise: exact}
 	case kind == "ditto" || kind == "mocha":
 		extra, step = ", lambda: 0.5", pick(f, 0.01, 0.5)
 	}
+	network := ""
+	if standardise == "none" && f.IntN(3) == 0 {
+		network = "model: {kind: network, layers: [" + f.layers() + "]}\n"
+	}
 	return fmt.Sprintf(`seed: %d
 data: {kind: school, standardise: %s}
-algorithm: {kind: %s, mode: sound, rounds: %d, weights: equal%s, local: {epochs: 1, step: %v, batch: %d}}
+%salgorithm: {kind: %s, mode: sound, rounds: %d, weights: equal%s, local: {epochs: 1, step: %v, batch: %d}}
 privacy: {%s, epsilon: %v, delta: 1.0e-4, clip: %v, noise: exact}
-`, f.IntN(100), standardise, kind, 1+f.IntN(2), extra, step, pick(f, 5, 20), relation, pick(f, 0.5, 3, 100), pick(f, 1e-3, 1, 1e3)), features, false
+`, f.IntN(100), standardise, network, kind, 1+f.IntN(2), extra, step, pick(f, 5, 20), relation, pick(f, 0.5, 3, 100), pick(f, 1e-3, 1, 1e3)), features, false
 }
+
+// layers are those of a network, which may be one that cannot read every row.
+func (f fuzzer) layers() string {
+	var all []string
+	if f.IntN(2) == 0 {
+		all = append(all, fmt.Sprintf("{kind: embedding, vocabulary: %d, units: %d}", words, 1+f.IntN(3)))
+	}
+	for range f.IntN(3) {
+		all = append(all, pick(f, "{kind: tanh}", "{kind: relu}", "{kind: gelu}", "{kind: linear, units: 4}, {kind: layer-norm}", "{kind: linear, units: 2, each: true}",
+			"{kind: residual, inner: [{kind: linear, units: 3, each: true}], shortcut: [{kind: linear, units: 3, each: true, no_bias: true}]}"))
+	}
+	return strings.Join(append(all, "{kind: linear, units: 1}"), ", ")
+}
+
+// words is how many a network that reads words knows.
+const words = 2
 
 // rows are ordinary ones, or some that an attacker might hope for.
 func (f fuzzer) rows(n, features int, odd bool) *data.Client {
@@ -91,6 +111,11 @@ func (f fuzzer) neighbours(text string, features int, group bool) (a, b *data.Cl
 		return f.rows(5+f.IntN(5), features, true), f.rows(5+f.IntN(5), features, true)
 	}
 	a = f.rows(22, features, f.IntN(3) == 0)
+	if strings.Contains(text, "embedding") && f.IntN(3) > 0 {
+		for i := range a.X {
+			a.X[i] = float64(f.IntN(words))
+		}
+	}
 	one := f.rows(1, features, true)
 	b = &data.Client{Rows: data.Rows{Features: features, X: append([]float64(nil), a.X...), Y: append([]float64(nil), a.Y...)}}
 	if strings.Contains(text, "add-remove") {

@@ -59,7 +59,11 @@ func TestHostileServerSeesTheSame(t *testing.T) {
 		h.broadcasts = f.broadcasts(algorithm, run.Algorithm.Rounds)
 		a, b := f.neighbours(text, features, group)
 		first := strings.Join(w.observe(h, a), "\n")
+		failed := w.failed
 		second := strings.Join(w.observe(h, b), "\n")
+		if !group && w.failed != failed { // nobody sees it, but all other examples are gone
+			t.Errorf("trial %d: training fails %d times with one dataset and %d with its neighbour\n%s", trial, failed, w.failed, text)
+		}
 		if strings.Contains(first, "offer") {
 			released++
 		}

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,6 +167,7 @@ type hostileWorld struct {
 	trial   int
 	stays   bool // the next participant has the folders of the last one
 	blank   int  // releases of the last participant that say nothing of its data
+	failed  int  // of them, those in which training failed, by its own log
 	policy  string
 	keep    int64  // bytes of committed releases that participants keep
 	report  Report // of the last participant
@@ -229,8 +230,9 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 		Client: w.client, Name: "north", Federation: h.plan.Federation, Signer: h.key.Public().(ed25519.PublicKey),
 		Ledger: book, Policy: policy, Half: HalfOf(file, own, nil),
 		Memory: func(run string, plan ledger.Hash) (Memory, error) { return OpenMemory(dir, run, plan) },
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:    slog.New(failures{&w.failed}),
 	})
+	w.failed = 0
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	w.report, err = p.Run(ctx)
@@ -245,6 +247,19 @@ func (w *hostileWorld) observe(h *hostileServer, rows *data.Client) []string {
 		w.t.Fatal(err)
 	}
 	return h.seen
+}
+
+// failures is a log that counts trainings that failed.
+type failures struct{ n *int }
+
+func (f failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f failures) WithGroup(string) slog.Handler            { return f }
+func (f failures) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "TRAINING FAILED") {
+		*f.n++
+	}
+	return nil
 }
 
 // ask makes a server of a run file for examples of a shape.
