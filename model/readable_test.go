@@ -95,3 +95,50 @@ func TestOutputsOfARowAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputsOfAPictureAlone is TestOutputsOfARowAlone for networks of pictures, in single precision.
+func TestOutputsOfAPictureAlone(t *testing.T) {
+	src := rand.New(rand.NewPCG(3, 4))
+	for _, layers := range [][]config.Layer{
+		{{Kind: "linear", Units: 1}},
+		{{Kind: "conv", Channels: 3, Kernel: 2}, {Kind: "relu"}, {Kind: "max-pool", Kernel: 2}, {Kind: "linear", Units: 1}},
+		{{Kind: "conv", Channels: 2, Kernel: 1, Stride: 2}, {Kind: "group-norm"}, {Kind: "linear", Units: 2, Each: true}, {Kind: "linear", Units: 1}},
+		{{Kind: "transposed-conv", Channels: 2, Kernel: 2}, {Kind: "mean-pool", Kernel: 2}, {Kind: "linear", Units: 5}, {Kind: "tanh"}, {Kind: "linear", Units: 1}},
+	} {
+		run := config.Run{Model: config.Model{Kind: "network", Layers: layers}}
+		run.Algorithm.Local.Loss = "cross-entropy"
+		m, err := Of(run, data.Shape{Height: 4, Width: 4, Classes: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := m.Learner()
+		if err != nil {
+			t.Fatal(err)
+		}
+		theta := make([]float64, m.Parameters())
+		pictures := &data.Images{Height: 4, Width: 4}
+		for range 300 {
+			for range 16 {
+				pictures.Pixels = append(pictures.Pixels, byte(src.IntN(256)))
+			}
+			pictures.Labels = append(pictures.Labels, src.IntN(2))
+		}
+		some := func(n int) *data.Client {
+			return &data.Client{Pictures: data.Pictures{Images: pictures, Index: identity(new([]int), n)}}
+		}
+		for range 20 {
+			for i := range theta {
+				theta[i] = src.NormFloat64()
+			}
+			want, _, err := l.Outputs(nil, theta, some(300))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{1, 2, 3, 5, 9, 16, 17, 255, 256, 257, 258, 299} {
+				if got, _, err := l.Outputs(nil, theta, some(n)); err != nil || !slices.Equal(got, want[:n]) {
+					t.Fatalf("%v: answers to %d pictures follow from how many there are (%v)", layers, n, err)
+				}
+			}
+		}
+	}
+}
