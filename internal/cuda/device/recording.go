@@ -100,9 +100,8 @@ func (d *driver) record(do func()) (row uintptr) {
 	}
 	do()
 	var graph uintptr
-	failed := d.failed
 	d.must(d.streamEndCapture(d.stream, &graph), "cuStreamEndCapture")
-	if failed == nil {
+	if d.failed == nil { // otherwise there may be no graph
 		d.must(d.graphInstantiate(&row, graph, 0), "cuGraphInstantiateWithFlags")
 	}
 	if graph != 0 {
