@@ -51,6 +51,25 @@ func (c *Client) Len() int {
 	return c.Rows.Len()
 }
 
+// PictureCount is how many pictures clients' sets have, with what they hold out: also those of a set that
+// nobody's examples are.
+func PictureCount(clients ...[]Client) (count int) {
+	counted := map[*Images]bool{}
+	add := func(c *Client) {
+		if c != nil && c.Images != nil && !counted[c.Images] {
+			counted[c.Images] = true
+			count += c.Images.Len()
+		}
+	}
+	for _, some := range clients {
+		for i := range some {
+			add(&some[i])
+			add(some[i].Held)
+		}
+	}
+	return count
+}
+
 // Pick is the client with some of its examples only, by their places. Rows are copied.
 func (c *Client) Pick(places []int) Client {
 	out := Client{Group: c.Group, Name: c.Name, Held: c.Held}

@@ -16,6 +16,7 @@ type Plan struct {
 	Parameters int
 	Chunk      int  // examples at a time; 0: as many as pay
 	Whole      bool // gradients are added as whole numbers, for noise that is exact, and not otherwise
+	Pictures   int  // that the device is to hold, so that too little memory is told before anything; 0: nobody knows
 }
 
 // PlannedLayer is a layer, and the activation behind it.

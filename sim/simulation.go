@@ -132,7 +132,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 	stop := new(atomic.Bool)
 	m = model.Stoppable(m, stop.Load)
 	s := &Simulation{followed: len(run.Judge.Compare) > 0, until: until{stop: stop}}
-	if s.placed, err = compute.On(run, m); err != nil {
+	if s.placed, err = compute.On(run, m, data.PictureCount(federation.Train, federation.Validation)); err != nil {
 		return nil, err
 	}
 	m = s.placed.Model

@@ -32,7 +32,7 @@ func newEye(ctx context.Context, p *population) (*eye, error) {
 	}
 	e := &eye{population: p, pool: pool.New(runtime.GOMAXPROCS(0)), ctx: ctx}
 	m = model.Stoppable(m, func() bool { return ctx.Err() != nil })
-	if e.placed, err = compute.On(p.run, m); err != nil {
+	if e.placed, err = compute.On(p.run, m, data.PictureCount(p.federation.Train, p.federation.Validation)); err != nil {
 		e.pool.Close()
 		return nil, err
 	}

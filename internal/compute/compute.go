@@ -88,9 +88,13 @@ type computing interface {
 }
 
 // On is a run's model on the device that the run file asks for; auto falls back to the processor,
-// and says why.
-func On(run config.Run, m model.Model) (Placed, error) {
-	return on("run.device", run.Run.Device, run, m, func(number int, plan model.Plan) (computing, error) { return cuda.Open(number, plan) })
+// and says why. Pictures is how many the device will have to hold, so that it does so, too, where these
+// have no room; 0: nobody knows.
+func On(run config.Run, m model.Model, pictures int) (Placed, error) {
+	return on("run.device", run.Run.Device, run, m, func(number int, plan model.Plan) (computing, error) {
+		plan.Pictures = pictures
+		return cuda.Open(number, plan)
+	})
 }
 
 // ForMember is On for a member of a federation, whose own file asks for a device, whatever the plan's run

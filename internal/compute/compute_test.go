@@ -39,7 +39,7 @@ func TestLostDeviceIsOpenedAgain(t *testing.T) {
 	run.Run.Device = "cuda"
 	for name, open := range map[string]func() (compute.Placed, error){
 		"member": func() (compute.Placed, error) { return compute.ForMember("cuda", run, m) },
-		"run":    func() (compute.Placed, error) { return compute.On(run, m) },
+		"run":    func() (compute.Placed, error) { return compute.On(run, m, 1) },
 	} {
 		t.Setenv("COTERIE_EMU_FAIL", "lost") // after three launches
 		p, err := open()

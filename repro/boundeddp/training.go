@@ -61,7 +61,7 @@ func begin(l *lab.Lab, run config.Run, clients []data.Client) (t *training, err 
 		return nil, err
 	}
 	t = new(training)
-	if m, t.giveBack, err = l.Placed(run, m); err != nil {
+	if m, t.giveBack, err = l.Placed(run, m, data.PictureCount(clients)); err != nil {
 		return nil, err
 	}
 	giveBack := t.giveBack

@@ -42,10 +42,10 @@ func (l *Lab) Finish(run config.Run) (*sim.Simulation, error) {
 	return s, own.drop()
 }
 
-// Placed is a model on the device that a run asks for, of cells that train without Finish.
-// End gives the device back.
-func (l *Lab) Placed(run config.Run, m model.Model) (placed model.Model, end func() error, err error) {
-	p, err := compute.On(run, m)
+// Placed is a model on the device that a run asks for, of cells that train without Finish, with so many
+// pictures. End gives the device back.
+func (l *Lab) Placed(run config.Run, m model.Model, pictures int) (placed model.Model, end func() error, err error) {
+	p, err := compute.On(run, m, pictures)
 	if err == nil {
 		l.Note(p.Used)
 	}

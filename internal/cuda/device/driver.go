@@ -185,7 +185,9 @@ func (d *driver) alloc(bytes int) uintptr {
 	var p uintptr
 	if d.failed == nil && bytes > 0 {
 		closed.Lock()
-		d.must(d.memAlloc(&p, uint64(bytes)), "cuMemAlloc")
+		if code := d.memAlloc(&p, uint64(bytes)); code != 0 {
+			d.must(code, fmt.Sprintf("cuMemAlloc of %s%s", cuda.Megabytes(bytes), d.left()))
+		}
 		closed.Unlock()
 	}
 	if d.failed == nil && bytes > 0 {
@@ -193,6 +195,15 @@ func (d *driver) alloc(bytes int) uintptr {
 		d.must(d.memset(p, 0xff, uint64(bytes), d.stream), "cuMemsetD8Async")
 	}
 	return p
+}
+
+// left says how much memory is free, if the driver does.
+func (d *driver) left() string {
+	var free, total uint64
+	if d.memInfo(&free, &total) != 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (free are %s of %s)", cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
 }
 
 // giveBack frees all memory.

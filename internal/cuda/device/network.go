@@ -92,6 +92,7 @@ const (
 	windowTable = 2048
 	maxSide     = 1 << 15
 	maxPool     = 15
+	mostAcross  = 1<<16 - 1 // blocks along a grid's second dimension
 )
 
 // newNetwork compiles a plan: memory first, so that too little is told before anything.
@@ -104,8 +105,6 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 	if err := n.prepare(); err != nil {
 		return nil, err
 	}
-	var free, total uint64
-	d.must(d.memInfo(&free, &total), "cuMemGetInfo")
 	need := n.chunk*(cuda.Floats(p)*4+8*n.squaresRow) + 4*p.Parameters*4 + n.partCount*4
 	for i := range n.layers {
 		for way := range 2 {
@@ -114,15 +113,47 @@ func newNetwork(d *driver, p model.Plan, compiled *kernelSet) (*Network, error) 
 			}
 		}
 	}
-	if d.failed == nil && uint64(need) > free {
-		return nil, fmt.Errorf("the network needs %s on the device for %d examples at a time; free are %s of %s", cuda.Megabytes(need), n.chunk, cuda.Megabytes(int(free)), cuda.Megabytes(int(total)))
+	if err := n.fits(need+n.later(), ""); err != nil {
+		return nil, err
 	}
 	if err := compiled.load(d); err != nil {
 		return nil, err
 	}
 	n.functions = compiled.functions
 	n.allocate()
-	return n, d.wait()
+	if err := d.wait(); err != nil {
+		return n, err
+	}
+	return n, n.fits(n.later(), " more") // what kernels and laid filters have taken, nothing has counted before
+}
+
+// fits refuses a network that needs more bytes than are free.
+func (n *Network) fits(need int, more string) error {
+	var free, total uint64
+	n.d.must(n.d.memInfo(&free, &total), "cuMemGetInfo")
+	if n.d.failed == nil && uint64(need) > free {
+		return fmt.Errorf("the network needs %s%s on the device for %d examples at a time; free are %s of %s (%s are for what a run may keep there: what goes with parameters from step to step, and pictures)",
+			cuda.Megabytes(need), more, n.chunk, cuda.Megabytes(int(free)), cuda.Megabytes(int(total)), cuda.Megabytes(n.later()))
+	}
+	return n.d.failed
+}
+
+// later is how many bytes a run may take once the network is there: vectors that stay from step to step,
+// what goes with them, and pictures. They are taken when they are asked for, since few runs have all of
+// them; but what has no room then ends a run, and what has none now is told before it begins.
+func (n *Network) later() int {
+	p := n.plan
+	bytes := 8*5*cuda.ProductParts(p.Parameters) + p.Pictures*(p.Input.Len()+4)
+	for which := range cuda.Vectors {
+		bytes += cuda.VectorBytes(which) * p.Parameters
+	}
+	if p.Words {
+		bytes += 4 * cuda.LayoutOf(p).Noisy * p.Layers[0].Out.Len()
+	}
+	if p.Whole {
+		bytes += 8 * n.chunk
+	}
+	return bytes
 }
 
 // kernelSet is the kernels, which every network has in common: a module for every device, one for
@@ -243,6 +274,9 @@ func (n *Network) prepare() error {
 			one.squares0 = n.squaresRow
 			n.squaresRow++
 			in, out := l.In.Len(), l.Out.Len()
+			if err := n.across(l); err != nil {
+				return err
+			}
 			one.split, one.sumSplit = denseParts(n.chunk, in, out)
 			n.sumParts += tiles(one.sumSplit*(in+1)*out, 4) * 4
 			n.partCount = max(n.partCount, one.split*n.chunk*out, n.sumParts)
@@ -268,6 +302,21 @@ func (n *Network) prepare() error {
 		for _, some := range n.textSums(sumShape) {
 			n.partCount = max(n.partCount, some.split(n.chunk)*some.values())
 		}
+	}
+	return nil
+}
+
+// across refuses a linear layer for which a grid has not enough blocks.
+func (n *Network) across(l model.PlannedLayer) error {
+	columns := 64 // that a block has
+	if n.plan.Whole {
+		columns = wholeOutputs
+	}
+	if out := l.Out.Len(); out > columns*mostAcross {
+		return fmt.Errorf("a device has no kernel for %s: it has %d outputs; allowed are %d", l.Name, out, columns*mostAcross)
+	}
+	if in := l.In.Len(); l.From > 0 && in > 64*mostAcross { // on the way back
+		return fmt.Errorf("a device has no kernel for %s: it has %d inputs; allowed are %d", l.Name, in, 64*mostAcross)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 // a block that reads what another writes is found; memory that nobody wrote holds no
 // numbers. Backward, what a second stream starts runs as late as it may: when the first one
 // waits for it; ahead, what the first one starts does; late, both do, until this program waits. COTERIE_EMU_FAIL makes a call fail: "cuMemAlloc", "lost" after 3 launches.
+// COTERIE_EMU_MEMORY is how many bytes the device has.
 #define EMULATED
 #include "../kernels.cu"
 #include "../tensor.cu"
@@ -300,6 +301,15 @@ bool alone() {
   return true;
 }
 
+// What is taken of the device's memory: the size of everything, by where it lies, and of all together.
+std::mutex memoryMutex;
+std::map<void *, size_t> sizes;
+size_t held;
+size_t memory() {
+  const char *asked = getenv("COTERIE_EMU_MEMORY");
+  return asked ? strtoull(asked, nullptr, 10) : (size_t)1 << 33;
+}
+
 // An event is so many steps of a stream, of what is recorded or of what is not.
 struct Event {
   Stream *of = nullptr;
@@ -435,15 +445,27 @@ int cuDeviceGetAttribute(int *v, int what, int) {
 }
 int cuDevicePrimaryCtxRetain(void **c, int) { return *c = nullptr, 0; }
 int cuCtxSetCurrent(void *) { return 0; }
-int cuMemGetInfo_v2(size_t *f, size_t *t) { return *f = fails("cuMemAlloc") ? 1 << 20 : (size_t)1 << 33, *t = (size_t)1 << 33, 0; }
+int cuMemGetInfo_v2(size_t *f, size_t *t) {
+  std::lock_guard<std::mutex> mine(memoryMutex);
+  *t = memory(), *f = fails("cuMemAlloc") ? 1 << 20 : *t > held ? *t - held : 0;
+  return 0;
+}
 int cuMemAlloc_v2(void **p, size_t n) {  // poisoned
   if (fails("cuMemAlloc")) return 2;
   if (recording || closed()) return UNSUPPORTED;
+  std::lock_guard<std::mutex> mine(memoryMutex);
+  if (held + n > memory()) return 2;
   *p = aligned_alloc(256, (n + 255) / 256 * 256);
   memset(*p, 0xff, n);
+  held += sizes[*p] = n;
   return 0;
 }
-int cuMemFree_v2(void *p) { return alone() ? (free(p), 0) : UNSUPPORTED; }
+int cuMemFree_v2(void *p) {
+  if (!alone()) return UNSUPPORTED;
+  std::lock_guard<std::mutex> mine(memoryMutex);
+  held -= sizes[p], sizes.erase(p);
+  return free(p), 0;
+}
 int cuMemHostRegister_v2(void *, size_t, unsigned) { return alone() ? 0 : UNSUPPORTED; }
 int cuMemHostUnregister(void *) { return alone() ? 0 : UNSUPPORTED; }
 int cuMemHostGetDevicePointer_v2(void **at, void *p, unsigned) { return *at = p, fails("mapping") ? 1 : 0; }
@@ -533,6 +555,7 @@ int cuGraphExecDestroy(void *row) { return closed() ? UNSUPPORTED : (delete (Row
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned shared, void *stream, void **p, void **) {
   if (fails("lost") && ++launches > 3) return 999;
   if (shared > 48 << 10 && shared > mostShared[f]) return 1;  // more must be asked for
+  if (gy > 65535 || gz > 65535) return 1;                     // no device has more
   Bound bound = (*(Kernel *)f)(p);
   Bound whole = [=] { run(bound, gx, gy, gz, bx, shared); };
   return start(stream, whole), 0;
