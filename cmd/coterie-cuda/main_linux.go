@@ -31,11 +31,14 @@ func main() {
 func serve(n, count int) error {
 	ended := make(chan error, count)
 	for i := range count {
-		in, out, shared := os.NewFile(uintptr(3+3*i), "in"), os.NewFile(uintptr(4+3*i), "out"), os.NewFile(uintptr(5+3*i), "shared memory")
-		if in == nil || out == nil || shared == nil {
-			return fmt.Errorf("conversation %d of %d has no pipes", i, count)
+		var files [4]*os.File
+		for k, name := range []string{"in", "out", "shared memory", "shared file"} {
+			if files[k] = os.NewFile(uintptr(3+len(files)*i+k), name); files[k] == nil {
+				return fmt.Errorf("conversation %d of %d has no %s", i, count, name)
+			}
 		}
-		go func() { ended <- errors.Join(device.Serve(n, in, out, shared), out.Close()) }()
+		in, out := files[0], files[1]
+		go func() { ended <- errors.Join(device.Serve(n, in, out, files[2:]...), out.Close()) }()
 	}
 	for range count {
 		if err := <-ended; err != nil {

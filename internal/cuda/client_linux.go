@@ -71,7 +71,7 @@ func (d *Device) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := Send(h.to, Ask{What: AskPlan, A: uint32(len(text))}); err != nil {
+	if err := Send(h.to, Ask{What: AskPlan, A: uint32(len(text)), B: uint32(h.which)}); err != nil {
 		return h.gone(err)
 	}
 	if _, err := h.to.Write(text); err != nil {

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -26,9 +25,10 @@ type helper struct {
 	program *program
 	to      io.WriteCloser
 	from    *bufio.Reader
-	out     io.Closer // that from reads
-	file    *os.File
-	// shared is the file in memory, of the size that the network needs.
+	out     io.Closer  // that from reads
+	files   []*os.File // each may be the memory that both see
+	which   int        // is
+	// shared is that one, of the size that the network needs.
 	shared []byte
 	ended  bool // the program is no more
 }
@@ -159,11 +159,11 @@ func launch(key helperKey) (_ *program, err error) {
 		h.to, h.out = to, from
 		h.from = bufio.NewReader(from)
 		theirs = append(theirs, read, write)
-		if h.file, err = sharedFile(); err != nil {
-			return nil, fmt.Errorf("memory to share with %s: %w", Program, err)
-		}
 		p.free = append(p.free, h)
-		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, read, write, h.file)
+		if h.files, err = sharedFiles(); err != nil {
+			return nil, err
+		}
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, read, write, h.files[0], h.files[len(h.files)-1])
 	}
 	p.cmd.Stderr = p.said
 	if err := p.cmd.Start(); err != nil {
@@ -177,7 +177,7 @@ func (p *program) closeFree() {
 	for _, h := range p.free {
 		h.to.Close()
 		h.out.Close()
-		h.file.Close()
+		_ = h.closeFiles() // which were not used
 	}
 	p.free = nil
 }
@@ -199,30 +199,10 @@ func (h *helper) greet() error {
 	return nil
 }
 
-// share makes the memory that both see, all of it zero.
-func (h *helper) share(size int) (err error) {
-	if err := errors.Join(h.file.Truncate(0), h.file.Truncate(int64(size))); err != nil {
-		return fmt.Errorf("%s to share with %s: %w", Megabytes(size), Program, err)
-	}
-	if h.shared, err = syscall.Mmap(int(h.file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
-		return fmt.Errorf("%s to share with %s: %w", Megabytes(size), Program, err)
-	}
-	return nil
-}
-
-func (h *helper) unshare() error {
-	if h.shared == nil {
-		return nil
-	}
-	err := syscall.Munmap(h.shared)
-	h.shared = nil
-	return err
-}
-
 // keep has a helper that has forgotten its network wait for the next one.
 func (h *helper) keep() error {
 	// It must be done with the memory before that is made anew.
-	if err := errors.Join(h.heard(), h.unshare()); err != nil {
+	if err := errors.Join(h.heard(), h.release()); err != nil {
 		return errors.Join(err, h.end())
 	}
 	idle.Lock()
@@ -249,7 +229,7 @@ func (h *helper) retire() {
 func (h *helper) end() error {
 	h.to.Close()
 	_, _ = io.Copy(io.Discard, h.from) // until it has ended its side, too
-	err := errors.Join(h.out.Close(), h.unshare(), h.file.Close())
+	err := errors.Join(h.out.Close(), h.closeFiles())
 	p := h.program
 	programs.Lock()
 	p.used--
@@ -309,19 +289,6 @@ func find() (string, error) {
 		return "", fmt.Errorf("the program %s, which talks to the GPU's driver, is neither beside this program nor in PATH: build it with go build ./cmd/%s, or name it in COTERIE_CUDA_PROGRAM", Program, Program)
 	}
 	return path, nil
-}
-
-// sharedFile is a file without a name, in memory where the system has a folder for that.
-func sharedFile() (*os.File, error) {
-	folder := "/dev/shm"
-	if _, err := os.Stat(folder); err != nil {
-		folder = ""
-	}
-	f, err := os.CreateTemp(folder, "coterie-cuda-")
-	if err != nil {
-		return nil, err
-	}
-	return f, os.Remove(f.Name())
 }
 
 // tail keeps what a program says last.

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is that of the messages: both programs must be of the same.
-const Version = 6
+const Version = 7
 
 // Hello is what the helper says first: whom one talks to, or why there is nobody.
 type Hello struct {
@@ -26,7 +26,7 @@ type Hello struct {
 
 // What the helper is asked for.
 const (
-	AskPlan    = iota + 1 // through the pipe: the bytes that follow are a plan; the shared memory has been made
+	AskPlan    = iota + 1 // through the pipe: the A bytes that follow are a plan; file B is the shared memory, which has been made
 	AskHold               // room for a set of A pictures of B bytes
 	AskPixels             // B bytes of set A from the staging room, to offset C
 	AskLabels             // B labels, or the bits of values, likewise

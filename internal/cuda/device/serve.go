@@ -23,9 +23,9 @@ import (
 )
 
 // Serve answers whoever started this program, until it closes its end of the pipe: it says
-// whom one talks to, takes a plan, does what it is asked for, and takes the next plan. Shared is the memory that
-// both see.
-func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
+// whom one talks to, takes a plan, does what it is asked for, and takes the next plan. Of the shared files one
+// is the memory that both see.
+func Serve(n int, in io.Reader, out io.Writer, shared ...*os.File) error {
 	runtime.LockOSThread()
 	library := cmp.Or(os.Getenv("COTERIE_CUDA_LIBRARY"), "libcuda.so.1")
 	d, about, err := open(library, n)
@@ -50,7 +50,7 @@ func Serve(n int, in io.Reader, out io.Writer, shared *os.File) error {
 	if err != nil {
 		return nil // it was told
 	}
-	s := &server{d: d, kernels: kernelSet{images: images}, in: bufio.NewReader(in), out: out, file: shared}
+	s := &server{d: d, kernels: kernelSet{images: images}, in: bufio.NewReader(in), out: out, files: shared}
 	defer s.leave()
 	for {
 		if err := s.begin(); err != nil {
@@ -98,7 +98,7 @@ func (s *server) begin() error {
 		if a.What != cuda.AskPlan {
 			return fmt.Errorf("asked for %d before there was a plan", a.What)
 		}
-		if err := s.answer(s.plan(int(a.A))); err != nil {
+		if err := s.answer(s.plan(int(a.A), int(a.B))); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ type server struct {
 	kernels kernelSet
 	in      *bufio.Reader
 	out     io.Writer
-	file    *os.File
+	files   []*os.File // whoever asks says which of them both see
 	n       *Network
 	layout  cuda.Layout
 	shared  []byte
@@ -275,7 +275,7 @@ func (s *server) do(a cuda.Ask, payload []byte) error {
 }
 
 // plan readies a network, and the memory that both programs see.
-func (s *server) plan(bytes int) error {
+func (s *server) plan(bytes, which int) error {
 	text := make([]byte, bytes)
 	if _, err := io.ReadFull(s.in, text); err != nil {
 		return err
@@ -284,9 +284,12 @@ func (s *server) plan(bytes int) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
+	if which >= len(s.files) {
+		return fmt.Errorf("shared memory %d of %d", which, len(s.files))
+	}
 	var err error
 	s.layout = cuda.LayoutOf(p)
-	if s.shared, err = syscall.Mmap(int(s.file.Fd()), 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
+	if s.shared, err = syscall.Mmap(int(s.files[which].Fd()), 0, s.layout.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
 		return fmt.Errorf("%s of shared memory: %w", cuda.Megabytes(s.layout.Size), err)
 	}
 	if s.n, err = newNetwork(s.d, p, &s.kernels); err != nil {
