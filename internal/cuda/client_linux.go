@@ -38,27 +38,26 @@ type Device struct {
 // Open readies device number n for a network, or says why it cannot be.
 func Open(n int, p model.Plan) (*Device, error) {
 	key := keyFor(n)
-	if h := kept(key); h != nil {
-		d, err := with(h, p)
-		if err == nil || !h.ended {
-			return d, err
-		} // while nobody looked: a new one is started
-	}
-	h, err := start(key)
-	if err != nil {
-		return nil, err
-	}
-	return with(h, p)
-}
-
-// with readies a helper for a network.
-func with(h *helper, p model.Plan) (*Device, error) {
-	d := &Device{hello: h.hello, plan: p, layout: LayoutOf(p), output: p.Layers[len(p.Layers)-1].Out.Len(), helper: h, sets: map[*data.Images]uint32{}}
-	if err := d.begin(); err != nil {
+	for {
+		h, fresh, err := kept(key), false, error(nil)
+		if h == nil {
+			if h, fresh, err = taken(key); err != nil {
+				return nil, err
+			}
+			err = h.greet()
+		}
+		d := &Device{hello: h.hello, plan: p, layout: LayoutOf(p), output: p.Layers[len(p.Layers)-1].Out.Len(), helper: h, sets: map[*data.Images]uint32{}}
+		if err == nil {
+			err = d.begin()
+		}
+		if err == nil {
+			return d, nil
+		}
 		_ = h.end() // what went wrong is told
-		return nil, err
+		if fresh || !h.program.spoiled() {
+			return nil, err
+		} // it was lost, or had ended, while nobody looked: another one is started
 	}
-	return d, nil
 }
 
 // begin tells the plan.
@@ -71,10 +70,7 @@ func (d *Device) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := Send(h.to, Ask{What: AskPlan, A: uint32(len(text)), B: uint32(h.which)}); err != nil {
-		return h.gone(err)
-	}
-	if _, err := h.to.Write(text); err != nil {
+	if err := h.tell(Ask{What: AskPlan, A: uint32(len(text)), B: uint32(h.which)}, text); err != nil {
 		return h.gone(err)
 	}
 	if err := h.heard(); err != nil {
@@ -93,7 +89,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	// Whoever asks for times is told them when the helper ends.
-	last := d.lost != nil || os.Getenv("COTERIE_CUDA_TIMES") != "" || d.ask(Ask{What: AskForget}) != nil
+	last := d.lost != nil || h.program.spoiled() || os.Getenv("COTERIE_CUDA_TIMES") != "" || d.ask(Ask{What: AskForget}) != nil
 	if d.helper, d.shared = nil, nil; d.lost == nil {
 		d.lost = errors.New("the device was closed")
 	}
@@ -535,6 +531,7 @@ func (d *Device) order(a Ask, payload []byte) error {
 	}
 	if fault != "" {
 		d.lost = fmt.Errorf("%s: %s", d.hello.Name, fault)
+		d.helper.program.spoil()
 	}
 	return d.lost
 }

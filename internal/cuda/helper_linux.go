@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,14 +20,13 @@ type helper struct {
 	key     helperKey
 	hello   Hello
 	program *program
-	to      io.WriteCloser
+	to      *os.File
 	from    *bufio.Reader
-	out     io.Closer  // that from reads
+	out     *patient   // that from reads
 	files   []*os.File // each may be the memory that both see
 	which   int        // is
 	// shared is that one, of the size that the network needs.
 	shared []byte
-	ended  bool // the program is no more
 }
 
 // helperKey is what helpers differ by: the device's number and the settings that a helper
@@ -61,12 +57,12 @@ func keyFor(number int) helperKey {
 	return key
 }
 
-// kept is a helper that waits; nil: none does.
+// kept is a helper that waits, of a program that is as it should be; nil: none does.
 func kept(key helperKey) *helper {
 	idle.Lock()
 	defer idle.Unlock()
 	for i, h := range idle.helpers {
-		if h.key == key {
+		if h.key == key && !h.program.spoiled() {
 			idle.helpers = slices.Delete(idle.helpers, i, i+1)
 			return h
 		}
@@ -74,116 +70,10 @@ func kept(key helperKey) *helper {
 	return nil
 }
 
-// conversations is how many a program has at most. Networks of one program share the device,
-// so that small ones run beside one another; those of two programs take turns.
-const conversations = 8
-
-// program is a running helper program.
-type program struct {
-	key  helperKey
-	cmd  *exec.Cmd
-	said *tail     // by it, to people
-	free []*helper // that nobody has talked to yet
-	used int       // that have not ended
-}
-
-// programs are those that run.
-var programs struct {
-	sync.Mutex
-	all []*program
-}
-
-// start begins a conversation, with a new program if all others' are taken, and hears whom
-// one talks to.
-func start(key helperKey) (*helper, error) {
-	h, err := taken(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.greet(); err != nil {
-		_ = h.end() // what it said is what went wrong
-		return nil, err
-	}
-	return h, nil
-}
-
-// taken is a conversation that nobody else has.
-func taken(key helperKey) (*helper, error) {
-	programs.Lock()
-	defer programs.Unlock()
-	var p *program
-	for _, one := range programs.all {
-		if one.key == key && len(one.free) > 0 {
-			p = one
-		}
-	}
-	if p == nil {
-		var err error
-		if p, err = launch(key); err != nil {
-			return nil, err
-		}
-		programs.all = append(programs.all, p)
-	}
-	h := p.free[0]
-	p.free = p.free[1:]
-	p.used++
-	return h, nil
-}
-
-// launch starts a program. Every conversation has two pipes and memory that both see.
-func launch(key helperKey) (_ *program, err error) {
-	path, err := find()
-	if err != nil {
-		return nil, err
-	}
-	p := &program{key: key, said: new(tail), cmd: exec.Command(path, strconv.Itoa(key.number), strconv.Itoa(conversations))}
-	var theirs []*os.File
-	defer func() {
-		for _, f := range theirs { // it has its own
-			f.Close()
-		}
-		if err != nil {
-			p.closeFree()
-		}
-	}()
-	for range conversations {
-		h := &helper{key: key, program: p}
-		read, to, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		from, write, err := os.Pipe()
-		if err != nil {
-			return nil, errors.Join(err, read.Close(), to.Close())
-		}
-		h.to, h.out = to, from
-		h.from = bufio.NewReader(from)
-		theirs = append(theirs, read, write)
-		p.free = append(p.free, h)
-		if h.files, err = sharedFiles(); err != nil {
-			return nil, err
-		}
-		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, read, write, h.files[0], h.files[len(h.files)-1])
-	}
-	p.cmd.Stderr = p.said
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s cannot be started: %w", path, err)
-	}
-	return p, nil
-}
-
-// closeFree ends conversations that nobody began.
-func (p *program) closeFree() {
-	for _, h := range p.free {
-		h.to.Close()
-		h.out.Close()
-		_ = h.closeFiles() // which were not used
-	}
-	p.free = nil
-}
-
+// greet hears whom one talks to.
 func (h *helper) greet() error {
 	line, err := h.from.ReadBytes('\n')
+	h.out.most = answerWithin
 	if err != nil {
 		return h.gone(err)
 	}
@@ -225,26 +115,66 @@ func (h *helper) retire() {
 	}
 }
 
-// end ends the conversation, and the program with its last one.
+// end ends the conversation, and the program with its last one, or if it is spoiled and does not end the
+// conversation: it has been lost then for all.
 func (h *helper) end() error {
 	h.to.Close()
-	_, _ = io.Copy(io.Discard, h.from) // until it has ended its side, too
-	err := errors.Join(h.out.Close(), h.closeFiles())
 	p := h.program
+	spoiled := p.spoiled()
+	if h.out.most = leaveWithin; spoiled {
+		h.out.most = lostWithin
+		endIdle(p)
+	}
+	_, fault := io.Copy(io.Discard, h.from) // until it has ended its side, too
+	hangs, within := errors.Is(fault, os.ErrDeadlineExceeded), h.out.most
+	err := errors.Join(h.out.f.Close(), h.closeFiles())
 	programs.Lock()
 	p.used--
 	last := p.used == 0
 	if last {
 		programs.all = slices.DeleteFunc(programs.all, func(one *program) bool { return one == p })
-		p.closeFree()
-	} else if h.ended { // nobody begins a conversation with a program that is no more
+	}
+	if p.bad = p.bad || hangs; last || p.bad {
 		p.closeFree()
 	}
 	programs.Unlock()
-	if last {
-		err = errors.Join(p.cmd.Wait(), err)
+	switch {
+	case hangs && (last || spoiled), last && !p.endsWithin(within):
+		err = errors.Join(p.kill(within), err)
+	case last:
+		err = errors.Join(p.err, err)
+	case hangs: // others may be well
+		err = errors.Join(fmt.Errorf("%s has not ended a conversation within %v: it is ended with its last one", Program, within), err)
 	}
 	return err
+}
+
+// endIdle ends the helpers of a program that wait.
+func endIdle(p *program) {
+	idle.Lock()
+	var all []*helper
+	idle.helpers = slices.DeleteFunc(idle.helpers, func(h *helper) bool {
+		if h.program == p {
+			all = append(all, h)
+		}
+		return h.program == p
+	})
+	idle.Unlock()
+	for _, h := range all {
+		_ = h.end() // nobody waits for it
+	}
+}
+
+// tell sends a message and what belongs to it through the pipe, which may hold less.
+func (h *helper) tell(a Ask, text []byte) error {
+	if err := h.to.SetWriteDeadline(time.Now().Add(answerWithin)); err != nil {
+		return err
+	}
+	err := Send(h.to, a)
+	if err == nil {
+		_, err = h.to.Write(text)
+	}
+	return errors.Join(err, h.to.SetWriteDeadline(time.Time{}))
 }
 
 // heard is the answer that comes through the pipe.
@@ -252,6 +182,9 @@ func (h *helper) heard() error {
 	var answer Answer
 	if err := Receive(h.from, &answer); err != nil {
 		return h.gone(err)
+	}
+	if answer.Lost != 0 {
+		h.program.spoil()
 	}
 	if answer.Fault == 0 {
 		return nil
@@ -263,56 +196,24 @@ func (h *helper) heard() error {
 	return fmt.Errorf("%s: %s", h.hello.Name, text)
 }
 
-// gone is what is said when the helper has ended.
+// gone is what is said when the helper has ended, or does not answer: with how it ended and its last
+// words, which may come a moment later.
 func (h *helper) gone(err error) error {
-	h.ended = true
-	name := h.hello.Name
-	if name == "" {
-		name = "the GPU"
+	p, name := h.program, h.hello.Name
+	p.spoil()
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	state := err.Error()
+	if !late && p.endsWithin(wordsWithin) {
+		state = p.state
 	}
-	return fmt.Errorf("%s was lost: %s has ended (%v)%s", name, Program, err, h.program.said.last())
-}
-
-// find looks for the helper.
-func find() (string, error) {
-	if named := os.Getenv("COTERIE_CUDA_PROGRAM"); named != "" {
-		return named, nil
+	switch said := p.said.last(); {
+	case name == "" && late:
+		return fmt.Errorf("%s has not said within %v who it is: the GPU's driver may hang (does nvidia-smi answer?)%s", Program, greetWithin, said)
+	case name == "":
+		return fmt.Errorf("%s ended before it said who it is (%s)%s", Program, state, said)
+	case late:
+		return fmt.Errorf("%s was lost: %s has not answered for %v%s", name, Program, answerWithin, said)
+	default:
+		return fmt.Errorf("%s was lost: %s has ended (%s)%s", name, Program, state, said)
 	}
-	if own, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(own), Program)
-		if _, err := os.Stat(beside); err == nil {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(Program)
-	if err != nil {
-		return "", fmt.Errorf("the program %s, which talks to the GPU's driver, is neither beside this program nor in PATH: build it with go build ./cmd/%s, or name it in COTERIE_CUDA_PROGRAM", Program, Program)
-	}
-	return path, nil
-}
-
-// tail keeps what a program says last.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - 2000; over > 0 {
-		t.text = t.text[over:]
-	}
-	return len(p), nil
-}
-
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
-	if text == "" {
-		return ""
-	}
-	return ": " + strings.ReplaceAll(text, "\n", "; ")
 }

@@ -87,7 +87,7 @@ func TestHelpersAreKept(t *testing.T) {
 	idle.helpers = append(idle.helpers, two)
 	idle.Unlock()
 	again := open(4)
-	if again.helper.ended {
+	if again.helper.program.spoiled() {
 		t.Error("a helper that has ended is used")
 	}
 	closed(again)

@@ -83,8 +83,9 @@ const (
 	mailBytes   = headerBytes + faultBytes + mailSlots*slotBytes
 )
 
-// Answer says what became of a plan, or of its end: as many bytes of a sentence follow as Fault says.
-type Answer struct{ Fault uint32 }
+// Answer says what became of a plan, or of its end: as many bytes of a sentence follow as Fault says. Lost
+// is 1 if the driver does nothing any more for whoever uses the device through this helper.
+type Answer struct{ Fault, Lost uint32 }
 
 // Send writes a message.
 func Send(w io.Writer, m any) error { return binary.Write(w, binary.LittleEndian, m) }

@@ -70,6 +70,7 @@ type driver struct {
 	groups     bool       // and those that groups.cuh is for
 	taken      []uintptr  // memory, until it is given back
 	failed     error      // the first: everything after it is idle
+	code       int32      // of that
 }
 
 // About is what a device is called.
@@ -159,8 +160,15 @@ func has(lib uintptr, name string) bool {
 // must notes the first failure.
 func (d *driver) must(code int32, what string) {
 	if code != 0 && d.failed == nil {
-		d.failed = fmt.Errorf("%s: CUDA error %d%s", what, code, meaning[code])
+		d.failed, d.code = fmt.Errorf("%s: CUDA error %d%s", what, code, meaning[code]), code
 	}
+}
+
+// lost says that something has failed that others of this program will find failed, too: most errors
+// stay, but one who asks for too much memory has others go on.
+func (d *driver) lost() bool {
+	const outOfMemory = 2
+	return d.code != 0 && d.code != outOfMemory
 }
 
 // meaning is of errors that people meet.

@@ -180,7 +180,11 @@ func (s *server) answer(fault error) error {
 	if fault != nil {
 		text = fault.Error()
 	}
-	if err := cuda.Send(s.out, cuda.Answer{Fault: uint32(len(text))}); err != nil {
+	a := cuda.Answer{Fault: uint32(len(text))}
+	if s.d.lost() {
+		a.Lost = 1
+	}
+	if err := cuda.Send(s.out, a); err != nil {
 		return err
 	}
 	_, err := io.WriteString(s.out, text)
