@@ -4,7 +4,9 @@ import "testing"
 
 // TestPictureCount: a set counts once, whoever has examples of it, and with what is held out.
 func TestPictureCount(t *testing.T) {
-	set := func(n int) *Images { return &Images{Height: 1, Width: 1, Pixels: make([]byte, n), Labels: make([]int, n)} }
+	set := func(n int) *Images {
+		return &Images{Height: 1, Width: 1, Pixels: make([]byte, n), Labels: make([]int, n)}
+	}
 	of := func(s *Images) Client { return Client{Pictures: Pictures{Images: s, Index: []int{0}}} }
 	shared, own, held := set(50), set(3), set(7)
 	one := of(own)

@@ -100,3 +100,19 @@ func TestMembersKeyIsNamed(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// TestPicturesWithoutRoom: a run whose pictures a device has no room for is computed by the processor
+// under auto, which says so before anything is computed, and refused otherwise.
+func TestPicturesWithoutRoom(t *testing.T) {
+	cudatest.Use(t)
+	run, m, _ := small(t)
+	const many, want = 1 << 36, "the network needs"
+	run.Run.Device = "auto"
+	if p, err := compute.On(run, m, many); err != nil || p.OnDevice() || p.Used == nil || !strings.Contains(p.Used.Why, want) || !strings.Contains(p.Used.Why, "and pictures") {
+		t.Errorf("auto: %+v, %v", p.Used, err)
+	}
+	run.Run.Device = "cuda"
+	if _, err := compute.On(run, m, many); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("cuda: %v", err)
+	}
+}
