@@ -81,7 +81,7 @@ func TestPolicyPaysForTheRun(t *testing.T) {
 			if !taken && book.Check(price, price) == nil {
 				t.Errorf("%d rows: a second run is paid for, too", rows)
 			}
-			if err := policy.Allows(plan.Plan{Minimum: 1, Participants: 2}, run, m.Parameters()); err != nil {
+			if err := policy.Allows(plan.Plan{Minimum: 1, Participants: 2}, run, m); err != nil {
 				t.Errorf("%d rows: %v", rows, err)
 			}
 		}
