@@ -37,6 +37,10 @@ type Kind struct {
 	Get string
 }
 
+// Drawn says that the data follow from the block and the seed: nothing is read that could be
+// changed.
+func (k Kind) Drawn() bool { return k.Get == "" }
+
 var kinds = map[string]Kind{}
 
 // Register makes a kind known here and to run files. It is called from init functions.

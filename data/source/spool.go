@@ -3,9 +3,11 @@ package source
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"os"
 	"slices"
@@ -25,6 +27,7 @@ type spool struct {
 	names []string // by client, sorted
 	first []int    // by client: its first place in order, and an end
 	order []int32  // rows of the file, client by client
+	sum   [sha256.Size]byte
 }
 
 // loadCrowd reads a table into a spool.
@@ -39,7 +42,7 @@ func loadCrowd(_ *data.Folder, d config.Data, seed uint64) (*data.Federation, er
 	if err != nil {
 		return nil, err
 	}
-	s := &spooling{spool: spool{width: len(e.Inputs)}, place: map[string]int32{}, seed: seed, share: d.TestShare}
+	s := &spooling{spool: spool{width: len(e.Inputs)}, hash: sha256.New(), place: map[string]int32{}, seed: seed, share: d.TestShare}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -51,6 +54,7 @@ func loadCrowd(_ *data.Folder, d config.Data, seed uint64) (*data.Federation, er
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.hashNames()
 	tiny := s.sort()
 	silos := emptySilos(d, e, tally)
 	if len(s.names)+len(tiny) == 0 {
@@ -67,6 +71,7 @@ func loadCrowd(_ *data.Folder, d config.Data, seed uint64) (*data.Federation, er
 type spooling struct {
 	spool
 	out    *bufio.Writer
+	hash   hash.Hash // of the rows and whose they are
 	seed   uint64
 	share  float64
 	place  map[string]int32 // of a client, as they come
@@ -106,6 +111,8 @@ func (s *spooling) take(b *Batch) error {
 		if _, err := s.out.Write(s.buffer); err != nil {
 			return fmt.Errorf("the table's rows in a temporary file (TMPDIR): %w", err)
 		}
+		s.buffer = binary.LittleEndian.AppendUint32(s.buffer, uint32(s.at))
+		s.hash.Write(s.buffer)
 	}
 	return nil
 }
@@ -118,6 +125,15 @@ func (s *spooling) client(name string) int32 {
 		s.names, s.trains = append(s.names, name), append(s.trains, false)
 	}
 	return at
+}
+
+// hashNames ends the hash: behind the rows stands whose the numbers are that they end with.
+func (s *spooling) hashNames() {
+	fmt.Fprintln(s.hash, len(s.of))
+	for _, name := range s.names {
+		fmt.Fprintf(s.hash, "%q\n", name)
+	}
+	s.hash.Sum(s.sum[:0])
 }
 
 // sort puts clients in the order of their names, so that it tells nothing of the file, and
@@ -156,6 +172,9 @@ func (s *spooling) sort() (tiny []string) {
 	s.of, s.trains = nil, nil
 	return tiny
 }
+
+// Digest is the hash of all rows and whose they are, as they were read.
+func (s *spool) Digest() [sha256.Size]byte { return s.sum }
 
 // Len is the number of clients.
 func (s *spool) Len() int { return len(s.names) }

@@ -77,3 +77,32 @@ func TestWhatASpoolCannotHold(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestASpoolTellsItsRows: clients that are not held are told from others by any value, any
+// name and whose a row is, without being read again.
+func TestASpoolTellsItsRows(t *testing.T) {
+	was := "client,y,f00,f01\na,1,1,2\nb,0,3,4\na,0,5,6\nb,1,7,8\nc,1,9,10\nc,0,1,1\na,1,4,4\nb,0,2,2\nc,1,3,3\n"
+	digest := func(text string) data.Digest {
+		d := wide(folder(t, map[string]string{"t.csv": text})+"/t.csv", 2)
+		d.TestShare = 0.1
+		f, err := (*data.Folder)(nil).LoadCrowd(d, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Crowd.Close()
+		return f.Digest()
+	}
+	taken := digest(was).Fingerprint()
+	if what := digest(was).Changed(taken); what != "" {
+		t.Errorf("the same table: %s", what)
+	}
+	for name, text := range map[string]string{
+		"a value": strings.Replace(was, "5,6", "5,7", 1), "a target": strings.Replace(was, "a,1,1,2", "a,0,1,2", 1), "a name": strings.ReplaceAll(was, "b,", "d,"),
+		"whose a row is": strings.Replace(was, "c,1,9,10", "a,1,9,10", 1), "a row less": strings.Replace(was, "a,0,5,6\n", "", 1),
+		"names change places": strings.NewReplacer("\na,", "\nb,", "\nb,", "\na,").Replace(was),
+	} {
+		if text == was || digest(text).Changed(taken) == "" {
+			t.Errorf("%s was changed, and nobody is told", name)
+		}
+	}
+}
