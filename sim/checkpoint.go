@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/coterie-fl/coterie/data"
 	"github.com/coterie-fl/coterie/dp/account"
 	"github.com/coterie-fl/coterie/dp/mech"
 	"github.com/coterie-fl/coterie/fl"
@@ -21,19 +22,17 @@ import (
 
 // checkpointMagic stands first in a checkpoint; the number is its version. It is raised,
 // too, when the same run file and seed hold out other examples or draw other batches: to
-// go on with those would train on what was held out before.
-const checkpointMagic = "coterie checkpoint 3\n"
-
-// olderMagic is of checkpoints between two rounds, with vectors among the rest. They are
-// still read.
-const olderMagic = "coterie checkpoint 2\n"
+// go on with those would train on what was held out before. Versions before 4 do not say
+// which data they are of.
+const checkpointMagic = "coterie checkpoint 4\n"
 
 // checkpoint is a run between two rounds or within one. Randomness is keyed by round and
 // client, so nothing else is needed to go on as if nothing had happened.
 type checkpoint struct {
 	ConfigSHA256 string
 	Seed         uint64
-	Seconds      float64 // spent on the run so far
+	Data         data.Fingerprint // that the run was begun on
+	Seconds      float64          // spent on the run so far
 	State        fl.State
 	Sampler      fl.SamplerState
 	Accounts     []account.Metric
@@ -50,8 +49,7 @@ type checkpoint struct {
 	// Lengths are those of the vectors that follow, value by value: encoded one by one, the
 	// models of a large network would take longer than the second that an answer may take.
 	Lengths []int
-	// Singles are the lengths of those in single precision, which follow them. Older
-	// checkpoints have these among the rest.
+	// Singles are the lengths of those in single precision, which follow them.
 	Singles []int
 	// Asked is how many clients follow all that, of a run that holds no others.
 	Asked int
@@ -73,7 +71,7 @@ func (c *checkpoint) vectors() []*[]float64 {
 			all = append(all, &c.Answers.Sum.Values)
 		}
 	}
-	for i := range c.Kept { // last: older checkpoints have none of them
+	for i := range c.Kept {
 		all = append(all, &c.Kept[i].Training.First, &c.Kept[i].Training.Second)
 	}
 	return all
@@ -91,7 +89,7 @@ func (c *checkpoint) singles() (all []*[]float32) {
 // snapshot is the run as it is now. It shares the run's memory: write it before going on.
 func (s *Simulation) snapshot(configHash string, seconds float64) *checkpoint {
 	c := &checkpoint{
-		ConfigSHA256: configHash, Seed: s.run.Seed, Seconds: seconds, Traces: s.traces,
+		ConfigSHA256: configHash, Seed: s.run.Seed, Data: s.digest().Fingerprint(), Seconds: seconds, Traces: s.traces,
 		State: *s.rounds.State, Sampler: s.sampler.State, Progress: s.progress, Record: s.record,
 	}
 	if c.crowd = s.rounds.crowd; c.crowd != nil {
@@ -223,8 +221,8 @@ func (s *Simulation) resume(raw []byte, configHash string) (float64, error) {
 	if c.ConfigSHA256 != configHash || c.Seed != s.run.Seed {
 		return 0, fmt.Errorf("it belongs to another run file: %s was changed after the run began", RunFile)
 	}
-	if s.progress.Best == nil { // an older checkpoint may have what nobody asks for
-		c.Progress.Best = nil
+	if what := s.digest().Changed(c.Data); what != "" {
+		return 0, fmt.Errorf("it belongs to other data: they were changed after the run began (%s); put them back as they were to go on, or %s", what, again)
 	}
 	k := len(s.rounds.Participants)
 	fit := len(c.Accounts) == k && len(c.Switch) == k && len(c.Kept) == k && len(c.Progress.Cluster) == k &&
@@ -265,10 +263,11 @@ func (s *Simulation) resume(raw []byte, configHash string) (float64, error) {
 }
 
 func decodeCheckpoint(raw []byte, c *checkpoint) error {
-	body, sum, ok := parts(raw)
-	if !ok {
+	end := len(raw) - sha256.Size
+	if end < len(checkpointMagic) || !bytes.HasPrefix(raw, []byte(checkpointMagic)) {
 		return fmt.Errorf("not a checkpoint of this version")
 	}
+	body, sum := raw[:end], raw[end:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
 		return fmt.Errorf("damaged: its checksum is wrong")
 	}
@@ -280,29 +279,10 @@ func decodeCheckpoint(raw []byte, c *checkpoint) error {
 	return c.fill(body[len(body)-left.Len():])
 }
 
-// parts are what the checksum is of, and the checksum, which stood first in older ones.
-func parts(raw []byte) (body, sum []byte, ok bool) {
-	if older, ok := bytes.CutPrefix(raw, []byte(olderMagic)); ok && len(older) >= sha256.Size {
-		return older[sha256.Size:], older[:sha256.Size], true
-	}
-	end := len(raw) - sha256.Size
-	if end < len(checkpointMagic) || !bytes.HasPrefix(raw, []byte(checkpointMagic)) {
-		return nil, nil, false
-	}
-	return raw[:end], raw[end:], true
-}
-
-// fill gives the vectors their values. An older checkpoint has them already.
+// fill gives the vectors their values.
 func (c *checkpoint) fill(values []byte) error {
-	if c.Lengths == nil && len(values) == 0 {
-		return nil
-	}
-	all := c.vectors()
-	if older := len(all) - 2*len(c.Kept); len(c.Lengths) == older { // before training could go on
-		all = all[:older]
-	}
-	values, err := taken(values, all, c.Lengths, 8, func(from []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(from)) })
-	if err == nil && c.Singles != nil {
+	values, err := taken(values, c.vectors(), c.Lengths, 8, func(from []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(from)) })
+	if err == nil {
 		values, err = taken(values, c.singles(), c.Singles, 4, func(from []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(from)) })
 	}
 	if asked := c.Asked * 8 * askedWords; err == nil && asked > 0 && asked <= len(values) {

@@ -173,7 +173,7 @@ func TestCheckpointsOfAnotherSplitAreRefused(t *testing.T) {
 		t.Fatal("a checkpoint does not begin with its version")
 	}
 	for magic, refused := range map[string]bool{
-		checkpointMagic: false, "coterie checkpoint 1\n": true, "coterie silo checkpoint 1\n": true, "coterie checkpoint 4\n": true,
+		checkpointMagic: false, "coterie checkpoint 1\n": true, "coterie silo checkpoint 1\n": true, "coterie checkpoint 2\n": true, "coterie checkpoint 3\n": true, "coterie checkpoint 5\n": true,
 	} {
 		if err := d.Write(CheckpointFile, append([]byte(magic), body...)); err != nil {
 			t.Fatal(err)

@@ -110,7 +110,7 @@ func (s *Simulation) Beside(method string) (*Simulation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare with %s: %w", method, err)
 	}
-	other.followed = true
+	other.followed, other.digest = true, s.digest
 	return other, nil
 }
 

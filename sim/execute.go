@@ -26,7 +26,12 @@ func (s *Simulation) Execute(ctx context.Context, d *Directory, tick func(Moment
 	if e.hash, err = s.Run().Hash(); err != nil {
 		return Result{}, err
 	}
-	if e.before, err = s.restore(d, e.hash); err != nil {
+	// As the file has it: what the run makes of it, such as how many clients a round asks,
+	// hangs on the data, which a checkpoint names apart.
+	if e.begun, err = s.asked.Hash(); err != nil {
+		return Result{}, err
+	}
+	if e.before, err = s.restore(d, e.begun); err != nil {
 		return Result{}, err
 	}
 	s.Until(ctx)
@@ -57,7 +62,8 @@ func (s *Simulation) Train(ctx context.Context, d *Directory, tick func(Moment))
 type execution struct {
 	s      *Simulation
 	d      *Directory
-	hash   string // of the run file
+	hash   string // of the run file, as the run has settled it
+	begun  string // of the run file, by which checkpoints are found
 	began  time.Time
 	before float64 // seconds that were spent on the run before
 	saved  time.Time
@@ -70,7 +76,7 @@ func (e *execution) seconds() float64 { return e.before + time.Since(e.began).Se
 // save writes a checkpoint.
 func (e *execution) save() error {
 	began := time.Now()
-	err := durable.Replace(e.d.File(CheckpointFile), 0o644, e.s.snapshot(e.hash, e.seconds()).write)
+	err := durable.Replace(e.d.File(CheckpointFile), 0o600, e.s.snapshot(e.begun, e.seconds()).write)
 	e.saved = time.Now()
 	e.saving = e.saved.Sub(began)
 	return err

@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/gob"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -331,45 +328,6 @@ func TestReadingDataIsNotWaitedFor(t *testing.T) {
 	run.Data = config.Data{Kind: "test-endless"}
 	if s, err := NewUntil(ctx, run, nil); s != nil || !errors.Is(err, ErrInterrupted) {
 		t.Error(s, err)
-	}
-}
-
-// TestOlderCheckpointsAreRead: those of version 2 were between two rounds and had their
-// vectors among the rest, after the checksum.
-func TestOlderCheckpointsAreRead(t *testing.T) {
-	folder, run := smallSchools(t), smallRun("mr-mtl")
-	run.Algorithm.Rounds = 6
-	whole, err := execute(t, context.Background(), directory(t, run), run, folder, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(run, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for range 3 {
-		if _, err := s.Step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hash, err := s.Run().Hash()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var body bytes.Buffer
-	if err := gob.NewEncoder(&body).Encode(s.snapshot(hash, 1)); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(body.Bytes())
-	d := directory(t, run)
-	if err := d.Write(CheckpointFile, append(append([]byte(olderMagic), sum[:]...), body.Bytes()...)); err != nil {
-		t.Fatal(err)
-	}
-	rounds := 0
-	res, err := execute(t, context.Background(), d, run, folder, func(m Moment) { rounds = max(rounds, m.Round) })
-	if err != nil || res.ModelSHA256 != whole.ModelSHA256 || encoded(t, res.History) != encoded(t, whole.History) || rounds != 6 {
-		t.Errorf("the run ends otherwise after %d rounds: %v", rounds, err)
 	}
 }
 

@@ -25,9 +25,10 @@ import (
 // Simulation is one federation in memory.
 type Simulation struct {
 	run        config.Run
-	asked      config.Run       // as the run file has it
-	given      *data.Federation // as it was loaded
-	federation *data.Federation // that is trained on: central training pools it
+	asked      config.Run         // as the run file has it
+	given      *data.Federation   // as it was loaded
+	digest     func() data.Digest // of given, computed once somebody asks
+	federation *data.Federation   // that is trained on: central training pools it
 	parameters int
 	learners   []model.Learner // one a worker
 	rounds     *Rounds
@@ -83,11 +84,7 @@ func Checks() []func(config.Run) config.Faults {
 // New draws or loads the data, from the folder of real data if the run needs it,
 // and prepares the first round. Close it after use.
 func New(run config.Run, folder *data.Folder) (*Simulation, error) {
-	load := folder.Load
-	if holdsAsked(run) {
-		load = folder.LoadCrowd
-	}
-	federation, err := load(run.Data, run.Seed)
+	federation, err := load(run, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +98,14 @@ func New(run config.Run, folder *data.Folder) (*Simulation, error) {
 		err = errors.Join(err, federation.Crowd.Close())
 	}
 	return s, err
+}
+
+// load draws or reads the data of a run.
+func load(run config.Run, folder *data.Folder) (*data.Federation, error) {
+	if holdsAsked(run) {
+		return folder.LoadCrowd(run.Data, run.Seed)
+	}
+	return folder.Load(run.Data, run.Seed)
 }
 
 // NewOn prepares a run on data that are there. Wrap, if there is one, stands between the
@@ -179,6 +184,7 @@ func NewOn(run config.Run, federation *data.Federation, wrap func(model.Model) m
 		hostile.turn(participants, federation.Classes)
 	}
 	s.run, s.asked, s.given, s.federation, s.parameters = run, asked, given, federation, m.Parameters()
+	s.digest = sync.OnceValue(given.Digest)
 	s.sampler = fl.NewSampler(fl.DrawSeed(run), "client sampling", k, a.ClientsPerRound, a.Sampling == "balanced")
 	if s.evaluation, err = evaluate.New(run, federation.Shape(), algorithm); err != nil {
 		return nil, err

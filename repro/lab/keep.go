@@ -79,7 +79,7 @@ func (c *checkpoint) Load(id string) []byte {
 // and no result.
 func (c *checkpoint) Save(_ string, _ int, write func(w io.Writer) error) {
 	if os.MkdirAll(c.folder, 0o755) == nil {
-		_ = durable.Replace(c.path, 0o644, write)
+		_ = durable.Replace(c.path, 0o600, write)
 	}
 }
 
