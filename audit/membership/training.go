@@ -91,16 +91,23 @@ func (t *trainer) train(ctx context.Context, name string, at int, f *data.Federa
 	return m, nil
 }
 
-// Trained is the model of a run in a folder: the one that is there, or one that is trained,
-// from where it was interrupted. Proceed is the command that goes on after an interruption.
+// Trained is the model of a run in a folder: the one that is there, if it was trained on these
+// data, or one that is trained, from where it was interrupted. Proceed is the command that goes on after an interruption.
 func Trained(ctx context.Context, path string, run config.Run, f *data.Federation, proceed string, tick func(sim.Moment)) (*artifact.Model, error) {
 	d, err := open(path, run)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
+	digest := f.Digest()
 	if _, err := os.Stat(d.File(artifact.DescriptionFile)); err == nil {
+		if err := sim.SameData(path, digest); err != nil {
+			return nil, fmt.Errorf("%w: %w; give another --folder, or remove it", ErrOtherModel, err)
+		}
 		return artifact.Open(path)
+	}
+	if err := sim.NoteData(path, digest); err != nil {
+		return nil, err
 	}
 	d.Continue = proceed
 	s, err := sim.NewOn(run, f, nil)
