@@ -27,7 +27,10 @@ type Options struct {
 	Workers int    // 0: one a core
 	Version string
 	Tick    func(done, total int)
-	Runner  cells.Runner // who makes the runs of a grid; nil: this process
+	Say     func(format string, args ...any) // tells people what was found; nil: nobody listens
+	Runner  cells.Runner                     // who makes the runs of a grid; nil: this process
+
+	data map[string]data.Fingerprint // that the runs of a grid are made on: see note
 }
 
 func (o Options) runner() cells.Runner {
@@ -121,12 +124,16 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 		}
 		r.Tuning, points = "grid charged", p.sharing(r.Shared)
 	}
+	var err error
+	if o.data, err = o.note(ctx, p.all(points)); err != nil {
+		return Result{}, err
+	}
 	if err := p.outline(o, r.Tuning, points); err != nil {
 		return Result{}, err
 	}
 	runs := make([]made, r.Runs)
 	book, post := o.book(), o.post()
-	err := each(ctx, o, len(runs), func(i int) error {
+	err = each(ctx, o, len(runs), func(i int) error {
 		return book.Remember(ctx, o.cell(p.seeded(points[i/p.Seeds], i%p.Seeds), post), &runs[i])
 	})
 	if err != nil {
@@ -151,6 +158,16 @@ func (p *Plan) seeded(point Point, seed int) config.Run {
 	run.Seed += uint64(seed)
 	run.Run.Workers = 1 // runs are what is spread over the cores
 	return run
+}
+
+// all are the runs of all points with all seeds.
+func (p *Plan) all(points []Point) (runs []config.Run) {
+	for _, point := range points {
+		for seed := range p.Seeds {
+			runs = append(runs, p.seeded(point, seed))
+		}
+	}
+	return runs
 }
 
 // charge adds to a result what its runs cost, and says what is not paid for.
@@ -280,18 +297,28 @@ func (o Options) book() cells.Book {
 	return cells.Book{Folder: filepath.Join(o.Out, "cells"), Version: o.Version, Runner: o.runner()}
 }
 
-// keyOf is all that a run's result depends on. A run's JSON leaves out where it starts from.
-func keyOf(run config.Run) any {
-	if run.Model.Start == "" {
+// keyOf is all that a run's result depends on. A run's JSON leaves out where it starts from,
+// and says where data lie, not what they are.
+func (o Options) keyOf(run config.Run) any {
+	var parts []any
+	if run.Model.Start != "" {
+		parts = append(parts, run.Model.Start)
+	}
+	if key, err := sim.DataKey(run); err == nil { // which note has found before
+		if f, ok := o.data[key]; ok {
+			parts = append(parts, f)
+		}
+	}
+	if len(parts) == 0 {
 		return run
 	}
-	return []any{run, run.Model.Start}
+	return append([]any{run}, parts...)
 }
 
 // cell is one run of the grid.
 func (o Options) cell(run config.Run, post *inputs.Post) cells.Cell {
 	return cells.Cell{
-		Key: keyOf(run), Kind: gridKind, Varies: run.Privacy.Noise == fl.NoiseExact,
+		Key: o.keyOf(run), Kind: gridKind, Varies: run.Privacy.Noise == fl.NoiseExact,
 		Order: func(ctx context.Context) (cells.Order, error) {
 			sent, err := post.Send(ctx, run, o.Folder)
 			return cells.Order{Spec: sent, Identity: sent.Identity()}, err

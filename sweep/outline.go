@@ -44,7 +44,7 @@ func (p *Plan) outline(o Options, tuning string, points []Point) error {
 	for _, point := range points {
 		one := OutlinePoint{Settings: settingsOf(point)}
 		for seed := range p.Seeds {
-			path, err := o.book().Path(keyOf(p.seeded(point, seed)))
+			path, err := o.book().Path(o.keyOf(p.seeded(point, seed)))
 			if err != nil {
 				return err
 			}

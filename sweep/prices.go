@@ -114,7 +114,7 @@ func (c *counter) alike() bool {
 // cost is what runs cost every participant.
 func (c *counter) cost(ctx context.Context, runs []purchase, by *stopping) (priced, error) {
 	out := priced{make([]account.Guarantee, len(runs)), make([]*account.Guarantee, len(runs))}
-	err := c.o.spread(ctx, len(runs), func(i int) (err error) {
+	err := c.o.spread(ctx, len(runs), "prices were computed", func(i int) (err error) {
 		out.costs[i], out.proved[i], err = runs[i].cost(by)
 		return err
 	})
@@ -282,7 +282,7 @@ func (c *counter) medianNoise(ctx context.Context, run config.Run, of func(walle
 		return nil, err
 	}
 	noise := make([]float64, len(runs.wallets))
-	err = c.o.spread(ctx, len(noise), func(i int) (err error) {
+	err = c.o.spread(ctx, len(noise), "prices were computed", func(i int) (err error) {
 		noise[i], err = of(runs.wallets[i])
 		return err
 	})

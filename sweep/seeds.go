@@ -88,24 +88,36 @@ func SeedFolder(out string, seed uint64) string {
 }
 
 // Repeat makes a run with every seed, each in a folder of its own. Those that an earlier
-// call finished are taken up by load; what a run leaves beside its models is written by
-// leave, the result last.
+// call finished are taken up by load, if they are of this run file and of the data as they are
+// now; what a run leaves beside its models is written by leave, the result last.
 func Repeat(ctx context.Context, run config.Run, seeds []uint64, o Options, load func(dir string) (sim.Result, error), leave func(dir string, res sim.Result) error) (Repeated, error) {
 	if len(run.Judge.Compare) > 0 {
 		return Repeated{}, fmt.Errorf("%w: judge.compare is %v, but runs of many seeds are not compared with other methods; leave it out, or make a sweep with algorithm.kind in its grid", config.ErrInvalid, run.Judge.Compare)
 	}
 	o.Folder = o.Folder.Keeping()
+	on := &digests{folder: o.Folder}
+	there, err := o.finished(ctx, run, on, load)
+	if err != nil {
+		return Repeated{}, err
+	}
 	results, post := make([]sim.Result, len(seeds)), o.post()
-	err := each(ctx, o, len(seeds), func(i int) (err error) {
+	err = each(ctx, o, len(seeds), func(i int) (err error) {
 		one := run
 		one.Seed = seeds[i]
 		one.Run.Workers = 1 // runs are what is spread over the cores
 		r := seedRun{run: one, dir: SeedFolder(o.Out, seeds[i]), o: o, post: post}
-		if _, err := os.Stat(filepath.Join(r.dir, sim.ResultFile)); err == nil {
-			results[i], err = load(r.dir)
+		finished := false
+		if results[i], finished = there[seeds[i]]; finished {
+			return nil
+		}
+		note, err := on.noting(ctx, one)
+		if err != nil {
 			return err
 		}
 		if results[i], err = r.make(ctx); err != nil {
+			return err
+		}
+		if err := note(r.dir); err != nil {
 			return err
 		}
 		return leave(r.dir, results[i])
@@ -277,7 +289,7 @@ func (f file) Load(string) []byte {
 // Save replaces it. What cannot be written is not kept, as if the run had been stopped
 // before.
 func (f file) Save(_ string, _ int, write func(io.Writer) error) {
-	_ = durable.Replace(f.path, 0o644, write)
+	_ = durable.Replace(f.path, 0o600, write)
 }
 
 // Every is the run file's.

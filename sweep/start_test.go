@@ -14,7 +14,7 @@ func TestStartsAreCellsOfTheirOwn(t *testing.T) {
 	paths := map[string]bool{}
 	for _, start := range []string{"", "a", "b"} {
 		run.Model.Start = start
-		path, err := book.Path(keyOf(run))
+		path, err := book.Path(Options{}.keyOf(run))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,8 +60,8 @@ func (o Options) wallets(ctx context.Context, run config.Run) (c counted, err er
 	return c, nil
 }
 
-// spread does jobs 0..n-1 on every core.
-func (o Options) spread(ctx context.Context, n int, job func(i int) error) error {
+// spread does jobs 0..n-1 on every core. An interruption says while what was done.
+func (o Options) spread(ctx context.Context, n int, what string, job func(i int) error) error {
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	workers := pool.New(min(o.workers(), max(1, n)))
@@ -70,7 +70,7 @@ func (o Options) spread(ctx context.Context, n int, job func(i int) error) error
 	errs := make([]error, n)
 	workers.Each(n, func(_, i int) { errs[i] = job(i) })
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w while prices were computed; the same command goes on from there", sim.ErrInterrupted)
+		return fmt.Errorf("%w while %s; the same command goes on from there", sim.ErrInterrupted, what)
 	}
 	for _, err := range errs { // the same is wrong with all of them, more often than not
 		if err != nil {

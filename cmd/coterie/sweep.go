@@ -85,6 +85,7 @@ func (a *app) newSweepCommand() *cobra.Command {
 }
 
 func (a *app) sweepGrid(cmd *cobra.Command, plan *sweep.Plan, o sweep.Options, again string) error {
+	o.Say = a.warn
 	bar := a.progress(plan.Name, 1)
 	o.Tick = func(done, total int) { bar.Of(done, total, "runs") }
 	r, err := plan.Run(cmd.Context(), o)
