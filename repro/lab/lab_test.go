@@ -78,7 +78,7 @@ func TestNoCellIsBegunAfterItsTime(t *testing.T) {
 // TestACellIsStoppedInTheMiddleOfARound: its only round would take hours.
 func TestACellIsStoppedInTheMiddleOfARound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &Lab{Options: Options{Workers: 1, Tick: func(int, int) {}}, Context: ctx}
+	l := &Lab{Options: Options{Out: t.TempDir(), Workers: 1, Tick: func(int, int) {}}, Context: ctx}
 	run := config.Default("synthetic", "fedavg", "paper")
 	run.Algorithm.Local.Epochs = 1 << 30
 	time.AfterFunc(200*time.Millisecond, cancel)
