@@ -324,7 +324,7 @@ func TestTuningDistributions(t *testing.T) {
 				total += product
 				mean += k * product
 			}
-			if got := negativeBinomialMean(eta, gamma); apart(got, mean/total) > 1e-7 {
+			if got := math.Exp(logTrials(eta, depthOf(gamma))); apart(got, mean/total) > 1e-7 {
 				t.Errorf("eta %v gamma %v: mean %v, summed %v", eta, gamma, got, mean/total)
 			}
 		}

@@ -28,8 +28,7 @@ func (c Conversion) epsilon(order, rdp, delta float64) float64 {
 	case c == Classical:
 		return rdp - math.Log(delta)/(order-1)
 	case delta*delta+math.Expm1(-rdp) > 0:
-		// Bretagnolle and Huber: total variation <= sqrt(1 - e^-KL), KL <= rdp.
-		return 0
+		return 0 // delta covers the total variation
 	}
 	return math.Max(0, rdp+math.Log1p(-1/order)-(math.Log(delta)+math.Log(order))/(order-1))
 }
@@ -49,9 +48,18 @@ func (c Conversion) delta(order, rdp, epsilon float64) float64 {
 	case c == Classical:
 		return math.Min(1, math.Exp((order-1)*(rdp-epsilon)))
 	}
-	log := (order-1)*(rdp-epsilon+math.Log1p(-1/order)) - math.Log(order)
-	return math.Min(math.Exp(log), math.Sqrt(-math.Expm1(-rdp)))
+	return math.Min(math.Exp(logDelta(order, rdp, epsilon)), totalVariation(rdp))
 }
+
+// logDelta is the logarithm of equation 1.4's delta, of which the best order can be
+// searched: it falls and then rises. The least of it and of the total variation, which is
+// least at the lowest order, has two valleys.
+func logDelta(order, rdp, epsilon float64) float64 {
+	return (order-1)*(rdp-epsilon+math.Log1p(-1/order)) - math.Log(order)
+}
+
+// totalVariation is Bretagnolle and Huber's bound: sqrt(1 - e^-KL), KL <= rdp.
+func totalVariation(rdp float64) float64 { return math.Sqrt(-math.Expm1(-rdp)) }
 
 // checkDelta refuses what is no probability, 1 included: at delta = 1 nothing is
 // promised.

@@ -200,14 +200,15 @@ func TestGoldenTuningTNB(t *testing.T) {
 		}
 	}
 	for _, row := range f.Rows {
-		if got := negativeBinomialMean(row.Eta, row.Gamma); apart(got, row.ExpectationBack) > 1e-6 {
+		if got := math.Exp(logTrials(row.Eta, depthOf(row.Gamma))); apart(got, row.ExpectationBack) > 1e-6 {
 			t.Errorf("eta %v gamma %v: mean %v, want %v", row.Eta, row.Gamma, got, row.ExpectationBack)
 		}
 		// Their solver stops up to 0.6 % from the mean it was asked for; ours meets it.
-		gamma := negativeBinomialGamma(row.Eta, row.Expectation)
-		if back := negativeBinomialMean(row.Eta, gamma); back < row.Expectation || apart(back, row.Expectation) > 1e-10 {
-			t.Errorf("eta %v mean %v: gamma %v has mean %v", row.Eta, row.Expectation, gamma, back)
+		depth := trialsDepth(row.Eta, row.Expectation)
+		if back := math.Exp(logTrials(row.Eta, depth)); back < row.Expectation*(1-1e-15) || apart(back, row.Expectation) > 1e-10 {
+			t.Errorf("eta %v mean %v: ln(1/gamma) %v has mean %v", row.Eta, row.Expectation, depth, back)
 		}
+		gamma := math.Exp(-depth)
 		if apart(gamma, row.Gamma) > 3*apart(row.ExpectationBack, row.Expectation)+1e-4 {
 			t.Errorf("eta %v mean %v: gamma %v, want %v", row.Eta, row.Expectation, gamma, row.Gamma)
 		}

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -20,24 +19,29 @@ func flattenTuning(e event.Tuning, t Terms, times float64) ([]counted, error) {
 	if len(base) == 0 {
 		return nil, nil
 	}
-	m := &tuned{base: base, poisson: e.Distribution == event.PoissonTrials, eta: e.Eta, gamma: e.Gamma, mean: e.Mean}
-	if !m.poisson && e.Gamma == 0 {
-		m.gamma = negativeBinomialGamma(e.Eta, e.Mean)
-	}
-	if !m.poisson {
-		m.mean = math.Max(e.Mean, negativeBinomialMean(e.Eta, m.gamma))
-	}
-	if !(m.mean < math.Inf(1)) || !m.poisson && !(m.gamma > 0) {
-		return nil, fmt.Errorf("%w: eta = %v, gamma = %v, mean = %v leave the range of float64", ErrParameter, e.Eta, e.Gamma, e.Mean)
+	m := &tuned{base: base, poisson: e.Distribution == event.PoissonTrials, eta: e.Eta}
+	switch {
+	case m.poisson:
+		m.logMean = math.Log(e.Mean)
+	case e.Gamma != 0:
+		m.depth = depthOf(e.Gamma)
+		m.logMean = logTrials(e.Eta, m.depth)
+	default:
+		m.depth = trialsDepth(e.Eta, e.Mean)
+		m.logMean = math.Log(e.Mean)
+		if m.depth > 0 {
+			m.logMean = math.Max(m.logMean, logTrials(e.Eta, m.depth))
+		}
 	}
 	return one(m, times), nil
 }
 
-// tuned is compared by identity: two tunings are two costs.
+// tuned is compared by identity: two tunings are two costs. Depth is ln(1/gamma): near
+// eta = -1 gamma itself is far below what a float64 can be.
 type tuned struct {
-	base             []counted
-	poisson          bool
-	eta, gamma, mean float64
+	base                []counted
+	poisson             bool
+	eta, depth, logMean float64
 }
 
 func (*tuned) comparableMechanism() {}
@@ -48,10 +52,12 @@ func (m *tuned) curve(orders []float64) Curve {
 		base[i] = scaled{c.of.curve(orders), c.times}
 	}
 	c := &tunedCurve{tuned: m, base: base, orders: orders}
-	if !m.poisson {
+	if m.poisson {
+		_, c.variation = bestOrder(orders, func(a float64) float64 { return totalVariation(base.RDP(a)) })
+	} else {
 		// Theorem 2's second order is free, infinity included: take the best one once.
 		_, least := bestOrder(orders, func(b float64) float64 {
-			return (1-1/b)*base.RDP(b) - math.Log(m.gamma)/b
+			return (1-1/b)*base.RDP(b) + m.depth/b
 		})
 		c.constant = (1 + m.eta) * math.Min(least, base.RDP(math.Inf(1)))
 	}
@@ -67,7 +73,8 @@ type tunedCurve struct {
 	*tuned
 	base             Curve
 	orders           []float64
-	constant         float64
+	constant         float64 // negative binomial
+	variation        float64 // Poisson: bounds the total variation
 	lowOrder, lowest float64
 }
 
@@ -86,7 +93,7 @@ func (c *tunedCurve) bound(order float64) float64 {
 	}
 	repeats := 0.0
 	if !math.IsInf(order, 1) {
-		repeats = math.Log(c.mean) / (order - 1)
+		repeats = c.logMean / (order - 1)
 	}
 	if !c.poisson {
 		return base + c.constant + repeats
@@ -94,38 +101,47 @@ func (c *tunedCurve) bound(order float64) float64 {
 	if math.IsInf(order, 1) {
 		return math.Inf(1) // theorem 6 would need delta at epsilon 0
 	}
-	_, delta := bestOrder(c.orders, func(a float64) float64 {
-		return Improved.delta(a, c.base.RDP(a), math.Log1p(1/(order-1)))
-	})
-	return base + c.mean*delta + repeats
+	epsilon := math.Log1p(1 / (order - 1))
+	_, log := bestOrder(c.orders, func(a float64) float64 { return logDelta(a, c.base.RDP(a), epsilon) })
+	return base + math.Min(math.Exp(c.logMean+log), math.Exp(c.logMean)*c.variation) + repeats
 }
 
-// negativeBinomialMean is the mean number of trials of the distribution truncated
-// to at least one: eta (1-gamma)/(gamma (1-gamma^eta)), and its limit at eta = 0.
-func negativeBinomialMean(eta, gamma float64) float64 {
-	log := math.Log(gamma)
-	if x := eta * log; math.Abs(x) > 1e-5 {
-		return -eta * (1 - gamma) / (gamma * math.Expm1(x))
+// logTrials is the logarithm of the mean number of trials of the distribution truncated
+// to at least one, eta (1-gamma)/(gamma (1-gamma^eta)), with depth = ln(1/gamma).
+func logTrials(eta, depth float64) float64 {
+	x := eta * depth
+	switch {
+	case math.Abs(x) < 1e-5: // (1 - e^-x)/eta = depth (1 - x/2 + ...)
+		return depth + math.Log(-math.Expm1(-depth)/depth) - math.Log1p(-x/2+x*x/6)
+	case x < 0: // e^-x is taken out of 1 - e^-x, so that nothing overflows
+		return (1+eta)*depth + math.Log(-eta*math.Expm1(-depth)/math.Expm1(x))
 	}
-	// (1 - gamma^eta)/eta = -log(gamma) (1 + x/2 + ...) with x = eta*log(gamma).
-	x := eta * log
-	return (1 - gamma) / (gamma * -log * (1 + x/2 + x*x/6))
+	return depth + math.Log(eta*math.Expm1(-depth)/math.Expm1(-x))
 }
 
-// negativeBinomialGamma is the gamma whose mean is the one given, from below: a
+// trialsDepth is ln(1/gamma) of the gamma whose mean is the one given, from above: a
 // smaller gamma costs more.
-func negativeBinomialGamma(eta, mean float64) float64 {
+func trialsDepth(eta, mean float64) float64 {
 	if mean == 1 {
-		return math.Nextafter(1, 0) // one trial
+		return 0 // one trial
 	}
-	low, high := math.Log(math.SmallestNonzeroFloat64), 0.0
-	for range 200 {
-		middle := (low + high) / 2
-		if negativeBinomialMean(eta, math.Exp(middle)) > mean {
+	want := math.Log(mean)
+	low, high := 0.0, 1.0
+	for logTrials(eta, high) < want { // it rises without end, at least as (1+eta) depth
+		low, high = high, 2*high
+	}
+	for middle := low + (high-low)/2; low < middle && middle < high; middle = low + (high-low)/2 {
+		if logTrials(eta, middle) < want {
 			low = middle
 		} else {
 			high = middle
 		}
 	}
-	return math.Exp(low)
+	return high
+}
+
+// depthOf is ln(1/gamma); math.Log is wrong where gamma is subnormal.
+func depthOf(gamma float64) float64 {
+	fraction, exponent := math.Frexp(gamma)
+	return -math.Log(fraction) - float64(exponent)*math.Ln2
 }
