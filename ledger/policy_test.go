@@ -88,6 +88,7 @@ func TestBadPolicies(t *testing.T) {
 		"empty":               {},
 		"no epsilon":          {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Delta: 1e-5},
 		"no delta":            {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 1},
+		"tiny delta":          {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: 30, Delta: 1e-320},
 		"infinite":            {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: inf, Delta: 1e-5},
 		"not a number":        {Unit: event.UnitExample, Relation: event.AddRemove, Claim: event.ClaimProved, Epsilon: event.Number(math.NaN()), Delta: 1e-5},
 		"metric with delta":   {Unit: event.UnitNeighbourhood, Relation: event.Metric, Claim: event.ClaimMetric, Epsilon: 1, Delta: 1e-5},

@@ -126,8 +126,8 @@ func (t Target) validate() error {
 		return fmt.Errorf("%w: clip = %v, want a finite number > 0", ErrRange, t.Clip)
 	case !(t.Epsilon > 0):
 		return fmt.Errorf("%w: epsilon = %v, want a number > 0, or inf for no noise", ErrRange, t.Epsilon)
-	case !(t.Delta > 0 && t.Delta < 1):
-		return fmt.Errorf("%w: delta = %v, want 0 < delta < 1", ErrRange, t.Delta)
+	case !(t.Delta >= account.LeastDelta && t.Delta < 1):
+		return fmt.Errorf("%w: delta = %v, want 0 < delta < 1, and at least %g", ErrRange, t.Delta, account.LeastDelta)
 	case t.Relation != event.AddRemove && t.Relation != event.ReplaceOne:
 		return fmt.Errorf("%w: relation %q, want add-remove or replace-one", ErrRange, t.Relation)
 	case t.Calibration != ByRDP && t.Calibration != ByAnalytic && t.Calibration != ByFormula:

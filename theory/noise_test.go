@@ -87,7 +87,7 @@ func TestNoNoise(t *testing.T) {
 
 func TestTargetsRefused(t *testing.T) {
 	for name, change := range map[string]func(*Target){
-		"clip": func(t *Target) { t.Clip = 0 }, "epsilon": func(t *Target) { t.Epsilon = -1 }, "delta": func(t *Target) { t.Delta = 1 },
+		"clip": func(t *Target) { t.Clip = 0 }, "epsilon": func(t *Target) { t.Epsilon = -1 }, "delta": func(t *Target) { t.Delta = 1 }, "tiny delta": func(t *Target) { t.Delta = 1e-320 },
 		"relation": func(t *Target) { t.Relation = event.Metric }, "calibration": func(t *Target) { t.Calibration = "guess" },
 	} {
 		target := target17

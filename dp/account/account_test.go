@@ -191,11 +191,17 @@ func TestAccountCorners(t *testing.T) {
 			t.Errorf("%s: %v, want %v to %v", name, got, c.low, c.high)
 		}
 	}
-	for _, delta := range []float64{-1e-9, 1, 2, math.NaN(), math.Inf(1)} {
+	for _, delta := range []float64{-1e-9, 1, 2, math.NaN(), math.Inf(1), 1e-320, 0.99e-300} {
 		for kind, a := range newAccountants(t, exampleTerms) {
 			if g, err := a.Guarantee(delta); !errors.Is(err, ErrParameter) {
 				t.Errorf("%s: delta %v gives %v, %v", kind, delta, g.Epsilon, err)
 			}
+		}
+		if epsilon, err := GaussianEpsilon(2, 1, delta, event.AddRemove); !errors.Is(err, ErrParameter) {
+			t.Errorf("closed form: delta %v gives %v, %v", delta, epsilon, err)
+		}
+		if noise, err := AnalyticNoise(1, delta, 1, event.AddRemove); !errors.Is(err, ErrParameter) {
+			t.Errorf("closed form: delta %v gives noise %v, %v", delta, noise, err)
 		}
 	}
 }

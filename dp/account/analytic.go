@@ -96,8 +96,8 @@ func AnalyticNoise(epsilon, delta float64, steps int64, relation event.Relation)
 	if !(epsilon >= 0) || math.IsInf(epsilon, 1) {
 		return 0, parameter("epsilon", epsilon, "a finite number >= 0")
 	}
-	if !(delta > 0 && delta < 1) {
-		return 0, parameter("delta", delta, "0 < delta < 1")
+	if err := checkPositiveDelta(delta); err != nil {
+		return 0, err
 	}
 	if unit == 0 {
 		return 0, parameter("steps", steps, "at least 1")

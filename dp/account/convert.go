@@ -61,13 +61,25 @@ func logDelta(order, rdp, epsilon float64) float64 {
 // totalVariation is Bretagnolle and Huber's bound: sqrt(1 - e^-KL), KL <= rdp.
 func totalVariation(rdp float64) float64 { return math.Sqrt(-math.Expm1(-rdp)) }
 
+// LeastDelta is the least delta beside 0: below 2.2e-308, where a float64 loses digits,
+// math.Log is wrong by up to 35.
+const LeastDelta = 1e-300
+
 // checkDelta refuses what is no probability, 1 included: at delta = 1 nothing is
 // promised.
 func checkDelta(delta float64) error {
-	if delta >= 0 && delta < 1 {
+	if delta == 0 || delta >= LeastDelta && delta < 1 {
 		return nil
 	}
-	return fmt.Errorf("%w: delta = %v, want 0 <= delta < 1", ErrParameter, delta)
+	return parameter("delta", delta, fmt.Sprintf("0 <= delta < 1, and 0 or at least %g", LeastDelta))
+}
+
+// checkPositiveDelta is checkDelta for what needs one above 0.
+func checkPositiveDelta(delta float64) error {
+	if delta >= LeastDelta && delta < 1 {
+		return nil
+	}
+	return parameter("delta", delta, fmt.Sprintf("0 < delta < 1, and at least %g", LeastDelta))
 }
 
 func checkOrders(orders []float64) error {

@@ -89,10 +89,7 @@ func checkBudget(epsilon, delta float64) error {
 	if !(epsilon > 0) || math.IsInf(epsilon, 1) {
 		return parameter("epsilon", epsilon, "a finite number > 0")
 	}
-	if !(delta > 0 && delta < 1) {
-		return parameter("delta", delta, "0 < delta < 1")
-	}
-	return nil
+	return checkPositiveDelta(delta)
 }
 
 // cached are the curves of releases, which come again and again.

@@ -116,7 +116,7 @@ func TestFilterRefusals(t *testing.T) {
 			t.Errorf("%s: refused releases changed %+v", name, before)
 		}
 	}
-	for _, bad := range [][2]float64{{0, 1e-5}, {1, 0}, {1, 1}, {math.NaN(), 1e-5}, {math.Inf(1), 1e-5}} {
+	for _, bad := range [][2]float64{{0, 1e-5}, {1, 0}, {1, 1}, {30, 1e-320}, {math.NaN(), 1e-5}, {math.Inf(1), 1e-5}} {
 		if _, err := NewRenyiFilter(exampleTerms, bad[0], bad[1], 8); !errors.Is(err, ErrParameter) {
 			t.Errorf("%v: %v", bad, err)
 		}
