@@ -294,3 +294,56 @@ func TestBestAccountant(t *testing.T) {
 		t.Errorf("noise %v, by RDP %v: %+v, %v", byBest.Noise, byRDP.Noise, g, err)
 	}
 }
+
+// widest notes the largest grid that a source was put on.
+type widest struct {
+	lossSource
+	points *int
+}
+
+func (s widest) spread(step, tail float64) gridLoss {
+	if points := s.span(tail) / step; points > 1e8 {
+		panic("a grid that does not fit into memory")
+	}
+	g := s.lossSource.spread(step, tail)
+	*s.points = max(*s.points, len(g.mass))
+	return g
+}
+
+// At small deltas a source reaches much further than the window of what is composed; its
+// grid is bounded all the same, in a last, finer try too.
+func TestPLDGridsFit(t *testing.T) {
+	for _, delta := range []float64{1e-12, 1e-100, 1e-199} {
+		points := 0
+		c := gridComposition(7, widest{poissonLoss{poissonGaussian{0.5, 1}, true}, &points})
+		c.maxGrid = 1 << 14
+		best := c.epsilon(delta)
+		if most := 2*c.maxGrid + 4; points > most {
+			t.Errorf("delta %v: a grid of %d points, want at most %d", delta, points, most)
+		}
+		narrow := best // a window that would let the step be anything
+		narrow.low, narrow.step, narrow.window.bottom = 0, 1e-4, narrow.window.top-1e-6
+		narrow = c.refine(narrow, delta, 0, DefaultExcess)
+		if most := 8*c.maxGrid + 4; points > most {
+			t.Errorf("delta %v, finer: a grid of %d points, want at most %d", delta, points, most)
+		}
+		if best.high < narrow.high || !(narrow.high > 0) || math.IsInf(narrow.high, 1) {
+			t.Errorf("delta %v: epsilon %v, on a finer grid %v", delta, best.high, narrow.high)
+		}
+	}
+}
+
+// A finer grid is for the lower bound's sake: it is not made where the mass that sources
+// move up is more than delta, which no grid mends.
+func TestPLDRefinesNotInVain(t *testing.T) {
+	for delta, refined := range map[float64]bool{1e-12: true, 1e-30: false} {
+		points := 0
+		c := gridComposition(7, widest{poissonLoss{poissonGaussian{0.5, 1}, true}, &points})
+		c.maxGrid = 1 << 14
+		best := c.epsilon(delta)
+		best.low, points = 0, 0
+		if c.refine(best, delta, 0, DefaultExcess); points > 0 != refined {
+			t.Errorf("delta %v: refined on %d points, want refined %v", delta, points, refined)
+		}
+	}
+}

@@ -73,19 +73,22 @@ func (c composition) epsilon(delta float64) bounds {
 // adds to the upper bound falls with the square of its step and is small already; what
 // is taken from the lower one falls with the step.
 func (c composition) refine(best bounds, delta, known, excess float64) bounds {
+	if c.total()*lowMass > delta {
+		return best // the mass that sources move up spoils the lower bound, whatever the step
+	}
 	c.maxGrid *= 4 // a last try may cost more than the first ones
 	for range refinements {
 		low := math.Max(best.low, known)
 		if !(best.high > 0) || math.IsInf(best.high, 1) || best.high <= low*(1+excess) {
 			break
 		}
+		tail := c.tail(delta)
 		step := best.step * math.Max(1.0/16, 0.7*excess*best.high/(best.high-low))
-		least := 1.01 * (best.window.top - best.window.bottom) / float64(c.maxGrid-2)
-		step = math.Max(step, math.Max(c.least, least))
+		step = math.Max(step, 1.01*c.leastStep(best.window, tail))
 		if step > 0.9*best.step {
 			break
 		}
-		best = best.tightened(c.pass(delta, c.tail(delta), step, best.high), step)
+		best = best.tightened(c.pass(delta, tail, step, best.high), step)
 	}
 	return best
 }
@@ -145,11 +148,17 @@ func (c composition) total() float64 {
 func (c composition) step(guess, lambda float64, w window, tail float64) float64 {
 	wanted := math.Min(math.Sqrt(12*accuracy*guess/(c.total()*(lambda+1))), guess/1500)
 	wanted = math.Min(wanted, math.Max(0.05/lambda, guess/20000))
-	least := (w.top - w.bottom) / float64(c.maxGrid-2)
+	return math.Max(wanted, c.leastStep(w, tail))
+}
+
+// leastStep is the least at which the window fits on the grid, and every source on one of
+// twice its size: at small deltas a source reaches much further than the window.
+func (c composition) leastStep(w window, tail float64) float64 {
+	least := math.Max(c.least, (w.top-w.bottom)/float64(c.maxGrid-2))
 	for _, s := range c.sources {
 		least = math.Max(least, s.span(tail)/float64(2*c.maxGrid))
 	}
-	return math.Max(math.Max(wanted, c.least), least)
+	return least
 }
 
 // pass composes once. The losses are tilted by e^(lambda*loss), so that the part
