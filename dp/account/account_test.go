@@ -394,4 +394,11 @@ func TestSentenceRoundsUp(t *testing.T) {
 			t.Errorf("%v is written %s, want %s", x, got, want)
 		}
 	}
+	for x, want := range map[float64]string{
+		1.5697192: "1.56971", 3: "3", 3.0000000000001: "3", 0.01234569: "0.0123456", 1000000.9: "1e+06", 12.9999999: "12.9999", 0: "0",
+	} {
+		if got := Downward(x); got != want {
+			t.Errorf("%v is written %s as what does not hold, want %s", x, got, want)
+		}
+	}
 }

@@ -36,15 +36,15 @@ func Explain(r event.Release, delta float64, l *Lattice, orders ...float64) ([]s
 		"released: " + event.Describe(r.What),
 		"noise: " + noise,
 		fmt.Sprintf("relation: %s, so the sensitivity is %v times the clip bound", r.Relation, rdp.terms.factor()),
-		fmt.Sprintf("rdp: Rényi divergence %.6g at order %.6g, which gives epsilon %.6g (%s; Canonne, Kamath and Steinke 2020, proposition 12)",
-			rdp.Curve().RDP(order), order, epsilon, terms),
+		fmt.Sprintf("rdp: Rényi divergence %s at order %.6g, which gives epsilon %s (%s; Canonne, Kamath and Steinke 2020, proposition 12)",
+			Upward(rdp.Curve().RDP(order)), order, Upward(epsilon), terms),
 	}
 	if classical, at, err := CurveEpsilon(rdp.Curve(), delta, Classical, orders...); err == nil && delta > 0 {
-		lines = append(lines, fmt.Sprintf("rdp, classical conversion: epsilon %.6g at order %.6g (%s; Mironov 2017, proposition 3)", classical, at, terms))
+		lines = append(lines, fmt.Sprintf("rdp, classical conversion: epsilon %s at order %.6g (%s; Mironov 2017, proposition 3)", Upward(classical), at, terms))
 	}
 	switch loss, err := spend(r, MethodPLD, delta, l, nil); {
 	case err == nil:
-		lines = append(lines, fmt.Sprintf("pld: epsilon %.6g holds, %.6g does not (%s; pessimistic and optimistic bound)", loss.Epsilon, loss.Optimistic, terms))
+		lines = append(lines, loss.bothBounds(terms))
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrParameter):
 		lines = append(lines, fmt.Sprintf("pld: none: %v", err))
 	default:
@@ -52,11 +52,19 @@ func Explain(r event.Release, delta float64, l *Lattice, orders ...float64) ([]s
 	}
 	switch epsilon, err := zcdpEpsilon(r, delta); {
 	case err == nil:
-		lines = append(lines, fmt.Sprintf("zcdp: epsilon %.6g (%s)", epsilon, terms))
+		lines = append(lines, fmt.Sprintf("zcdp: epsilon %s (%s)", Upward(epsilon), terms))
 	case !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrParameter):
 		return nil, err
 	}
 	return lines, nil
+}
+
+// bothBounds tells what holds, and what does not where that is known.
+func (g Guarantee) bothBounds(terms string) string {
+	if g.Optimistic == 0 {
+		return fmt.Sprintf("pld: epsilon %s holds (%s; pessimistic bound)", Upward(g.Epsilon), terms)
+	}
+	return fmt.Sprintf("pld: epsilon %s holds, %s does not (%s; pessimistic and optimistic bound)", Upward(g.Epsilon), Downward(g.Optimistic), terms)
 }
 
 func zcdpEpsilon(r event.Release, delta float64) (float64, error) {

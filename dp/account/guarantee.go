@@ -23,7 +23,7 @@ type Guarantee struct {
 	Radius     float64 // metric privacy only
 	NotCovered []string
 	Order      float64 // the Rényi order that gave epsilon; 0 where there is none
-	Optimistic float64 // an epsilon that certainly does not hold; 0 where none is known
+	Optimistic float64 // an epsilon that certainly does not hold; 0 where none is known, as of choices and shuffled batches
 	Accountant string
 }
 
@@ -120,13 +120,19 @@ func (g Guarantee) Told() string {
 }
 
 // Upward writes six digits, never fewer than the cost: what is published must hold.
-func Upward(x float64) string {
+func Upward(x float64) string { return sixDigits(x, 1) }
+
+// Downward writes six digits, never more than x: of what does not hold.
+func Downward(x float64) string { return sixDigits(x, -1) }
+
+// sixDigits rounds in a direction, but for a rounding error of 1e-12 relative.
+func sixDigits(x, direction float64) string {
 	if math.IsInf(x, 1) {
 		return "inf"
 	}
 	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 5, 64), 64)
-	if err == nil && short < x*(1-1e-12) {
-		short += math.Pow(10, math.Floor(math.Log10(x))-5)
+	if err == nil && (x-short)*direction > x*1e-12 {
+		short += direction * math.Pow(10, math.Floor(math.Log10(x))-5)
 	}
 	return strconv.FormatFloat(short, 'g', 6, 64)
 }

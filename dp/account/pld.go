@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/dp/event"
 )
@@ -100,12 +101,24 @@ func (p *PLD) Guarantee(delta float64) (Guarantee, error) {
 		return Guarantee{}, err
 	}
 	g := p.guarantee(high, delta, 0, string(MethodPLD))
-	g.Optimistic = low
+	if p.attained() {
+		g.Optimistic = low
+	}
 	return g, nil
 }
 
-// Bounds are an epsilon that certainly does not hold (or 0) and one that certainly
-// does: the optimistic and the pessimistic reading of the discretised losses.
+// attained says whether what is charged is what some mechanism of its kind really loses,
+// so that a lower bound is the mechanism's own. A choice may lose far less than
+// randomised response with its epsilon, and shuffled batches less than batches that are
+// known: what is charged for these is a bound only (docs/proofs/pld.md).
+func (p *PLD) attained() bool {
+	return !slices.Contains(p.sampling, event.Shuffle) &&
+		!slices.ContainsFunc(p.costs, func(c counted) bool { _, choice := c.of.(selection); return choice })
+}
+
+// Bounds are those of the losses that are charged: an epsilon that certainly does not
+// hold for them (or 0) and one that certainly does, the optimistic and the pessimistic
+// reading of the discretised losses.
 func (p *PLD) Bounds(delta float64) (low, high float64, err error) {
 	if p.lattice == nil {
 		return p.continuous(delta)

@@ -33,7 +33,7 @@ func AccountantInWords(g account.Guarantee) string {
 	if g.Optimistic == 0 {
 		return words
 	}
-	return fmt.Sprintf("%s; what is less than epsilon %.6g does not hold (%s)", words, g.Optimistic, account.InTerms(g.Statement()))
+	return fmt.Sprintf("%s; what is less than epsilon %s does not hold (%s)", words, account.Downward(g.Optimistic), account.InTerms(g.Statement()))
 }
 
 // By is how a number is found: at which delta, by which accountant, for which noise.
