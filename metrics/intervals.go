@@ -48,18 +48,43 @@ func wilson(right, n float64) *Figure {
 // AtLeast and AtMost are Clopper and Pearson's one-sided limits of a probability, by its
 // hits among so many trials: each is wrong with a probability of level at most.
 func AtLeast(hits, trials int, level float64) float64 {
-	if hits == 0 {
+	switch hits {
+	case 0:
 		return 0
+	case trials:
+		return math.Exp(math.Log(level) / float64(trials)) // p^n = level
 	}
-	return mathext.InvRegIncBeta(float64(hits), float64(trials-hits+1), level)
+	return betaQuantile(float64(hits), float64(trials-hits+1), level)
 }
 
 // AtMost is the other one of AtLeast's limits.
 func AtMost(hits, trials int, level float64) float64 {
-	if hits == trials {
+	switch hits {
+	case trials:
 		return 1
+	case 0:
+		return -math.Expm1(math.Log(level) / float64(trials)) // (1-p)^n = level
 	}
-	return mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-level)
+	// The misses' limit on the other side: 1-level would lose the level's digits.
+	return 1 - betaQuantile(float64(trials-hits), float64(hits+1), level)
+}
+
+// betaQuantile is the p at which the regularised incomplete beta function is level. The
+// library's is taken only where it is right: far out in the tail it can end anywhere.
+func betaQuantile(a, b, level float64) float64 {
+	p := mathext.InvRegIncBeta(a, b, level)
+	if math.Abs(mathext.RegIncBeta(a, b, p)-level) <= 1e-9*level {
+		return p
+	}
+	low, high := 0.0, 1.0
+	for p = 0.5; low < p && p < high; p = low + (high-low)/2 {
+		if mathext.RegIncBeta(a, b, p) <= level {
+			low = p
+		} else {
+			high = p
+		}
+	}
+	return low
 }
 
 // Spread is half the width of the interval of a mean; NaN with fewer than two values.
