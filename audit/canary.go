@@ -96,10 +96,15 @@ func PlayCanary(ctx context.Context, run config.Run, o CanaryOptions) (Canary, e
 }
 
 // Check says what cannot be played.
-func (o CanaryOptions) Check() error {
+func (o CanaryOptions) Check() error { return o.check("runs", 10_000_000) }
+
+// CheckGradients is Check where what is counted are canaries, in and out of one play.
+func (o CanaryOptions) CheckGradients() error { return o.check("canaries", mostCanaries/2) }
+
+func (o CanaryOptions) check(counted string, most int) error {
 	switch {
-	case o.Runs < 10 || o.Runs > 10_000_000:
-		return fmt.Errorf("canary: %d runs; allowed: 10 to 10,000,000", o.Runs)
+	case o.Runs < 10 || o.Runs > most:
+		return fmt.Errorf("canary: %s = %d; allowed: 10 to %d, and there are as many more that go without", counted, o.Runs, most)
 	case !(o.Delta >= 0 && o.Delta < 1):
 		return fmt.Errorf("canary: delta %v; allowed: above 0 and below 1, or 0 for the run's", o.Delta)
 	case o.Confidence != 0 && !(o.Confidence >= 0.5 && o.Confidence <= 1-1e-9):

@@ -42,11 +42,8 @@ func PlayGradients(ctx context.Context, run config.Run, o CanaryOptions) (Gradie
 }
 
 func playGradients(ctx context.Context, run config.Run, o CanaryOptions, meddle func(model.Model) model.Model) (GradientAudit, error) {
-	if err := o.Check(); err != nil {
+	if err := o.CheckGradients(); err != nil {
 		return GradientAudit{}, err
-	}
-	if 2*o.Runs > mostCanaries {
-		return GradientAudit{}, fmt.Errorf("gradient canaries: %d that are in and as many that are not; allowed: at most %d each", o.Runs, mostCanaries/2)
 	}
 	if faults := append(fl.Check(run), CheckMechanism(run)...); len(faults) > 0 {
 		return GradientAudit{}, fmt.Errorf("gradient canaries: %w", faults)

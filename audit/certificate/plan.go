@@ -54,7 +54,7 @@ func (o Options) Check() error {
 	if o.References < 0 || o.References > 1000 {
 		return fmt.Errorf("certificate: %d references; allowed: 0 to 1000", o.References)
 	}
-	if err := (audit.CanaryOptions{Runs: o.Canaries}).Check(); err != nil {
+	if err := (audit.CanaryOptions{Runs: o.Canaries}).CheckGradients(); err != nil {
 		return err
 	}
 	if err := (audit.CanaryOptions{Runs: o.Runs}).Check(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func (a *app) newAuditCanaryCommand() *cobra.Command {
 }
 
 func (a *app) auditCanary(cmd *cobra.Command, f canaryFlags, args []string) error {
-	if err := f.audit.Check(); err != nil {
+	if err := errors.Join(checkConfidence(f.audit.Confidence), f.audit.Check()); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	run := audit.DefaultCanaryRun()

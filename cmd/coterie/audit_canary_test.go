@@ -105,7 +105,7 @@ func TestAuditCanaryText(t *testing.T) {
 func TestAuditCanaryRefuses(t *testing.T) {
 	file := writeRun(t, canaryFile)
 	for _, args := range [][]string{
-		{"--runs", "3"}, {"--delta", "1"}, {"--delta", "NaN"}, {"--confidence", "1"}, {"--set", "seed=1"}, {"missing.yaml"}, {file, file},
+		{"--runs", "3"}, {"--delta", "1"}, {"--delta", "NaN"}, {"--confidence", "1"}, {"--confidence", "0"}, {"--set", "seed=1"}, {"missing.yaml"}, {file, file},
 		{file, "--set", "algorithm.kind=local"}, {file, "--set", "privacy.relation=replace-one"}, {file, "--set", "privacy.epsilon=0"},
 		{example("group-private.yaml")},
 	} {

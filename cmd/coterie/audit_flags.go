@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -27,6 +28,14 @@ func addReport(flags *pflag.FlagSet, path *string) {
 // addConfidence adds the flag of what an audit's bounds hold with.
 func addConfidence(flags *pflag.FlagSet, confidence *float64, of string) {
 	flags.Float64Var(confidence, "confidence", 0.95, "of "+of)
+}
+
+// checkConfidence refuses the 0 that stands for the default where options are not flags.
+func checkConfidence(confidence float64) error {
+	if confidence == 0 {
+		return errors.New("--confidence 0: allowed: 0.5 to 0.999999999")
+	}
+	return nil
 }
 
 // addAudited adds the flags of audits that bound a run's epsilon from below: the run, what

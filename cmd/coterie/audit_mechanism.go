@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ func (a *app) newAuditMechanismCommand() *cobra.Command {
 }
 
 func (a *app) auditMechanism(cmd *cobra.Command, f canaryFlags, args []string) error {
-	if err := f.audit.Check(); err != nil {
+	if err := errors.Join(checkConfidence(f.audit.Confidence), f.audit.CheckGradients()); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	run, err := resolveRun(cmd, f.run, args, audit.CheckMechanism)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ func (a *app) newAuditOneRunCommand() *cobra.Command {
 }
 
 func (a *app) auditOneRun(cmd *cobra.Command, f oneRunFlags, args []string) error {
-	if err := f.audit.Check(); err != nil {
+	if err := errors.Join(checkConfidence(f.audit.Confidence), f.audit.Check()); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	run, err := resolveRun(cmd, f.run, args, audit.CheckGradients)

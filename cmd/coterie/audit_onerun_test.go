@@ -133,7 +133,7 @@ func TestAuditPages(t *testing.T) {
 func TestAuditOneRunRefuses(t *testing.T) {
 	file := writeRun(t, canaryFile)
 	for _, args := range [][]string{
-		{"onerun"}, {"onerun", file, "--canaries", "3"}, {"onerun", file, "--guesses", "5000"}, {"onerun", file, "--delta", "1"}, {"onerun", file, "--confidence", "NaN"},
+		{"onerun"}, {"onerun", file, "--canaries", "3"}, {"onerun", file, "--guesses", "5000"}, {"onerun", file, "--delta", "1"}, {"onerun", file, "--confidence", "NaN"}, {"onerun", file, "--confidence", "0"}, {"mechanism", file, "--confidence", "0"},
 		{"onerun", file, "--canaries-are", "rows"}, {"onerun", file, "--canaries-are", "examples", "--steps-only"}, {"onerun", "missing.yaml"},
 		{"onerun", file, "--set", "privacy.relation=replace-one"}, {"onerun", file, "--set", "privacy.epsilon=0"}, {"onerun", example("group-private.yaml")},
 		{"mechanism"}, {"mechanism", file, "--canaries", "3"}, {"mechanism", file, "--set", "privacy.relation=replace-one"},
@@ -141,6 +141,9 @@ func TestAuditOneRunRefuses(t *testing.T) {
 		if _, stderr, code := coterie(t, append([]string{"audit"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
+	}
+	if _, stderr, _ := coterie(t, "audit", "mechanism", file, "--canaries", "1"); !strings.Contains(stderr, "canaries = 1;") {
+		t.Errorf("one canary: %s", stderr)
 	}
 	if _, stderr, _ := coterie(t, "audit", "onerun", file, "--set", "privacy.relation=replace-one"); !strings.Contains(stderr, "pairs") {
 		t.Errorf("replace-one: %s", stderr)
