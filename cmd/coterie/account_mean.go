@@ -79,10 +79,16 @@ func (a *app) newAccountMeanCommand() *cobra.Command {
 }
 
 func (f *meanFlags) check(cmd *cobra.Command) error {
+	if f.simulate < 0 {
+		return fmt.Errorf("%w: --simulate %d: want a number of federations, or 0 for the formulas only", errUsage, f.simulate)
+	}
+	if !(f.meanTrials >= 0) {
+		return fmt.Errorf("%w: --mean-trials %v: want a mean above 1, or 0 to charge for no tuning", errUsage, f.meanTrials)
+	}
 	if len(f.different) == 0 {
 		return needFlags(cmd, "silos", "examples", "sigma", "tau", "epsilon", "delta")
 	}
-	for _, name := range []string{"silos", "examples", "sigma", "epsilon", "mean-trials"} {
+	for _, name := range []string{"silos", "examples", "sigma", "epsilon", "lambda", "simulate", "seed", "mean-trials", "distribution", "eta", "pivot"} {
 		if cmd.Flags().Changed(name) {
 			return fmt.Errorf("%w: --%s is for equal silos: it does not go with --silo", errUsage, name)
 		}
@@ -138,7 +144,10 @@ func (a *app) meanOfEqual(f meanFlags) error {
 
 // meanPoints is a table with one line a lambda.
 func meanPoints(f theory.Equal, lambdas []float64, simulated []theory.Point) (points []map[string]any, lines []string) {
-	lines = []string{fmt.Sprintf("%-12s %-12s %-12s %s", "lambda", "error", "from noise", "simulated")}
+	lines = []string{fmt.Sprintf("%-12s %-12s %s", "lambda", "error", "from noise")}
+	if simulated != nil {
+		lines[0] += "   simulated"
+	}
 	for i, lambda := range lambdas {
 		point := map[string]any{
 			"lambda": event.Number(lambda), "error": event.Number(f.Error(lambda)), "privacy_cost": event.Number(f.PrivacyCost(lambda)),
@@ -150,7 +159,7 @@ func meanPoints(f theory.Equal, lambdas []float64, simulated []theory.Point) (po
 			point["simulated"], point["standard_error"] = p.Error, p.StandardError
 			line += fmt.Sprintf(" %.6g +- %.2g (%.1f standard errors off)", p.Error, p.StandardError, math.Abs(p.Error-f.Error(lambda))/p.StandardError)
 		}
-		points, lines = append(points, point), append(lines, line)
+		points, lines = append(points, point), append(lines, strings.TrimRight(line, " "))
 	}
 	return points, lines
 }

@@ -26,6 +26,12 @@ func TestAccountMeanEstimation(t *testing.T) {
 		t.Error("the pivot's release costs nothing")
 	}
 
+	if out, _, _ := accounted(t, figure17...); strings.Contains(out, "simulated") {
+		t.Errorf("a column of nothing:\n%s", out)
+	}
+	if out, _, _ := accounted(t, append(figure17, "--simulate", "10")...); !strings.Contains(out, "from noise   simulated") {
+		t.Errorf("no column of what was simulated:\n%s", out)
+	}
 	out, _, code := accounted(t, append(figure17, "--mean-trials", "10", "--eta", "5")...)
 	if code != 0 || !strings.Contains(out, "do not tune") || !strings.Contains(out, "tuning: charged") {
 		t.Errorf("exit %d: %s", code, out)
@@ -47,18 +53,24 @@ func TestAccountMeanEstimationOfDifferentSilos(t *testing.T) {
 
 func TestAccountMeanEstimationRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
-		"nothing":       {"mean-estimation"},
-		"both ways":     append(figure17, "--silo", "200,0.4,0.25"),
-		"half a silo":   {"mean-estimation", "--silo", "200,0.4", "--tau", "1", "--delta", "1e-5"},
-		"words":         {"mean-estimation", "--silo", "200,x,1", "--tau", "1", "--delta", "1e-5"},
-		"negative tau":  {"mean-estimation", "--silo", "200,1,1", "--tau", "-1", "--delta", "1e-5"},
-		"calibration":   append(figure17, "--calibration", "guess"),
-		"relation":      append(figure17, "--relation", "metric"),
-		"lambda":        append(figure17, "--lambda", "-1"),
-		"one draw":      append(figure17, "--simulate", "1"),
-		"shape":         append(figure17, "--mean-trials", "10", "--eta", "-1"),
-		"distribution":  append(figure17, "--mean-trials", "10", "--distribution", "naive"),
-		"free is tuned": {"mean-estimation", "--silos", "2", "--examples", "2", "--sigma", "1", "--tau", "1", "--epsilon", "inf", "--delta", "1e-5", "--mean-trials", "3"},
+		"nothing":                      {"mean-estimation"},
+		"both ways":                    append(figure17, "--silo", "200,0.4,0.25"),
+		"half a silo":                  {"mean-estimation", "--silo", "200,0.4", "--tau", "1", "--delta", "1e-5"},
+		"words":                        {"mean-estimation", "--silo", "200,x,1", "--tau", "1", "--delta", "1e-5"},
+		"negative tau":                 {"mean-estimation", "--silo", "200,1,1", "--tau", "-1", "--delta", "1e-5"},
+		"calibration":                  append(figure17, "--calibration", "guess"),
+		"relation":                     append(figure17, "--relation", "metric"),
+		"lambda":                       append(figure17, "--lambda", "-1"),
+		"one draw":                     append(figure17, "--simulate", "1"),
+		"no draws":                     append(figure17, "--simulate", "-5"),
+		"minus trials":                 append(figure17, "--mean-trials", "-3"),
+		"trials":                       append(figure17, "--mean-trials", "NaN"),
+		"half a trial":                 append(figure17, "--mean-trials", "0.5"),
+		"draws of silos that differ":   {"mean-estimation", "--silo", "200,0.4,0.25", "--silo", "100,0.4,0.25", "--tau", "1", "--delta", "1e-5", "--simulate", "100"},
+		"lambdas of silos that differ": {"mean-estimation", "--silo", "200,0.4,0.25", "--silo", "100,0.4,0.25", "--tau", "1", "--delta", "1e-5", "--lambda", "1"},
+		"shape":                        append(figure17, "--mean-trials", "10", "--eta", "-1"),
+		"distribution":                 append(figure17, "--mean-trials", "10", "--distribution", "naive"),
+		"free is tuned":                {"mean-estimation", "--silos", "2", "--examples", "2", "--sigma", "1", "--tau", "1", "--epsilon", "inf", "--delta", "1e-5", "--mean-trials", "3"},
 	} {
 		if _, errs, code := accounted(t, args...); code != exitUsage || errs == "" {
 			t.Errorf("%s: exit %d, %q", name, code, errs)

@@ -180,7 +180,7 @@ func (a *app) newAccountSiloCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "silo FILE",
 		Short: "Noise and spend of every silo, and the federation's line",
-		Long: "Read a CSV file with the columns silo, examples, batch, epochs, epsilon, delta; find every silo's noise,\n" +
+		Long: "Read a CSV file (commas, semicolons or tabs) with the columns silo, examples, batch, epochs, epsilon, delta; find every silo's noise,\n" +
 			"and say what the federation as a whole promises: the largest epsilon and delta, since silos are disjoint.",
 		Example: "  coterie account silo silos.csv --output json",
 		Args:    cobra.ExactArgs(1),

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -171,7 +172,18 @@ func TestAccountSilo(t *testing.T) {
 	if north := silos[0].(map[string]any); len(silos) != 2 || north["silo"] != "north" || north["epsilon"].(float64) > 0.5 || north["steps"] != 140.0 {
 		t.Errorf("silos: %v", silos)
 	}
+	for _, spreadsheet := range []string{
+		"\ufeffsilo,examples,batch,epochs,epsilon,delta\r\nnorth,872,64,10,0.5,1e-7\r\nsouth,1933,64,10,2,1e-6\r\n",
+		"silo; examples;batch;epochs;epsilon;delta\nnorth;872;64;10;0,5;1e-7\nsouth;1933;64;10;2;1e-6\n",
+		"\ufeffsilo\texamples\tbatch\tepochs\tepsilon\tdelta\nnorth\t872\t64\t10\t0,5\t0,0000001\nsouth\t1933\t64\t10\t2\t1e-6\n",
+	} {
+		write(spreadsheet)
+		if again := accountedJSON(t, "silo", file); !reflect.DeepEqual(again, o) {
+			t.Errorf("%q: %v, want %v", spreadsheet, again, o)
+		}
+	}
 	for _, bad := range []string{
+		"\ufeff", "silo;examples,batch;epochs;epsilon;delta\nnorth;1,9;1;1;1;1e-5\n", "silo;examples;batch;epochs;epsilon;delta\nnorth;99;9,5;1;1;1e-5\n",
 		"", "silo,examples\nnorth,872\n", "silo,examples,batch,epochs,epsilon,delta\n",
 		"silo,examples,batch,epochs,epsilon,delta\nnorth,10,64,1,1,1e-5\n",
 		"silo,examples,batch,epochs,epsilon,delta\nnorth,x,64,1,NaN,1e-5\n",

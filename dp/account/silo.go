@@ -1,6 +1,8 @@
 package account
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -93,11 +95,29 @@ const SizeNotCovered = "the number of examples: it must be public, or a declared
 // siloColumns are the columns of a silo file, in any order.
 var siloColumns = []string{"silo", "examples", "batch", "epochs", "epsilon", "delta"}
 
+// siloRows reads cells as spreadsheets write them: behind a byte-order mark, and between
+// semicolons or tabs where a comma is a number's point.
+func siloRows(r io.Reader) *csv.Reader {
+	in := bufio.NewReader(r)
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
+		_, _ = in.Discard(len(mark))
+	}
+	first, _ := in.Peek(in.Size()) // what is wrong with the file the rows will tell
+	first, _, _ = bytes.Cut(first, []byte("\n"))
+	rows := csv.NewReader(in)
+	rows.TrimLeadingSpace = true
+	for _, separator := range ";\t" {
+		if bytes.ContainsRune(first, separator) {
+			rows.Comma, rows.TrimLeadingSpace = separator, separator != '\t'
+		}
+	}
+	return rows
+}
+
 // ReadSiloPlans reads a CSV file with a header of siloColumns. Every fault is
 // reported, with its line.
 func ReadSiloPlans(r io.Reader) ([]SiloPlan, error) {
-	rows := csv.NewReader(r)
-	rows.TrimLeadingSpace = true
+	rows := siloRows(r)
 	header, err := rows.Read()
 	if err != nil {
 		return nil, fmt.Errorf("%w: the header: %w", ErrParameter, err)
@@ -125,6 +145,11 @@ func ReadSiloPlans(r io.Reader) ([]SiloPlan, error) {
 			return nil, fmt.Errorf("%w: %w", ErrParameter, err)
 		}
 		line, _ := rows.FieldPos(0)
+		if rows.Comma != ',' {
+			for _, name := range []string{"epsilon", "delta"} {
+				row[at[name]] = strings.Replace(row[at[name]], ",", ".", 1)
+			}
+		}
 		plan, err := readSiloPlan(row, at)
 		if err == nil && seen[plan.Name] {
 			err = fmt.Errorf("%w: silo %q is there twice", ErrParameter, plan.Name)
