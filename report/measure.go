@@ -52,9 +52,9 @@ func (r run) loss() (name, unit, of string) {
 	case r.Metrics.MSE != nil && tested(r.Summary):
 		return judge + "MSE", ", of pixels from 0 to 1", "squared error of their pixels"
 	case !classes(r.Summary) && tested(r.Summary):
-		return judge + "MSE", ", in squared units of y", "squared error"
+		return judge + "MSE", ", in squared " + r.targetUnit(), "squared error"
 	case !classes(r.Summary):
-		return judge + "RMSE", ", in units of y", "root mean squared error"
+		return judge + "RMSE", ", in " + r.targetUnit(), "root mean squared error"
 	}
 	if of = r.classLoss(); of == "cross entropy" {
 		unit = ", in nats"
@@ -63,6 +63,15 @@ func (r run) loss() (name, unit, of string) {
 		of = "mean " + of + " of their examples"
 	}
 	return name, unit, of
+}
+
+// targetUnit is the unit of the values that losses are of: a target with a public range is
+// trained and judged as 0 to 1 of it. RMSE and MAE of all examples are in its own unit.
+func (r run) targetUnit() string {
+	if r.known && len(r.plan.Data.TargetRange) > 0 {
+		return "shares of the target’s range"
+	}
+	return "units of y"
 }
 
 // judgeName begins the names of the judge's figures.

@@ -23,6 +23,13 @@ func TestLossIsCalledByItsName(t *testing.T) {
 	mirrored := made(paperShape("fedavg"))
 	mirrored.Judge, mirrored.Metrics.MSE, mirrored.Metrics.RMSE, mirrored.Metrics.WorstDistance = "test", &metrics.Figure{Value: 0.0091}, nil, nil
 	mirrored.Config = "name: x\ndata: {kind: fashion-mnist, task: reconstruct}\nalgorithm: {kind: fedavg}\n"
+	ranged := made(paperShape("fedavg"))
+	ranged.Judge, ranged.Metrics.WorstDistance, ranged.Metrics.RMSE = "test", nil, &metrics.Figure{Value: 11.4}
+	ranged.Config = "name: x\ndata: {kind: table, target: score, task: number, target_range: [0, 45]}\nalgorithm: {kind: fedavg}\n"
+	bare := made(paperShape("fedavg"))
+	bare.Judge, bare.Metrics.WorstDistance = "test", nil
+	clients := ranged
+	clients.Judge = "clients"
 	for _, c := range []struct {
 		name        string
 		results     []sim.Result
@@ -31,6 +38,10 @@ func TestLossIsCalledByItsName(t *testing.T) {
 		{"rows", []sim.Result{rows}, []string{"Validation RMSE", "in units of y"}, []string{"cross entropy", "Accuracy"}},
 		{"pictures", []sim.Result{images}, []string{"Validation cross entropy", "in nats", "91.3 %", "87.1 % to 94.2 %", "10 out of at most 50 pictures", "MNIST, 10 classes"}, []string{"RMSE", "in units of y", "all their rows"}},
 		{"pictures given back", []sim.Result{mirrored}, []string{"Test MSE", "of pixels from 0 to 1", "100 × MSE", "0.91"}, []string{"RMSE", "in squared units of y", "Accuracy"}},
+		{"a target with a range", []sim.Result{ranged}, []string{">Test MSE, in squared shares of the target’s range<", "11.4"}, []string{"units of y"}},
+		{"a target with a range, judged by clients", []sim.Result{clients}, []string{">Validation RMSE, in shares of the target’s range<"}, []string{"units of y"}},
+		{"a target without a range", []sim.Result{bare}, []string{">Test MSE, in squared units of y<"}, []string{"target’s range"}},
+		{"a target with a range beside one without", []sim.Result{ranged, bare}, []string{">Test MSE, in squared units of y<", ">Test MSE, in squared shares of the target’s range<"}, nil},
 		{"both", []sim.Result{rows, images}, []string{"Validation loss", "Validation RMSE", "Validation cross entropy", "91.3 %"}, nil},
 	} {
 		page := render(t, c.name, c.results...)

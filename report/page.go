@@ -181,7 +181,7 @@ func summaryTable(runs []run) layout.Table {
 	})
 	seen := map[string]bool{}
 	for _, r := range runs {
-		if name := r.headlineName(); !seen[name] {
+		if name := r.headlineColumn(); !seen[name] {
 			seen[name] = true
 			column(name, true, func(r run) layout.Cell { return r.headlineCell(name) })
 		}
@@ -253,8 +253,17 @@ func (r run) headlineName() string {
 	return r.lossName()
 }
 
+// headlineColumn is headlineName with the unit of a loss: runs of different units have a
+// column each.
+func (r run) headlineColumn() string {
+	if name := r.headlineName(); name != r.lossName() {
+		return name
+	}
+	return r.lossUnit()
+}
+
 func (r run) headlineCell(name string) layout.Cell {
-	if r.headlineName() != name {
+	if r.headlineColumn() != name {
 		return layout.Cell{}
 	}
 	value, _ := headline(r.Summary)
