@@ -86,6 +86,10 @@ func Affordable(run config.Run, parameters int) error {
 	if c == nil || run.Privacy.Protects != "update" || float64(parameters)/nu <= *c*(1+1e-12) {
 		return nil
 	}
+	if nu == 0 {
+		return fmt.Errorf("%w: privacy.noise_multiplier is 0, and a release without noise is above privacy.ceiling %v: no client could ever take part; privacy.noise_multiplier %s would do, or privacy.ceiling null",
+			ErrRefused, *c, account.Upward(float64(parameters)/(*c)))
+	}
 	return fmt.Errorf("%w: one release costs %d/%v = %s, above privacy.ceiling %v: no client could ever take part; a ceiling of %s would do, or privacy.noise_multiplier %s",
 		ErrRefused, parameters, nu, account.Upward(float64(parameters)/nu), *c, account.Upward(float64(parameters)/nu), account.Upward(float64(parameters)/(*c)))
 }
