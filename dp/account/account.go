@@ -94,7 +94,8 @@ type account struct {
 	trust    event.Trust
 	costs    []counted
 	sampling []event.Sampling
-	tuned    bool
+	tuned    bool // by a secret number of trials
+	counted  bool // tuned by a fixed number of trials, which are all charged
 	exact    bool // the noise is drawn on a lattice
 }
 
@@ -153,7 +154,11 @@ func noteSampling(e event.Event, a *account) {
 			noteSampling(part, a)
 		}
 	case event.Tuning:
-		a.tuned = true
+		if e.Distribution == event.NaiveTrials {
+			a.counted = true
+		} else {
+			a.tuned = true
+		}
 		noteSampling(e.Of, a)
 	case event.NodeGaussian:
 		add(event.WithoutReplacement)

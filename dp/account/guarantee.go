@@ -162,12 +162,17 @@ func (a *account) guarantee(epsilon, delta, order float64, accountant string) Gu
 // UncoveredTuning is what a price leaves out unless tuning is part of it.
 const UncoveredTuning = "hyper-parameter tuning"
 
+// UncoveredScore is what a price of tuning leaves out.
+const UncoveredScore = "the score that picked the best trial, unless it is part of what was charged"
+
 func (a *account) notCovered() []string {
 	var list []string
-	if a.tuned {
-		list = append(list, "the number of trials, which must stay secret",
-			"the score that picked the best trial, unless it is part of what was charged")
-	} else {
+	switch {
+	case a.tuned:
+		list = append(list, "the number of trials, which must stay secret", UncoveredScore)
+	case a.counted:
+		list = append(list, UncoveredScore)
+	default:
 		list = append(list, UncoveredTuning)
 	}
 	beside := "counts, losses and timings sent beside the releases"

@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/coterie-fl/coterie/dp/event"
@@ -63,5 +64,21 @@ func TestPoissonTuningFindsItsOrders(t *testing.T) {
 	e := event.Tuning{Distribution: event.PoissonTrials, Mean: 10, Of: event.Gaussian{Noise: 50}}
 	if got, _ := rdpEpsilon(t, exampleTerms, e, 1e-5); got > 0.166887 {
 		t.Errorf("epsilon %v, 0.166887 is attainable", got)
+	}
+}
+
+// A secret number of trials is named as not covered; a fixed one, which is charged, is not.
+func TestTuningNotCovered(t *testing.T) {
+	for _, e := range []event.Tuning{
+		{Distribution: event.NaiveTrials, Trials: 5}, {Distribution: event.PoissonTrials, Mean: 5}, {Distribution: event.TruncatedNegativeBinomial, Mean: 5},
+	} {
+		e.Of = event.Gaussian{Noise: 5}
+		g := spent(t, releaseOn(exampleTerms, e), MethodRDP, 1e-5)
+		if secret := strings.Contains(g.Sentence(), "must stay secret"); secret == (e.Distribution == event.NaiveTrials) {
+			t.Errorf("%s: %s", e.Distribution, g.Sentence())
+		}
+		if !strings.Contains(g.Sentence(), UncoveredScore) || strings.Contains(g.Sentence(), UncoveredTuning) {
+			t.Errorf("%s: %s", e.Distribution, g.Sentence())
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (q Training) Answer() (Answer, error) {
 		return Answer{}, err
 	}
 	if q.Solve != Epsilon {
-		line := fmt.Sprintf("noise %.8g, rate %.8g, steps %d", p.Noise, p.Rate, p.Steps)
+		line := planned(p)
 		if q.Solve == Length && p.Steps == 0 {
 			if line, err = q.notOneStep(p); err != nil {
 				return Answer{}, err
@@ -69,8 +69,28 @@ func (q Training) notOneStep(p account.Training) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("steps 0: one step with noise %.8g at rate %.8g costs %s, above the target of %v; noise %.8g would do for one",
-		p.Noise, p.Rate, one.Told(), q.Target, enough.Noise), nil
+	length, of := lengthOf(p), fmt.Sprintf("at rate %.8g", p.Rate)
+	if p.Sampling != event.Poisson {
+		of = fmt.Sprintf("on batches of %d of %d examples", p.Batch, p.Examples)
+	}
+	return fmt.Sprintf("%ss 0: one %s with noise %.8g %s costs %s, above the target of %v; noise %.8g would do for one",
+		length, length, p.Noise, of, one.Told(), q.Target, enough.Noise), nil
+}
+
+// lengthOf is what a plan's Steps count.
+func lengthOf(p account.Training) string {
+	if p.Sampling == event.Shuffle {
+		return "epoch"
+	}
+	return "step"
+}
+
+// planned tells a plan in the words of its sampling.
+func planned(p account.Training) string {
+	if p.Sampling == event.Poisson {
+		return fmt.Sprintf("noise %.8g, rate %.8g, steps %d", p.Noise, p.Rate, p.Steps)
+	}
+	return fmt.Sprintf("noise %.8g, batch %d, examples %d, %ss %d", p.Noise, p.Batch, p.Examples, lengthOf(p), p.Steps)
 }
 
 // priced tells a plan and its cost, and beside shuffled batches what the papers read.

@@ -95,3 +95,44 @@ func TestFieldsHoldBoth(t *testing.T) {
 		t.Errorf("%v", f)
 	}
 }
+
+// A plan that is solved for is told in its own sampling's words: no rate but of Poisson
+// samples, and epochs of shuffled batches.
+func TestPlansAreToldBySampling(t *testing.T) {
+	by := By{Delta: 1e-5, Method: account.MethodRDP}
+	for sampling, c := range map[event.Sampling]struct {
+		relation event.Relation
+		want     []string
+	}{
+		event.Poisson:            {event.AddRemove, []string{", rate 0.01, steps 10"}},
+		event.Shuffle:            {event.AddRemove, []string{", batch 5, examples 500, epochs 10", "the papers' reading"}},
+		event.WithoutReplacement: {event.ReplaceOne, []string{", batch 5, examples 500, steps 10"}},
+	} {
+		plan := account.Training{
+			Terms: account.Terms{Unit: terms.Unit, Relation: c.relation, Claim: terms.Claim}, Trust: event.TrustLocal,
+			Sampling: sampling, Steps: 10,
+		}
+		if sampling == event.Poisson {
+			plan.Rate = 0.01
+		} else {
+			plan.Batch, plan.Examples = 5, 500
+		}
+		a, err := Training{By: by, Plan: plan, Solve: Noise, Target: 2}.Answer()
+		if err != nil {
+			t.Fatalf("%s: %v", sampling, err)
+		}
+		for i, want := range c.want {
+			if len(a.Lines) != len(c.want) || !strings.Contains(a.Lines[i], want) || sampling != event.Poisson && strings.Contains(a.Lines[0], "rate") {
+				t.Errorf("%s: %q, want %q", sampling, a.Lines, want)
+			}
+		}
+		plan.Steps, plan.Noise = 0, 1
+		none, err := Training{By: by, Plan: plan, Solve: Length, Target: 0.02}.Answer()
+		if err != nil {
+			t.Fatalf("%s: %v", sampling, err)
+		}
+		if line := none.Lines[0]; (sampling == event.Poisson) != strings.Contains(line, "at rate 0.01") || (sampling == event.Shuffle) != strings.HasPrefix(line, "epochs 0: one epoch") {
+			t.Errorf("%s: %q", sampling, line)
+		}
+	}
+}
