@@ -14,7 +14,7 @@ const MaxRecord = 1 << 20
 // What can be wrong with a record.
 var (
 	ErrLongRecord = errors.New("longer than 1 MiB")
-	ErrBareQuote  = errors.New(`a quote (") stands inside a cell that does not begin with one; write the cell as "…", its quotes doubled`)
+	ErrBareQuote  = errors.New(`a quote (") stands inside a cell that does not begin with one; write the cell as "…", its quotes doubled and no blank in front`)
 	ErrQuote      = errors.New(`a quoted cell is not closed, or goes on behind its closing quote (")`)
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data/source"
 )
 
 // write puts files into a folder of the test's own.
@@ -126,7 +127,7 @@ func TestTaskFollowsFromTheTarget(t *testing.T) {
 		values := strings.Fields(text)
 		tally := newTally("y")
 		for i := range 40 * len(values) {
-			tally.add(values[i%len(values)])
+			tally.add(values[i%len(values)], source.RawRows{}.ParseNumber)
 		}
 		c, task, err := tally.goal()
 		if got := fmt.Sprint(task, " ", c.Range, " ", c.Values); err != nil || got != want {
@@ -161,7 +162,7 @@ func TestRequestsThatCannotBeMet(t *testing.T) {
 		"no rows":        {map[string]string{"t.csv": "site,x,y\n"}, "t.csv", "site", "y", "has no rows"},
 		"no features":    {map[string]string{"t.csv": "site,id,y\na,1,0\nb,2,1\n"}, "t.csv", "site", "y", "no column is left to predict y from: id looks like an identifier"},
 		"not there":      {nil, "t.csv", "site", "y", "names no file"},
-		"ragged":         {map[string]string{"t.csv": "site,x,y\na,1\n"}, "t.csv", "site", "y", "wrong number of fields"},
+		"ragged":         {map[string]string{"t.csv": "site,x,y\na,1\n"}, "t.csv", "site", "y", "line 2: 2 cells, the header has 3"},
 		"folders":        {map[string]string{"d/a/x.csv": table}, "d", "", "", "holds folders, but not pictures"},
 		"pictures":       {map[string]string{"d/a/cat/1.png": "", "d/a/dog/1.png": ""}, "d", "", "", "is no picture"},
 		"both kinds":     {map[string]string{"d/a/cat/1.png": "", "d/a/dog/1.png": ""}, "d", "site", "", "take neither --client nor --target"},

@@ -71,13 +71,14 @@ func reasons(columns []Column) string {
 }
 
 // take counts some rows of a file.
-func (l *look) take(file string, header []string, rows [][]string) error {
-	if len(l.files) == 0 || l.files[len(l.files)-1] != file {
-		if err := l.open(file, header); err != nil {
+func (l *look) take(some source.RawRows) error {
+	header := some.Columns
+	if len(l.files) == 0 || l.files[len(l.files)-1] != some.File {
+		if err := l.open(some.File, header); err != nil {
 			return err
 		}
 	}
-	name, at := source.ClientOf(file), -1
+	name, at := source.ClientOf(some.File), -1
 	if l.request.Client != "" {
 		at = slices.Index(header, l.request.Client)
 	}
@@ -85,7 +86,7 @@ func (l *look) take(file string, header []string, rows [][]string) error {
 	for i, c := range l.columns {
 		place[i] = slices.Index(header, c.name)
 	}
-	for _, cells := range rows {
+	for _, cells := range some.Rows {
 		if at >= 0 {
 			name = strings.Clone(cells[at])
 		}
@@ -96,7 +97,7 @@ func (l *look) take(file string, header []string, rows [][]string) error {
 		l.clients[name]++
 		for i, c := range l.columns {
 			if place[i] >= 0 {
-				c.add(cells[place[i]])
+				c.add(cells[place[i]], some.ParseNumber)
 			}
 		}
 	}

@@ -31,6 +31,7 @@ type tally struct {
 	dates         int
 	coded         int // that look like a number in a register
 	spaced        int // that hold a blank
+	parse         func(cell string) (float64, bool)
 }
 
 func newTally(name string) *tally {
@@ -40,8 +41,11 @@ func newTally(name string) *tally {
 // present is how many cells hold something.
 func (t *tally) present() int { return t.cells - t.missing }
 
-func (t *tally) add(cell string) {
+// add counts a cell, whose number the file's own way of writing tells. It is kept as it is
+// written: lists in a run file are compared with cells.
+func (t *tally) add(cell string, parse func(cell string) (float64, bool)) {
 	t.cells++
+	t.parse = parse
 	if data.IsMissing([]byte(cell)) {
 		t.missing++
 		return
@@ -50,7 +54,7 @@ func (t *tally) add(cell string) {
 		t.distinct[strings.Clone(cell)] = n + 1
 		t.counted++
 	}
-	if v, ok := data.ParseNumber([]byte(cell)); ok {
+	if v, ok := parse(cell); ok {
 		t.number(v)
 	}
 	if isDate(cell) {
@@ -96,8 +100,8 @@ func (t *tally) values() []string {
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b string) int {
-		x, isX := data.ParseNumber([]byte(a))
-		y, isY := data.ParseNumber([]byte(b))
+		x, isX := t.parse(a)
+		y, isY := t.parse(b)
 		if isX && isY && x != y {
 			if x < y {
 				return -1

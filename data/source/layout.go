@@ -245,12 +245,24 @@ func (r *rowReader) clientName(faults *Faults, line int, cell []byte) string {
 
 // numeral is a number's cell with a point, where the table writes a comma.
 func (r *rowReader) numeral(e *data.CellEncoder, cell []byte) []byte {
-	if !r.decimalComma || !e.Numeric() || bytes.Count(cell, []byte{','}) != 1 || bytes.IndexByte(cell, '.') >= 0 {
+	if !r.decimalComma || !e.Numeric() {
+		return cell
+	}
+	at := decimalComma(cell)
+	if at < 0 {
 		return cell
 	}
 	r.number = append(r.number[:0], cell...)
-	r.number[slices.Index(r.number, ',')] = '.'
+	r.number[at] = '.'
 	return r.number
+}
+
+// decimalComma is the place of a cell's only comma, if it has no point; -1: there is none.
+func decimalComma(cell []byte) int {
+	if bytes.Count(cell, []byte{','}) != 1 || bytes.IndexByte(cell, '.') >= 0 {
+		return -1
+	}
+	return bytes.IndexByte(cell, ',')
 }
 
 // shorten keeps a message readable whatever the file holds.

@@ -1,134 +1,120 @@
 package source
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 )
 
 // rawRows is how many rows Raw hands over at once.
 const rawRows = 1024
 
+// RawRows are some rows of a file as they are: trimmed cells.
+type RawRows struct {
+	File    string
+	Columns []string
+	Rows    [][]string
+	// DecimalComma takes 3,14 for a number.
+	DecimalComma bool
+}
+
+// ParseNumber reads a number as whoever trains on the table will.
+func (r RawRows) ParseNumber(cell string) (float64, bool) {
+	text := []byte(cell)
+	if at := decimalComma(text); r.DecimalComma && at >= 0 {
+		text[at] = '.'
+	}
+	return data.ParseNumber(text)
+}
+
 // Raw reads the files of a source as they are, before anybody has said what their
-// columns mean: column names and trimmed cells, some rows at a time in the order of the
-// files. Rows belong to the caller until each returns. A file without rows is handed
-// over once, with its column names alone.
-func Raw(ctx context.Context, src config.Source, each func(file string, header []string, rows [][]string) error) error {
+// columns mean, some rows at a time in the order of the files. Rows belong to the caller
+// until each returns. A file without rows is handed over once, with its column names alone.
+// All faults are found before it returns them; each is not called after the first one.
+func Raw(ctx context.Context, src config.Source, each func(RawRows) error) error {
 	r := Reading{Source: src}
 	files, _, err := r.files()
 	if err != nil {
 		return err
 	}
+	var faults Faults
 	for _, path := range files {
-		read := rawFile
 		if r.formatOf(path) == formatParquet {
-			read = rawParquet
+			err = rawParquet(ctx, path, func(p RawRows) error {
+				if faults.Count > 0 {
+					return nil
+				}
+				return each(p)
+			})
+		} else {
+			err = rawFile(ctx, path, &faults, each)
 		}
-		if err := read(ctx, path, each); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if faults.Count > 0 {
+		return &faults
 	}
 	return nil
 }
 
-func rawFile(ctx context.Context, path string, each func(string, []string, [][]string) error) error {
-	file, err := os.Open(path)
+// rawFile splits a file just as readCSV does, so that both take the same files.
+func rawFile(ctx context.Context, path string, faults *Faults, each func(RawRows) error) error {
+	file, blocks, err := openCSV(path)
 	if err != nil {
-		return fmt.Errorf("read the table: %w", err)
+		return err
 	}
 	defer file.Close()
-	rows, err := rawReader(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	t, err := blocks.header(faults)
+	if err != nil || t == nil {
+		return err
 	}
-	header, err := rows.Read()
-	if err != nil {
-		return fmt.Errorf("%s: no line of column names: %w", path, err)
-	}
-	header = slices.Clone(header)
-	trimCells(header, false)
-	batch := make([][]string, 0, rawRows)
-	for handed := false; ; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		cells, err := rows.Read()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if err == nil {
-			trimCells(cells, rows.Comma == ';')
-			batch = append(batch, cells)
-			if len(batch) < rawRows {
-				continue
+	batch := RawRows{File: path, Columns: t.columns, DecimalComma: t.decimalComma()}
+	handed := false
+	hand := func() {
+		if err == nil && faults.Count == 0 {
+			if err = ctx.Err(); err == nil {
+				err = each(batch)
 			}
 		}
-		if len(batch) > 0 || !handed {
-			if err := each(path, header, batch); err != nil {
-				return err
+		handed, batch.Rows = true, batch.Rows[:0]
+	}
+	for err == nil {
+		b, failed := blocks.next()
+		if errors.Is(failed, io.EOF) {
+			break
+		}
+		if failed != nil {
+			return failed
+		}
+		t.raw(b, faults, func(cells []string) {
+			if batch.Rows = append(batch.Rows, cells); len(batch.Rows) == rawRows {
+				hand()
 			}
-			handed, batch = true, batch[:0]
-		}
-		if err != nil {
-			return nil
-		}
+		})
 	}
+	if len(batch.Rows) > 0 || !handed {
+		hand()
+	}
+	return err
 }
 
-// rawReader undoes gzip, skips a byte-order mark and finds the separator.
-func rawReader(file io.Reader) (*csv.Reader, error) {
-	in := bufio.NewReaderSize(file, 1<<16)
-	if magic, err := in.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, err
+// raw hands over a block's rows as texts of their own.
+func (t *csvTable) raw(b *block, faults *Faults, row func(cells []string)) {
+	defer b.release()
+	if b.fault != nil {
+		faults.add(*b.fault)
+		return
+	}
+	t.rows(b, faults, func(_ int, cells [][]byte) {
+		texts := make([]string, len(cells))
+		for i, c := range cells {
+			texts[i] = string(trim(c))
 		}
-		in = bufio.NewReaderSize(z, 1<<16)
-	}
-	if mark, err := in.Peek(3); err == nil && bytes.Equal(mark, []byte("\ufeff")) {
-		in.Discard(3)
-	}
-	rows := csv.NewReader(in)
-	rows.TrimLeadingSpace = true
-	start, err := in.Peek(1 << 15)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	for _, other := range []struct{ start, what string }{
-		{"PAR1", "is Parquet; let its name end in .parquet"}, {"PK\x03\x04", "is an archive or a workbook; save it as CSV in UTF-8"},
-		{"\xff\xfe", "is UTF-16; save it as CSV in UTF-8"}, {"\xfe\xff", "is UTF-16; save it as CSV in UTF-8"},
-	} {
-		if bytes.HasPrefix(start, []byte(other.start)) {
-			return nil, fmt.Errorf("the file %s", other.what)
-		}
-	}
-	line, _, _ := bytes.Cut(start, []byte("\n"))
-	for _, c := range []rune{';', '\t'} {
-		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(rows.Comma))) {
-			rows.Comma = c
-		}
-	}
-	rows.TrimLeadingSpace = rows.Comma != '\t' // an empty cell between two tabs is one
-	return rows, nil
-}
-
-// trimCells takes blanks away. Where semicolons part cells, a number's comma is its point.
-func trimCells(cells []string, commas bool) {
-	for i, c := range cells {
-		c = strings.TrimSpace(c)
-		if commas && strings.Count(c, ",") == 1 && !strings.Contains(c, ".") && strings.Trim(c, "+-0123456789,eE") == "" {
-			c = strings.Replace(c, ",", ".", 1)
-		}
-		cells[i] = c
-	}
+		row(texts)
+	})
 }

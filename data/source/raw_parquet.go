@@ -10,7 +10,7 @@ import (
 
 // rawParquet is rawFile of a Parquet file: its values as texts. Columns that hold no
 // single values are not among them.
-func rawParquet(ctx context.Context, path string, each func(string, []string, [][]string) error) error {
+func rawParquet(ctx context.Context, path string, each func(RawRows) error) error {
 	file, f, err := openParquet(path)
 	if err != nil {
 		return err
@@ -27,14 +27,14 @@ func rawParquet(ctx context.Context, path string, each func(string, []string, []
 	for _, group := range f.RowGroups() {
 		err := rawGroup(ctx, path, columns, group, func(rows [][]string) error {
 			handed = true
-			return each(path, header, rows)
+			return each(RawRows{File: path, Columns: header, Rows: rows})
 		})
 		if err != nil {
 			return err
 		}
 	}
 	if !handed {
-		return each(path, header, nil)
+		return each(RawRows{File: path, Columns: header})
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/data"
 )
 
 func packed(t *testing.T, text string) string {
@@ -35,7 +36,9 @@ func TestRawCells(t *testing.T) {
 	for name, text := range map[string]string{
 		"comma":     "a,b,c\n1.5,\"x, y\",\n 2 ,NA,z\n",
 		"mark":      "\ufeffa,b,c\r\n1.5,\"x, y\",\r\n2,NA,z\r\n",
-		"semicolon": "a;b;c\n1,5;x, y;\n2;NA;z\n",
+		"semicolon": "a;b;c\n1.5;x, y;\n2;NA;z\n",
+		"blank":     "\n  \r\na,b,c\n\n1.5,\"x, y\",\n \t\n2,NA,z\n\n",
+		"quoted":    "\"a\",\"b\",\"c\"\n\"1.5\",\"x, y\",\"\"\n2,NA,z",
 		"tab":       "a\tb\tc\n1.5\tx, y\t\n2\tNA\tz\n",
 		"gzip":      packed(t, "\ufeffa,b,c\n1.5,\"x, y\",\n2,NA,z\n"),
 	} {
@@ -44,13 +47,18 @@ func TestRawCells(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err := Raw(t.Context(), config.Source{Path: path}, func(file string, header []string, rows [][]string) error {
-			got = append(got, fmt.Sprint(header, ":"))
-			for _, r := range rows {
+		err := Raw(t.Context(), config.Source{Path: path}, func(some RawRows) error {
+			got = append(got, fmt.Sprint(some.Columns, ":"))
+			for _, r := range some.Rows {
 				got = append(got, fmt.Sprint(r))
 			}
-			if file != path || ClientOf(file) != "north" {
-				t.Errorf("%s: the file is %s, of %s", name, file, ClientOf(file))
+			if some.File != path || ClientOf(some.File) != "north" {
+				t.Errorf("%s: the file is %s, of %s", name, some.File, ClientOf(some.File))
+			}
+			for text, want := range map[string]float64{"1.5": 1.5, "1,5": 1.5} {
+				if v, ok := some.ParseNumber(text); (ok && v == want) != (text == "1.5" || name == "semicolon") {
+					t.Errorf("%s: %s is the number %v, %v", name, text, v, ok)
+				}
 			}
 			return nil
 		})
@@ -70,8 +78,8 @@ func TestRawStreams(t *testing.T) {
 		}
 	}
 	got, order := map[string]int{}, []string(nil)
-	err := Raw(t.Context(), config.Source{Path: dir}, func(file string, _ []string, rows [][]string) error {
-		name := filepath.Base(file)
+	err := Raw(t.Context(), config.Source{Path: dir}, func(some RawRows) error {
+		name, rows := filepath.Base(some.File), some.Rows
 		if !slices.Contains(order, name) {
 			order = append(order, name)
 		}
@@ -85,12 +93,12 @@ func TestRawStreams(t *testing.T) {
 		t.Errorf("%v %v %v", got, order, err)
 	}
 	stop := errors.New("enough")
-	if err := Raw(t.Context(), config.Source{Path: dir}, func(string, []string, [][]string) error { return stop }); !errors.Is(err, stop) {
+	if err := Raw(t.Context(), config.Source{Path: dir}, func(RawRows) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Raw(ctx, config.Source{Path: dir}, func(string, []string, [][]string) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := Raw(ctx, config.Source{Path: dir}, func(RawRows) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -100,12 +108,12 @@ func TestRawStreams(t *testing.T) {
 func TestRawParquet(t *testing.T) {
 	read := func(path string) (out []string) {
 		header := ""
-		err := Raw(t.Context(), config.Source{Path: path, Client: "site"}, func(file string, names []string, rows [][]string) error {
-			if len(rows) > rawRows || file != path {
-				t.Errorf("%d rows of %s at once", len(rows), file)
+		err := Raw(t.Context(), config.Source{Path: path, Client: "site"}, func(some RawRows) error {
+			if len(some.Rows) > rawRows || some.File != path {
+				t.Errorf("%d rows of %s at once", len(some.Rows), some.File)
 			}
-			header = fmt.Sprintf("%q", names)
-			for _, r := range rows {
+			header = fmt.Sprintf("%q", some.Columns)
+			for _, r := range some.Rows {
 				out = append(out, fmt.Sprintf("%q", r))
 			}
 			return nil
@@ -134,12 +142,12 @@ func TestRawParquet(t *testing.T) {
 	}
 	path := writeParquet(t, rows)
 	stop := errors.New("enough")
-	if err := Raw(t.Context(), config.Source{Path: path}, func(string, []string, [][]string) error { return stop }); !errors.Is(err, stop) {
+	if err := Raw(t.Context(), config.Source{Path: path}, func(RawRows) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Raw(ctx, config.Source{Path: path}, func(string, []string, [][]string) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := Raw(ctx, config.Source{Path: path}, func(RawRows) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	// Bytes that are cut out or changed end in an error or in other cells, never in a panic.
@@ -153,7 +161,7 @@ func TestRawParquet(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := Raw(t.Context(), config.Source{Path: path}, func(string, []string, [][]string) error { return nil })
+			err := Raw(t.Context(), config.Source{Path: path}, func(RawRows) error { return nil })
 			if err != nil {
 				faults++
 				if !strings.Contains(err.Error(), path) {
@@ -168,14 +176,91 @@ func TestRawParquet(t *testing.T) {
 }
 
 func TestRawFaults(t *testing.T) {
-	for text, want := range map[string]string{"": "no line of column names", "a,b\n1\n": "wrong number of fields", "a\n\"1\n": "extraneous or missing", "\x1f\x8bxx": "EOF", "PAR1xxxx": "is Parquet; let its name end in .parquet"} {
+	for text, want := range map[string]string{"": "the file is empty: there is no line of column names", "a,b\n1\n": "line 2: 1 cells, the header has 2", "a\n\"1\n": "a quoted cell is not closed", "\x1f\x8bxx": "EOF", "PAR1xxxx": "is Parquet; let its name end in .parquet"} {
 		path := filepath.Join(t.TempDir(), "t.csv")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := Raw(t.Context(), config.Source{Path: path}, func(string, []string, [][]string) error { return nil })
+		err := Raw(t.Context(), config.Source{Path: path}, func(RawRows) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestRawReadsWhatTrainingReads: odd files are split alike by the look before a run file is
+// drafted and by the run, or are refused by both in the same words.
+func TestRawReadsWhatTrainingReads(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":                    "k,y,x\na,yes,1\nb,no,2\n",
+		"blank lines first":        "\n \r\n\nk;y;x\na;yes;1,5\n",
+		"separators in quotes":     "k,y,\"x;;;;\"\na,yes,1\n",
+		"a blank before a quote":   "k,y,x\na, \"yes\",1\na,yes,\"1\" \n",
+		"an empty cell in front":   "k\ty\tx\na\tyes\t\n\tno\t1\n",
+		"a mark":                   byteOrderMark + "k,y,x\na,yes,1\n",
+		"nothing":                  "",
+		"blank lines alone":        " \n\n\t\n",
+		"a short row":              "k,y,x\na,yes\nb,no,1\nc,no,2,3\n",
+		"a quote inside":           "k,y,x\na,ye\"s,1\n",
+		"an open quote":            "k,y,x\na,yes,\"1\n",
+		"UTF-16":                   "\xff\xfek\x00",
+		"no UTF-8":                 "k,y,x\nK\xf6ln,yes,1\nb,no,2\nb,no,\xe9\n",
+		"no UTF-8 in the header":   "k,y,x,stra\xdfe\na,yes,1,b\n",
+		"no UTF-8 in a wide block": "k,y,x\n" + strings.Repeat("Köln,yes,1\n", 2*blockSize/12) + "K\xf6ln,yes,1\n",
+	} {
+		path := write(t, "a.csv", text)
+		var want [][]string
+		wrong := Raw(t.Context(), config.Source{Path: path}, func(some RawRows) error {
+			want = append(want, some.Rows...)
+			return nil
+		})
+		e, err := data.NewEncoding(config.Data{Kind: "table", Target: "y", Task: "yes/no", Features: []config.Column{{Name: "k", Type: "category", Values: []config.Cell{"a", "b"}, Missing: "indicator"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns := []string{"k", "y", "x"}
+		if name == "separators in quotes" {
+			columns[2] = "x;;;;"
+		}
+		r := Reading{Source: config.Source{Path: path}, Encoding: e, Keep: columns}
+		got, _, err := all(&r)
+		if fmt.Sprint(wrong) != fmt.Sprint(err) {
+			t.Errorf("%s: before %.200v, then %.200v", name, wrong, err)
+		}
+		if err == nil && fmt.Sprint(got.Kept) != fmt.Sprint(want) {
+			t.Errorf("%s: before %.200q, then %.200q", name, want, got.Kept)
+		}
+	}
+}
+
+// TestTablesAreUTF8: what Excel saves as CSV in western Europe is refused, cell by cell,
+// wherever it stands, by whoever reads it first.
+func TestTablesAreUTF8(t *testing.T) {
+	const save = ", so it is no text in UTF-8; save the table as UTF-8"
+	text := strings.ReplaceAll(wardHeader, "sex", "sex,note") + "N,yes,50,A,20,no,f,\n" + "Caf\xe9,yes,50,A,20,no,f,\n" + "N,yes,50,\xc4,20,no,\xfc\xfc,n\x00\n" + "Café,yes,50,A,20,no,f,日本\n"
+	want := []string{
+		"line 3, column site: byte 3 is 0xe9" + save, "line 4, column ward: byte 0 is 0xc4" + save,
+		"line 4, column sex: byte 0 is 0xfc" + save, "line 4, column note: byte 1 is 0x0" + save,
+	}
+	for name, text := range map[string]string{"plain": text, "gzip": packed(t, text)} {
+		path := write(t, "a.csv", text)
+		_, _, training := all(reading(t, ward(path)))
+		looking := Raw(t.Context(), config.Source{Path: path}, func(RawRows) error { return nil })
+		for _, err := range []error{training, looking} {
+			var faults *Faults
+			if !errors.As(err, &faults) || faults.Count != len(want) {
+				t.Errorf("%s: %v, want %d faults", name, err, len(want))
+				continue
+			}
+			for i, f := range faults.First {
+				if f.Error() != path+", "+want[i] {
+					t.Errorf("%s: %v, want %s", name, f, want[i])
+				}
+			}
+		}
+	}
+	path := write(t, "a.csv", strings.ReplaceAll(wardHeader, "sex", "sex,stra\xdfe")+"N,yes,50,A,20,no,f,\n")
+	if _, _, err := all(reading(t, ward(path))); err == nil || !strings.Contains(err.Error(), "line 1, column stra\ufffde: byte 4 is 0xdf"+save) {
+		t.Errorf("the header: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
@@ -137,12 +136,8 @@ func TextRows(e *bytepair.Encoding, context int, path string) (data.Rows, error)
 	if err != nil {
 		return data.Rows{}, err
 	}
-	for at, left := 0, text; left != ""; {
-		r, n := utf8.DecodeRuneInString(left)
-		if r == utf8.RuneError && n == 1 || r == 0 {
-			return data.Rows{}, fmt.Errorf("%s: byte %d is %#x, so it is no text in UTF-8; save it as UTF-8, or leave it out", path, at, left[0])
-		}
-		at, left = at+n, left[n:]
+	if what := notText(text); what != "" {
+		return data.Rows{}, fmt.Errorf("%s: %s; save it as UTF-8, or leave it out", path, what)
 	}
 	rows := data.WordRows(e, text, context)
 	if len(rows.Y) == 0 {
