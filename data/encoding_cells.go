@@ -55,10 +55,22 @@ func (e *Encoding) TargetEncoder() *CellEncoder {
 	c.Type, c.Values = "class", e.Classes
 	t := newCellEncoder(c)
 	t.target = true
-	if e.Task == TaskYesNo && (len(e.Classes) == 0 || e.Classes[0] == "no" && e.Classes[1] == "yes") {
+	if e.Task == TaskYesNo && (len(e.Classes) == 0 || slices.Equal(e.Classes, plainYesNo)) {
 		t.place = yesNoWords()
 	}
 	return t
+}
+
+// plainYesNo stands for all words of yesNoWords.
+var plainYesNo = []string{"no", "yes"}
+
+// GroupPlaces are the places of a sensitive attribute's groups, by cell. Where they are no
+// and yes, they are told however they are written, as with a feature of the type yes/no.
+func GroupPlaces(values []string) map[string]int {
+	if slices.Equal(values, plainYesNo) {
+		return yesNoWords()
+	}
+	return indexOf(values)
 }
 
 func newCellEncoder(c EncodedColumn) *CellEncoder {

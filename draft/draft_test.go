@@ -357,3 +357,28 @@ func TestSettingsFollowFromSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestYesAndNoAreTwoGroups: however a sensitive attribute's yes and no are written, the
+// fairness audit gets two groups, and a list that tells nothing of the data.
+func TestYesAndNoAreTwoGroups(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("site,disabled,Geschlecht,y\n")
+	for i := range 200 {
+		fmt.Fprintf(&b, "s%d,%s,%s,%d\n", i%2, []string{"Yes", "yes", "No", "no", "NO"}[i%5], []string{"f", "m"}[i/2%2], i/3%2)
+	}
+	dir := write(t, map[string]string{"t.csv": b.String()})
+	d := drafted(t, Request{Path: filepath.Join(dir, "t.csv"), Client: "site", Target: "y", Out: dir})
+	checkMarks(t, d)
+	run, err := config.Resolve([]byte(runFile(t, d)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(run.Data.Sensitive); !strings.Contains(got, "{disabled  [] [no yes] ") || !strings.Contains(got, "{Geschlecht  [] [f m] ") {
+		t.Error(got)
+	}
+	for _, key := range d.NotPublic {
+		if strings.HasPrefix(key, "data.sensitive.") != (key == "data.sensitive.Geschlecht.values") {
+			t.Errorf("%s is listed", key)
+		}
+	}
+}

@@ -16,7 +16,6 @@ type Column struct {
 	Missing   int       `json:"missing"`
 	Sensitive bool      `json:"sensitive"`
 	Why       string    `json:"why"` // it is left out, or should be looked at
-	spelled   []string  // all values of yes and no
 	weights   []int     // of no and yes, where one of them is a rare outcome
 }
 
@@ -54,7 +53,7 @@ func (t *tally) guess() Column {
 		return leave("looks like an identifier: it numbers the rows")
 	}
 	if values <= mostValues && plainWords(t.values()) {
-		c.Type, c.spelled = data.TaskYesNo, t.values()
+		c.Type = data.TaskYesNo
 		return t.checked(c)
 	}
 	if pair, ok := otherWords(t.values()); ok {

@@ -97,6 +97,9 @@ func checkMarks(t *testing.T, d *Draft) {
 		last := l.path[strings.LastIndexByte(l.path, '.')+1:]
 		fromData := slices.Contains([]string{"range", "values", "missing", "classes", "target_range", "target_missing", "batch", "public_size", "height", "width", "channels"}, last) ||
 			last == "delta" && l.value != "1.0e-5"
+		if strings.HasPrefix(l.path, "data.sensitive.") && l.value == `["no", "yes"]` { // whatever the table has
+			fromData = false
+		}
 		if fromData != l.marked {
 			t.Errorf("%s: %s is marked: %v, want %v", l.path, l.value, l.marked, fromData)
 		}

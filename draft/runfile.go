@@ -118,12 +118,12 @@ func (d *Draft) writeSensitive(w *writer) {
 			w.line("  # Taken for sensitive by their names, for coterie audit fairness: check the list.\n  sensitive:")
 			first = false
 		}
-		values := c.Values
-		if len(values) == 0 {
-			values = c.spelled
-		}
 		w.line("    - name: %s", quoted(c.Name))
-		w.taken("data.sensitive."+c.Name+".values", "      values: %s", quotedList(values))
+		if len(c.Values) == 0 { // the usual words, which every run file knows
+			w.line("      values: %s           # however they are written", quotedList([]string{"no", "yes"}))
+			continue
+		}
+		w.taken("data.sensitive."+c.Name+".values", "      values: %s", quotedList(c.Values))
 	}
 }
 

@@ -259,6 +259,25 @@ func TestWhatIsOutsideIsMovedAndCounted(t *testing.T) {
 	}
 }
 
+// TestGroupsOfYesAndNo: no and yes are two groups, however they are written; a list of
+// other words is taken as it is.
+func TestGroupsOfYesAndNo(t *testing.T) {
+	text := wardHeader
+	for _, cell := range []string{"NO", "No", "no", "n", "0", "false", "Yes", "yes", "Y", "1", "TRUE", "", "perhaps"} {
+		text += "N,yes,50,A,20,no," + cell + "\n"
+	}
+	for values, want := range map[[2]config.Cell][]int32{
+		{"no", "yes"}: {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, -1, -1}, {"NO", "yes"}: {0, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1},
+	} {
+		d := ward(write(t, "a.csv", text))
+		d.Sensitive[0].Values = values[:]
+		b, _, err := all(reading(t, d))
+		if err != nil || !slices.Equal(b.Groups[0], want) {
+			t.Errorf("%s: %v, want %v; %v", values, b.Groups, want, err)
+		}
+	}
+}
+
 func TestReadingStops(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("client,y,f00\n")

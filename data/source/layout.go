@@ -24,7 +24,7 @@ type layout struct {
 	// Cells of other columns; -1: there is none.
 	clientAt, testAt    int
 	sensitiveAt, keepAt []int
-	groups              []map[string]int32
+	groups              []map[string]int
 	// decimalComma takes 3,14 for a number.
 	decimalComma bool
 	// byRow: places are rows, not lines.
@@ -87,11 +87,11 @@ func (r *Reading) layout(file string, line int, header []string, faults *Faults)
 	}
 	for _, s := range r.Sensitive {
 		l.sensitiveAt = append(l.sensitiveAt, find(s.Name))
-		groups := map[string]int32{}
+		values := make([]string, len(s.Values))
 		for i, v := range s.Values {
-			groups[string(v)] = int32(i)
+			values[i] = string(v)
 		}
-		l.groups = append(l.groups, groups)
+		l.groups = append(l.groups, data.GroupPlaces(values))
 	}
 	for _, k := range r.Keep {
 		l.keepAt = append(l.keepAt, find(k))
@@ -198,9 +198,9 @@ func (r *rowReader) row(p *piece, line int, cells [][]byte) {
 	b.Rows++
 }
 
-func groupOf(groups map[string]int32, cell []byte) int32 {
+func groupOf(groups map[string]int, cell []byte) int32 {
 	if g, ok := groups[string(cell)]; ok {
-		return g
+		return int32(g)
 	}
 	return -1
 }
