@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -57,7 +58,7 @@ type Authority struct {
 
 func (o Options) check() error {
 	if o.Server != "" {
-		if err := checkServer(o.Server); err != nil {
+		if err := CheckServer(o.Server); err != nil {
 			return err
 		}
 	}
@@ -67,9 +68,10 @@ func (o Options) check() error {
 	return nil
 }
 
-func checkServer(address string) error {
+// CheckServer refuses what nobody can dial: a server is a host and a port, and no URL.
+func CheckServer(address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" || port == "" || len(address) > maxServer {
+	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "/ ") || len(address) > maxServer {
 		return fmt.Errorf("%w: the server's address %q must be host:port, for example fl.example.org:7443", ErrSetting, address)
 	}
 	return nil

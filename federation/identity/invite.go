@@ -110,7 +110,7 @@ func (i *Invite) decode(b []byte) error {
 	if err := CheckName(i.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvite, err)
 	}
-	if err := checkServer(i.Server); err != nil {
+	if err := CheckServer(i.Server); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvite, err)
 	}
 	return nil

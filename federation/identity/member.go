@@ -128,7 +128,7 @@ func (m *Member) load() error {
 	ca, errCA := hex.DecodeString(s.CA)
 	signer, errSigner := hex.DecodeString(s.Signer)
 	if s.Version != 1 || errCA != nil || errSigner != nil || len(ca) != 32 || len(signer) != ed25519.PublicKeySize ||
-		CheckName(s.Name) != nil || checkServer(s.Server) != nil {
+		CheckName(s.Name) != nil || CheckServer(s.Server) != nil {
 		return fmt.Errorf("%s is damaged, or of another version than 1", path)
 	}
 	m.ca, m.signer = [32]byte(ca), signer

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/coterie-fl/coterie/config"
+	"github.com/coterie-fl/coterie/federation/identity"
 	"github.com/coterie-fl/coterie/federation/trainer"
 )
 
@@ -49,6 +50,11 @@ func LoadJoinFile(text []byte, dir string) (JoinFile, error) {
 
 func (f *JoinFile) check() config.Faults {
 	var c config.Checker
+	if f.Server != "" {
+		if err := identity.CheckServer(f.Server); err != nil {
+			c.Require(false, "server", "%v; left out, it is as the invitation said", err)
+		}
+	}
 	own, empty := f.Data.Kind == "own", Source{}
 	c.Require(!own || f.Data.Run != "", "data.run", "names no run file: whose data block describes the examples?")
 	c.Require(!own || f.Data.Source.Path != "" || f.Data.Source.Database != "", "data.source", "names neither a path nor a database")

@@ -98,7 +98,8 @@ func TestFilesTellTheirFaults(t *testing.T) {
 		"participants: [a]":                              "run: names no run file",
 		"run: r\nparticipants: []":                       "participants: names nobody",
 		"run: r\nparticipants: [a, a]":                   "stands twice",
-		"run: r\nparticipants: [../a]":                   "is not a name",
+		"run: r\nparticipants: [../a]":                   "not a participant name",
+		"run: r\nparticipants: [Nord]":                   `"Nord"; use 1 to 63 lower-case letters`,
 		"run: r\nparticipants: [a]\nstart: 2":            "more than the 1 participants",
 		"run: r\nparticipants: [a]\ndedline_seconds: 3":  `did you mean "deadline_seconds"?`,
 		"run: r\nparticipants: [a]\ndeadline_seconds: 0": "out of range",
@@ -113,6 +114,8 @@ func TestFilesTellTheirFaults(t *testing.T) {
 		"data: {source: {path: x}}": "allowed with it: own",
 		"data: {kind: own, run: r, source: {path: x}, test: {column: a, value: b}}": "belongs into the run file",
 		"data: {kind: trainer}":            "trainer: is needed",
+		`server: "127.0.0.1"`:              `server: invalid setting: the server's address "127.0.0.1" must be host:port`,
+		"server: https://fl.example.org":   "must be host:port, for example fl.example.org:7443; left out",
 		"trainer: {command: []}\nledgr: x": `did you mean "ledger"?`,
 	} {
 		if _, err := plan.LoadJoinFile([]byte(text), "."); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data"
+	"github.com/coterie-fl/coterie/federation/identity"
 )
 
 // ServeFile is what `coterie serve` reads. Paths are relative to the file.
@@ -36,9 +36,6 @@ type Limits struct {
 	UploadSeconds float64 `yaml:"upload_seconds" jsonschema:"exclusiveMinimum=0" jsonschema_description:"how long one release may take to come in"`
 }
 
-// participantName is what a participant may be called.
-var participantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
 // LoadServeFile reads a serve file that stands in dir.
 func LoadServeFile(text []byte, dir string) (ServeFile, error) {
 	f := ServeFile{
@@ -63,7 +60,9 @@ func (f *ServeFile) check() config.Faults {
 	c.Require(len(f.Participants) > 0, "participants", "names nobody: list those who may take part")
 	seen := map[string]bool{}
 	for _, name := range f.Participants {
-		c.Require(participantName.MatchString(name), "participants", "%q is not a name; allowed: letters, digits, dot, dash and underscore", name)
+		if err := identity.CheckName(name); err != nil {
+			c.Require(false, "participants", "%v: an authority invites no others", err)
+		}
 		c.Require(!seen[name], "participants", "%q stands twice", name)
 		seen[name] = true
 	}
