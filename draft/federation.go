@@ -2,7 +2,6 @@ package draft
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -77,33 +76,4 @@ func (d *Draft) writeFederation(r Request, s settings, files []string) error {
 		File{"join.yaml", join.String()},
 		File{"policy.yaml", fmt.Sprintf(policyText, number(s.delta), number(s.delta), s.rounds, max(1, (len(d.Clients)+1)/2))})
 	return nil
-}
-
-// participants are the clients' names as certificates take them, each another one.
-func participants(clients []Client) []string {
-	var names []string
-	for _, c := range clients {
-		name := participant(c.Name)
-		for i := 2; slices.Contains(names, name); i++ {
-			tail := fmt.Sprintf("-%d", i)
-			name = participant(c.Name)
-			name = name[:min(len(name), 63-len(tail))] + tail
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
-func participant(name string) string {
-	out := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
-			return r
-		}
-		return '-'
-	}, name)
-	out = strings.TrimLeft(out, "._-")
-	if out == "" {
-		out = "client"
-	}
-	return out[:min(len(out), 63)]
 }

@@ -35,7 +35,7 @@ func (d *Draft) writeTable(r Request, files []string) error {
 	}
 	s := settle(d.Clients, d.Rows)
 	top, rest := &writer{marked: &d.NotPublic}, &writer{marked: &d.NotPublic}
-	top.line("%sname: %s\nseed: 1                      # keys which rows are held out, and where training starts\ndata:", fmt.Sprintf(tableHead, comment(filepath.Base(r.Path))), quoted(d.Target.Name))
+	top.line("%sname: %s\nseed: 1                      # keys which rows are held out, and where training starts\ndata:", fmt.Sprintf(tableHead, comment(filepath.Base(r.Path))), quoted(runName(d.Target.Name)))
 	top.line("  kind: table\n  source:                    # where the rows lie: never sent to anybody\n    path: %s", quoted(path))
 	if r.Client != "" {
 		top.line("    client: %s", quoted(r.Client))
