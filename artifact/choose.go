@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coterie-fl/coterie/data"
 )
@@ -51,7 +52,7 @@ func (m *Model) Choose(client string) (Choice, error) {
 	}
 	if at, ok := m.clients[client]; ok {
 		c := m.choices[at]
-		c.Why = fmt.Sprintf("%s has a model of its own", client)
+		c.Why = m.ownWords(&c)
 		return m.whole(c)
 	}
 	who := fmt.Sprintf("%s was not there in training", client)
@@ -75,6 +76,21 @@ func (m *Model) Choose(client string) (Choice, error) {
 		return Choice{}, fmt.Errorf("%w: %s, and %s keeps a model for each of %d clusters: give some of its %s, so that the one can be found that fits them, or name the cluster (--cluster)", ErrNeedsLabels, who, m.Method, m.Clusters(), labelled)
 	}
 	return Choice{}, fmt.Errorf("%w: %s, and %s holds no model for others than %s", ErrWhose, who, m.Path, few(m.Clients()))
+}
+
+// ownWords say what a client's model is: folders list one for everybody, of methods that
+// share a model, too.
+func (m *Model) ownWords(own *Choice) string {
+	for i := range m.choices {
+		c := &m.choices[i]
+		switch {
+		case c.Role == RoleGlobal && m.Newcomer == RoleGlobal && slices.Equal(c.theta, own.theta):
+			return fmt.Sprintf("%s trains one model for all, and %s has it", m.Method, own.Client)
+		case c.Role == RoleCluster && own.Cluster != nil && *c.Cluster == *own.Cluster && slices.Equal(c.theta, own.theta):
+			return fmt.Sprintf("%s has the model of cluster %d", own.Client, *c.Cluster)
+		}
+	}
+	return fmt.Sprintf("%s has a model of its own", own.Client)
 }
 
 // Clusters is how many models the server keeps for clients to choose from; 0: none.

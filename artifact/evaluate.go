@@ -202,7 +202,7 @@ func (e *evaluating) figures() (Evaluation, error) {
 		all = append(all, own)
 	}
 	switch {
-	case len(all) == 0 && e.t == nil:
+	case len(all) == 0 && (e.t == nil || len(out.Unjudged) > 0):
 		return out, fmt.Errorf("nothing is left to judge the models by: clients that were not there (%s) have one example each, which cannot both choose and judge a cluster's model; give more of them, or name the cluster (--cluster)", few(out.Unjudged))
 	case len(all) == 0:
 		return out, fmt.Errorf("no row has a target in the column %s: there is nothing to judge the models by", e.m.Encoding.Target)

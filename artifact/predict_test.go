@@ -39,6 +39,27 @@ func TestWhoseModel(t *testing.T) {
 	}
 }
 
+// TestSharedModelsAreNobodysOwn: a folder lists a model for every client; one that all
+// have, or a cluster, is not called its own.
+func TestSharedModelsAreNobodysOwn(t *testing.T) {
+	d := describe(t, "fedavg", nil)
+	d.Newcomer, d.Models = RoleGlobal, []Entry{{File: ModelFile, Tensor: "hypothesis.0", Role: RoleGlobal}}
+	d.Client(0, "north", nil, false)
+	d.Client(1, "south", nil, false)
+	tuned := folder(t, d, vector("hypothesis.0", theta(1)...), vector("client.0", theta(1)...), vector("client.1", theta(2)...))
+	for _, c := range []struct {
+		m            *Model
+		client, want string
+	}{
+		{tuned, "north", "fedavg trains one model for all, and north has it"}, {tuned, "south", "south has a model of its own"},
+		{meanFolder(t, nil), "north", "north has a model of its own"}, {clusterFolder(t), "north", "north has the model of cluster 1"},
+	} {
+		if got, err := c.m.Choose(c.client); err != nil || got.Why != c.want || got.String() != "client "+c.client {
+			t.Errorf("%s: %s, want %s; %v", c.client, got.Why, c.want, err)
+		}
+	}
+}
+
 // TestAnswers: what outputs mean under every loss and task.
 func TestAnswers(t *testing.T) {
 	x := []float64{1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0} // outputs 3-0.75 and -3-0.75 for north

@@ -115,7 +115,7 @@ func (m *Model) newChooser(ctx context.Context, t *Table) (*chooser, error) {
 		return nil
 	})
 	var faults *source.Faults
-	if errors.As(err, &faults) && slices.ContainsFunc(faults.First, func(f source.Fault) bool { return f.Line <= 1 && f.Column == m.Encoding.Target }) {
+	if errors.As(err, &faults) && slices.ContainsFunc(faults.First, func(f source.Fault) bool { return f.Header && f.Column == m.Encoding.Target }) {
 		c.fitted = nil
 		return c, nil
 	}

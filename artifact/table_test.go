@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/coterie-fl/coterie/config"
 	"github.com/coterie-fl/coterie/data/source"
 )
@@ -168,6 +170,27 @@ func TestNewcomersOfATableChooseClusters(t *testing.T) {
 	if _, err := m.PredictTable(t.Context(), &bytes.Buffer{}, wrong); !errors.Is(err, source.ErrTable) || !strings.Contains(err.Error(), "maybe") {
 		t.Errorf("a label that is none: %v", err)
 	}
+	// Where there are no lines, or blank ones first, faults in rows and a missing column are
+	// told apart all the same.
+	rows := filepath.Join(t.TempDir(), "new.parquet")
+	if err := parquet.WriteFile(rows, []struct {
+		Age    float64 `parquet:"age"`
+		BMI    float64 `parquet:"bmi"`
+		Ward   string  `parquet:"ward"`
+		Smoker string  `parquet:"smoker"`
+		Site   string  `parquet:"site"`
+		Back   string  `parquet:"back"`
+	}{{100, 30, "A", "no", "east", "maybe"}}); err != nil {
+		t.Fatal(err)
+	}
+	wrong.Source.Path = rows
+	if _, err := m.PredictTable(t.Context(), &bytes.Buffer{}, wrong); !errors.Is(err, source.ErrTable) || !strings.Contains(err.Error(), "row 1, column back") {
+		t.Errorf("a label of Parquet that is none: %v", err)
+	}
+	blank := Table{Source: config.Source{Path: tableFile(t, "\n\nage,bmi,ward,smoker,site\n100,30,A,no,east\n"), Client: "site"}}
+	if _, err := m.PredictTable(t.Context(), &bytes.Buffer{}, blank); !errors.Is(err, ErrNeedsLabels) {
+		t.Errorf("no labels, after blank lines: %v", err)
+	}
 	// A known client alone needs no labels.
 	known := Table{Source: config.Source{Path: unlabelled.Source.Path}, Client: "north"}
 	if cells, _ := predicted(t, m, known); cells[1][3] != "no" {
@@ -203,6 +226,10 @@ func TestEvaluateTable(t *testing.T) {
 	}
 	if found.Rows != 2 || float64(found.Metrics.Accuracy.Value) != 0 || len(found.Unjudged) != 1 || found.Unjudged[0] != "west" {
 		t.Errorf("%+v: accuracy %v", found, found.Metrics.Accuracy.Value)
+	}
+	single := Table{Source: config.Source{Path: tableFile(t, "age,bmi,ward,smoker,site,back\n100,30,A,no,west,yes\n100,30,A,no,west,\n"), Client: "site"}}
+	if _, err := c.EvaluateTable(t.Context(), single); err == nil || !strings.Contains(err.Error(), "(west) have one example each") {
+		t.Errorf("one labelled row: %v", err)
 	}
 	if _, err := m.EvaluateTable(t.Context(), Table{Source: config.Source{Path: tableFile(t, "age,bmi,ward,smoker,back\n1,30,A,no,\n")}}); err == nil || !strings.Contains(err.Error(), "no row has a target") {
 		t.Errorf("no targets: %v", err)

@@ -59,7 +59,7 @@ func (r *Reading) layout(file string, line int, header []string, faults *Faults)
 			what = fmt.Sprintf("stands twice in the header (columns %d and %d): which one is meant?", first+1, again+1)
 		}
 		if what != "" {
-			faults.add(Fault{File: file, Line: line, Column: name, What: what})
+			faults.add(Fault{File: file, Line: line, Column: name, What: what, Header: true})
 			bad = true
 		}
 	}

@@ -94,7 +94,7 @@ func (l *layout) readable(columns []*parquet.Column, faults *Faults) bool {
 				continue
 			}
 			if what := unreadable(c); what != "" {
-				faults.add(Fault{File: l.file, Column: name, What: what})
+				faults.add(Fault{File: l.file, Column: name, What: what, Header: true})
 				good = false
 			}
 		}

@@ -53,6 +53,8 @@ type Fault struct {
 	Column string
 	What   string
 	Row    int // of a database or of Parquet, from 1, where there are no lines
+	// Header: the column itself is not as it is wanted, whatever the rows have.
+	Header bool
 }
 
 func (f Fault) Error() string {
