@@ -97,7 +97,7 @@ func TestPicturesThatAreTheirOwnTargets(t *testing.T) {
 	if got := f.Shape(); !whole || got != announced || !got.Reconstruct || got.Classes != 0 {
 		t.Errorf("announced %+v, has %+v", announced, got)
 	}
-	if s := f.Summary(d.Kind).Clients[0]; s.Rows != 16 || s.HeldOut != 4 || s.Classes != nil || s.Mean != nil || s.SD != nil {
+	if s := f.Summary(d).Clients[0]; s.Rows != 16 || s.HeldOut != 4 || s.Classes != nil || s.Mean != nil || s.SD != nil {
 		t.Errorf("%+v", s)
 	}
 }

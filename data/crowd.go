@@ -107,14 +107,14 @@ func (s *settledCrowd) Read(c *Client, i int) error {
 }
 
 // Crowd is Federation for silos whose rows lie elsewhere: s.All is empty. Those of whom
-// every row is held out are not among the rows; tiny names them, with how many they have.
-func (s *Silos) Crowd(rows Crowd, tiny []string, o SiloOptions) (*Federation, error) {
+// every row is held out are not among the rows; tiny names them.
+func (s *Silos) Crowd(rows Crowd, tiny []TinySilo, o SiloOptions) (*Federation, error) {
 	if err := o.check(s); err != nil {
 		return nil, err
 	}
 	f, report := s.begin()
-	for _, place := range tiny {
-		report.leaveOut(leftTinySilo, place)
+	for _, silo := range tiny {
+		report.leaveOutTiny(silo)
 	}
 	if rows.Len() == 0 {
 		return nil, fmt.Errorf("no silo is left: %s", report)

@@ -58,7 +58,7 @@ func TestClientsOfPersons(t *testing.T) {
 		t.Error("two persons are told apart by nothing")
 	}
 	f := Federation{Classes: 2, Features: 1, Train: []Client{c}}
-	if s := f.Summary("people").Clients[0]; s.Classes[1].Rows != 3 {
+	if s := f.Summary(config.Data{Kind: "people"}).Clients[0]; s.Classes[1].Rows != 3 {
 		t.Errorf("%+v", s)
 	}
 	if s := f.Shape(); s.Windows != 1 || s.Features != 1 {

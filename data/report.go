@@ -11,7 +11,7 @@ import (
 type LoadReport struct {
 	Source  string    `json:"source"`
 	Rows    int       `json:"rows"` // read, without the header
-	Kept    int       `json:"kept"`
+	Kept    int       `json:"kept"` // of them: to train on, or held out
 	LeftOut []LeftOut `json:"left_out"`
 	Notes   []string  `json:"notes,omitempty"`
 	// Columns and Missing are a table's: what was moved, by column, and how many cells
@@ -53,6 +53,18 @@ func (r *LoadReport) leaveOut(reason, place string) {
 	if place != "" && len(o.Places) < maxPlaces {
 		o.Places = append(o.Places, place)
 	}
+}
+
+// TinySilo is a silo that has nothing to train on, and how many rows it has.
+type TinySilo struct {
+	Name string
+	Rows int
+}
+
+// leaveOutTiny counts a silo that is left out; its rows are not kept.
+func (r *LoadReport) leaveOutTiny(s TinySilo) {
+	r.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", s.Name, s.Rows))
+	r.Kept -= s.Rows
 }
 
 // leaveOutMany counts examples that have no place of their own.

@@ -95,11 +95,12 @@ func (s *Silos) Federation(o SiloOptions) (*Federation, error) {
 			if held := s.All[i].Held; held != nil {
 				rows += held.Len()
 			}
-			report.leaveOut(leftTinySilo, fmt.Sprintf("%s: %d rows", s.All[i].Name, rows))
+			report.leaveOutTiny(TinySilo{s.All[i].Name, rows})
 			continue
 		}
 		if d.over > 0 {
 			report.leaveOutMany(leftOverLimit, d.over)
+			report.Kept -= d.over
 		}
 		f.Train = append(f.Train, d.Client)
 	}

@@ -173,6 +173,25 @@ func TestSilosAreScaledByTrainingRowsAlone(t *testing.T) {
 	}
 }
 
+// TestWhatIsKeptIsThere: what a report calls kept is what trains and what is held out.
+func TestWhatIsKeptIsThere(t *testing.T) {
+	s := someSilos(200, 1, 0, 60, 1)
+	s.Report.Rows, s.Report.Kept = 265, 262 // 3 have no target, say
+	for _, o := range []SiloOptions{{TestShare: 0.9, Standardise: Unscaled}, {TestShare: 0.2, TrainLimit: 50, Standardise: BySilo}, {TestShare: 0.9, Standardise: Unscaled, KeepEmpty: true}} {
+		f, err := s.Federation(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := 0
+		for i := range f.Train {
+			there += f.Train[i].Len() + f.Train[i].Held.Len()
+		}
+		if f.Report.Kept != there || f.Report.Rows != 265 {
+			t.Errorf("%+v: %d rows are there; %s", o, there, f.Report)
+		}
+	}
+}
+
 func TestPublicConstantsAreCovered(t *testing.T) {
 	s := someSilos(10)
 	o := SiloOptions{TestShare: 0.2, Standardise: ByPublic, Centre: []float64{1, 2, 3}, Scale: []float64{2, 2, 2}}

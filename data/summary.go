@@ -3,6 +3,8 @@ package data
 import (
 	"math"
 	"strconv"
+
+	"github.com/coterie-fl/coterie/config"
 )
 
 // Summary is what a federation's data look like. It tells of private examples: it is for
@@ -37,22 +39,33 @@ type ClassCount struct {
 	Rows  int    `json:"rows"`
 }
 
-// Summary counts what every client holds.
-func (f *Federation) Summary(kind string) Summary {
-	s := Summary{Kind: kind, Report: f.Report, Columns: []MovedCells{}}
+// Summary counts what every client holds, of the data that a block describes.
+func (f *Federation) Summary(d config.Data) Summary {
+	names := make([]string, f.Classes)
+	for k := range names {
+		names[k] = strconv.Itoa(k)
+	}
+	if f.Encoding != nil {
+		names = f.Encoding.Classes
+	} else if len(d.Classes) == f.Classes {
+		for k, name := range d.Classes {
+			names[k] = string(name)
+		}
+	}
+	s := Summary{Kind: d.Kind, Report: f.Report, Columns: []MovedCells{}}
 	if f.Report != nil {
 		s.Columns = append(s.Columns, f.Report.Columns...)
 	}
 	for i := range f.Train {
-		s.Clients = append(s.Clients, f.summarise(&f.Train[i], true))
+		s.Clients = append(s.Clients, f.summarise(&f.Train[i], true, names))
 	}
 	for i := range f.Validation {
-		s.Clients = append(s.Clients, f.summarise(&f.Validation[i], false))
+		s.Clients = append(s.Clients, f.summarise(&f.Validation[i], false, names))
 	}
 	return s
 }
 
-func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
+func (f *Federation) summarise(c *Client, trains bool, classes []string) ClientSummary {
 	s := ClientSummary{Name: c.Name, Trains: trains, Rows: c.Len()}
 	apart := c.Held != nil && c.People == nil // people are judged by their own later days
 	if apart {
@@ -77,10 +90,7 @@ func (f *Federation) summarise(c *Client, trains bool) ClientSummary {
 	}
 	s.Classes = make([]ClassCount, f.Classes)
 	for k := range s.Classes {
-		s.Classes[k].Class = strconv.Itoa(k)
-		if f.Encoding != nil {
-			s.Classes[k].Class = f.Encoding.Classes[k]
-		}
+		s.Classes[k].Class = classes[k]
 	}
 	for _, y := range targets {
 		if k := int(y); k >= 0 && k < len(s.Classes) {

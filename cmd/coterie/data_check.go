@@ -19,7 +19,7 @@ type checked struct {
 
 // tellData prints what a run file's data are.
 func (a *app) tellData(fed *data.Federation, run config.Run, f checkFlags, file string) error {
-	c := checked{Summary: fed.Summary(run.Data.Kind)}
+	c := checked{Summary: fed.Summary(run.Data)}
 	if people := fed.Train[0].People; people != nil {
 		persons := 0
 		for _, client := range fed.Train {

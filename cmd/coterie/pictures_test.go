@@ -96,6 +96,20 @@ func TestPicturesOfOnesOwn(t *testing.T) {
 	}
 }
 
+// TestClassesOfPicturesHaveTheirNames: counts stand under what the run file calls classes.
+func TestClassesOfPicturesHaveTheirNames(t *testing.T) {
+	file := documentedPictures(t)
+	path := "data.source.path=" + filepath.Join(filepath.Dir(file), "clinics")
+	stdout, stderr, code := coterie(t, "data", "check", file, "--set", path)
+	if head, _, _ := strings.Cut(stdout, "\n"); code != 0 || strings.Join(strings.Fields(head), " ") != "client rows held out healthy ill" {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	first := runJSON(t, "data", "check", file, "--set", path)["clients"].([]any)[0].(map[string]any)
+	if got := fmt.Sprint(first["classes"]); got != "[map[class:healthy rows:90] map[class:ill rows:90]]" {
+		t.Error(got)
+	}
+}
+
 // TestFaultsOfPicturesLeaveNothing: all faults are listed, and no run folder is there.
 func TestFaultsOfPicturesLeaveNothing(t *testing.T) {
 	file := documentedPictures(t)

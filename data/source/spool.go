@@ -138,7 +138,7 @@ func (s *spooling) hashNames() {
 
 // sort puts clients in the order of their names, so that it tells nothing of the file, and
 // finds everybody's rows. Who has none to train on is left out, and named.
-func (s *spooling) sort() (tiny []string) {
+func (s *spooling) sort() (tiny []data.TinySilo) {
 	s.place = nil
 	counts, rank, byName := make([]int32, len(s.names)), make([]int32, len(s.names)), make([]int32, len(s.names))
 	for _, at := range s.of {
@@ -152,7 +152,7 @@ func (s *spooling) sort() (tiny []string) {
 	rows := 0
 	for _, at := range byName {
 		if rank[at] = -1; !s.trains[at] {
-			tiny = append(tiny, fmt.Sprintf("%s: %d rows", s.names[at], counts[at]))
+			tiny = append(tiny, data.TinySilo{Name: s.names[at], Rows: int(counts[at])})
 			continue
 		}
 		rank[at] = int32(len(names))

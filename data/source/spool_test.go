@@ -38,7 +38,7 @@ func TestASpoolHoldsTheTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if crowd.Clients() != len(held.Train) || len(held.Train) > 299 || !reflect.DeepEqual(crowd.Report.LeftOut, held.Report.LeftOut) || !reflect.DeepEqual(crowd.NotCovered, held.NotCovered) {
+		if crowd.Clients() != len(held.Train) || len(held.Train) > 299 || !reflect.DeepEqual(crowd.Report.LeftOut, held.Report.LeftOut) || crowd.Report.Kept != held.Report.Kept || crowd.Report.Kept == 1500 || !reflect.DeepEqual(crowd.NotCovered, held.NotCovered) {
 			t.Fatalf("%d clients, of %d that are held; left out %v and %v", crowd.Clients(), len(held.Train), crowd.Report.LeftOut, held.Report.LeftOut)
 		}
 		var c data.Client
