@@ -131,7 +131,7 @@ func (t *Table) client(b *source.Batch, row int) string {
 }
 
 func (m *Model) reading(t *Table) source.Reading {
-	return source.Reading{Source: t.Source, Encoding: m.Encoding, NoTarget: true, Keep: t.Keep, Client: t.Client}
+	return source.Reading{Source: t.Source, Key: "--data", Encoding: m.Encoding, NoTarget: true, Keep: t.Keep, Client: t.Client}
 }
 
 // PredictTable answers every row of a table and writes the answers as CSV: the columns

@@ -151,6 +151,7 @@ func TestRequestsThatCannotBeMet(t *testing.T) {
 		"no target":      {map[string]string{"t.csv": table}, "t.csv", "site", "", "--target is missing"},
 		"wrong target":   {map[string]string{"t.csv": table}, "t.csv", "site", "outcom", `--target "outcom" is not in the header of`},
 		"nearest":        {map[string]string{"t.csv": table}, "t.csv", "site", "Outcomes", `did you mean "outcome"? It has site, age, outcome`},
+		"nothing near":   {map[string]string{"t.csv": table}, "t.csv", "site", "zzzzzz", `t.csv. It has site, age, outcome`},
 		"wrong client":   {map[string]string{"t.csv": table}, "t.csv", "sit", "outcome", `--client "sit" is not in the header`},
 		"no client":      {map[string]string{"t.csv": table}, "t.csv", "", "outcome", "--client is missing"},
 		"both the same":  {map[string]string{"t.csv": table}, "t.csv", "outcome", "outcome", "both outcome"},

@@ -109,7 +109,7 @@ func (l *look) open(file string, header []string) error {
 	l.files = append(l.files, file)
 	for _, wanted := range []struct{ flag, name string }{{"--client", l.request.Client}, {"--target", l.request.Target}} {
 		if wanted.name != "" && !slices.Contains(header, wanted.name) {
-			return fmt.Errorf("%w: %s %q is not in the header of %s; did you mean %q? It has %s", ErrRequest, wanted.flag, wanted.name, file, nearest(wanted.name, header), strings.Join(header, ", "))
+			return fmt.Errorf("%w: %s %q is not in the header of %s%s It has %s", ErrRequest, wanted.flag, wanted.name, file, suggestion(wanted.name, header), strings.Join(header, ", "))
 		}
 	}
 	seen := map[string]bool{}

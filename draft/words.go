@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -115,15 +116,18 @@ func isSplit(values []string) bool {
 	return true
 }
 
-// nearest is the name that takes the fewest changed letters.
-func nearest(name string, names []string) string {
-	best, least := "", len([]rune(name))+1
+// suggestion asks for the name that takes the fewest changed letters, if that is near.
+func suggestion(name string, names []string) string {
+	best, least := "", len([]rune(name))/2+1
 	for _, n := range names {
 		if d := changes(strings.ToLower(name), strings.ToLower(n)); d < least {
 			best, least = n, d
 		}
 	}
-	return best
+	if best == "" {
+		return "."
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
 }
 
 // changes is the number of letters to add, drop or replace (Levenshtein 1966).

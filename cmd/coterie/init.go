@@ -168,10 +168,11 @@ func (a *app) printDrafted(d *draft.Draft, dir string) error {
 	for _, f := range d.Files {
 		a.remark("  %s", f.Name)
 	}
-	run, use := filepath.Join(dir, "run.yaml"), "coterie predict result --data NEW.csv --out predictions.csv"
-	if d.Kind == "text" {
-		use = "coterie evaluate result --data NEW.txt"
-	}
+	run := filepath.Join(dir, "run.yaml")
+	use := map[string]string{
+		"table": "coterie predict result --data NEW.csv --out predictions.csv", "pictures": "coterie predict result --data NEW-FOLDER --out predictions.csv",
+		"text": "coterie evaluate result --data NEW.txt",
+	}[d.Kind]
 	a.remark("\nCareful: %s.\n%d values were taken from the data; until they are replaced or paid for, the run's privacy claim is heuristic: see the comments in %s.\n\n"+
 		"Next:\n  coterie data check %s\n  coterie run %s --out result\n  %s", draft.ForYou, len(d.NotPublic), run, run, run, use)
 	return nil

@@ -264,6 +264,9 @@ func TestInitOnPictures(t *testing.T) {
 	if found["kind"] != "pictures" || found["rows"] != 120.0 {
 		t.Errorf("%v", found)
 	}
+	if out, stderr, code := coterie(t, "init", filepath.Join(dir, "in"), "--out", filepath.Join(dir, "again")); code != 0 || !strings.Contains(out, "coterie predict result --data NEW-FOLDER --out predictions.csv") || strings.Contains(out, ".csv --out") {
+		t.Errorf("exit %d, %s: what comes next is\n%s", code, stderr, out)
+	}
 	result := runJSON(t, "run", filepath.Join(study, "run.yaml"), "--set", "algorithm.rounds=3", "--out", filepath.Join(dir, "run"))
 	if claim := result["privacy"].(map[string]any)["claim"]; claim != "heuristic" {
 		t.Errorf("the claim is %v", claim)

@@ -76,12 +76,12 @@ func (a *app) newRoot() *cobra.Command {
 		Example:       "  coterie demo\n  coterie run examples/group-private.yaml --seed 7",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if a.output != "text" && a.output != "json" {
 				return fmt.Errorf("--output %q is not known; allowed: text, json", a.output)
 			}
 			a.started = true
-			return nil
+			return notOver(cmd, args)
 		},
 	}, a.newDemoCommand(), a.newInitCommand(), a.newRunCommand(), a.newPredictCommand(), a.newEvaluateCommand(), a.newExportCommand(),
 		a.newReportCommand(), a.newDashCommand(), a.newReproduceCommand(), a.newAccountCommand(), a.newAuditCommand(), a.newLedgerCommand(), a.newServeCommand(),

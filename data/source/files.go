@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func (r *Reading) files() (files, skipped []string, err error) {
 		return []string{path}, nil, nil
 	default:
 		if found, err = filepath.Glob(path); err != nil {
-			return nil, nil, fmt.Errorf("data.source.path %q is no pattern: %w", path, err)
+			return nil, nil, fmt.Errorf("%s %q is no pattern: %w", r.key(), path, err)
 		}
 	}
 	for _, f := range found {
@@ -59,7 +60,7 @@ func (r *Reading) files() (files, skipped []string, err error) {
 		if folder {
 			what = "is a folder without a file that ends in " + strings.Join(tableEndings, ", ")
 		}
-		return nil, nil, fmt.Errorf("data.source.path %q %s", r.Source.Path, what)
+		return nil, nil, fmt.Errorf("%s %q %s", r.key(), r.Source.Path, what)
 	}
 	slices.Sort(files)
 	if r.Source.Client == "" && r.Client == "" {
@@ -67,6 +68,8 @@ func (r *Reading) files() (files, skipped []string, err error) {
 	}
 	return files, skipped, nil
 }
+
+func (r *Reading) key() string { return cmp.Or(r.Key, "data.source.path") }
 
 // oneEach refuses two files of one client.
 func oneEach(files []string) error {

@@ -35,7 +35,7 @@ func (r RawRows) ParseNumber(cell string) (float64, bool) {
 // until each returns. A file without rows is handed over once, with its column names alone.
 // All faults are found before it returns them; each is not called after the first one.
 func Raw(ctx context.Context, src config.Source, each func(RawRows) error) error {
-	r := Reading{Source: src}
+	r := Reading{Source: src, Key: "the path"}
 	files, _, err := r.files()
 	if err != nil {
 		return err

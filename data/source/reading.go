@@ -13,7 +13,9 @@ import (
 // Reading says what is wanted of a table: where it lies, how its columns become rows,
 // and what else is kept of every row.
 type Reading struct {
-	Source   config.Source
+	Source config.Source
+	// Key is what named the path; empty: data.source.path.
+	Key      string
 	Encoding *data.Encoding
 	// NoTarget: the target need not be there, and is not read where it is.
 	NoTarget bool

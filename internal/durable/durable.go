@@ -26,8 +26,15 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 // Replace replaces path, in one step, by what write writes; if that fails, path is as
 // it was. The error of write is returned as it is.
 func Replace(path string, mode os.FileMode, write func(w io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("write %s: it is a folder; name a file in it", path)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
 	if err != nil {
+		var where *os.PathError
+		if errors.As(err, &where) {
+			err = where.Err // nobody knows the new file's own name
+		}
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name()) // nothing is left there once it has been renamed

@@ -26,7 +26,11 @@ func TestWriteFileReplacesWhole(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
 	}
-	if err := WriteFile(filepath.Join(dir, "absent", "key"), nil, 0o600); !errors.Is(err, os.ErrNotExist) {
+	absent := filepath.Join(dir, "absent", "key")
+	if err := WriteFile(absent, nil, 0o600); !errors.Is(err, os.ErrNotExist) || err.Error() != "write "+absent+": no such file or directory" {
+		t.Errorf("got %v", err)
+	}
+	if err := WriteFile(dir, nil, 0o600); err == nil || err.Error() != "write "+dir+": it is a folder; name a file in it" {
 		t.Errorf("got %v", err)
 	}
 }
