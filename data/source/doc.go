@@ -7,7 +7,8 @@
 //
 //   - Tables: table.go (the kind), reading.go (what is wanted of a table), layout.go (its
 //     columns in a file), gather.go (rows by client), files.go; csv*.go, parquet*.go,
-//     sql*.go and driver.go (formats); raw.go (cells as they are, for a first look).
+//     sql*.go and driver.go (formats); utf8.go (what is no text); raw*.go (cells as they are,
+//     for a first look).
 //   - Pictures: pictures.go (the kind, and one client for a federation), pictures_find.go
 //     (whose files they are), pictures_read.go (many at once), pictures_decode.go (PNG and
 //     JPEG), pictures_arrays.go (idx and npz), pictures_npy.go (NumPy's format),
