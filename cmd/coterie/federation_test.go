@@ -148,7 +148,7 @@ privacy: {noise_multiplier: 5, radius: 0.3, radius_decay: 0.9, noise: exact-seed
 // The keys that programs rely on.
 const (
 	serveKeys = "abandoned algorithm config config_sha256 directory family federation history hypotheses kernel minimum mode model_sha256 name parameters participants plan_sha256 quorum rounds run_id seed stopped"
-	joinKeys  = "blank declined directory enforcement index late ledger local model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
+	joinKeys  = "blank declined device directory enforcement index late ledger local model_sha256 not_covered participant plan_sha256 released rounds run_id stopped"
 )
 
 func wantKeys(t *testing.T, v map[string]any, want string) {
