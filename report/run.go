@@ -20,7 +20,7 @@ import (
 // that it is compared with.
 func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(sim.Moment)) (sim.Result, error) {
 	if d.Finished() {
-		return Load(d.Path)
+		return made(d, s)
 	}
 	res, err := s.Execute(ctx, d, tick)
 	if err != nil {
@@ -46,6 +46,22 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 		}
 	}
 	return results[0], nil
+}
+
+// made is the result that is there, if it is that of the run file as it stands beside it.
+func made(d *sim.Directory, s *sim.Simulation) (sim.Result, error) {
+	res, err := Load(d.Path)
+	if err != nil {
+		return sim.Result{}, err
+	}
+	hash, err := s.Run().Hash()
+	if err != nil {
+		return sim.Result{}, err
+	}
+	if res.ConfigSHA256 != hash || res.Seed != s.Run().Seed {
+		return sim.Result{}, fmt.Errorf("%s has finished, and its result is not of the run.yaml that is there now: that was changed since, or an earlier version wrote it; coterie report %s shows the result, and coterie run %s --out ANOTHER makes the run anew", d.Path, d.Path, d.File(sim.RunFile))
+	}
+	return res, nil
 }
 
 // compare makes or continues the run with another method, in a folder of its own. Its

@@ -281,12 +281,37 @@ func TestInterruptLeavesACheckpoint(t *testing.T) {
 	}
 }
 
+// TestResumeOfAnotherRunFile: the result of a run is not given for a run.yaml that was changed since.
+func TestResumeOfAnotherRunFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	runJSON(t, "run", example("ifca.yaml"), "--set", "algorithm.rounds=2", "--out", dir)
+	file := filepath.Join(dir, "run.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for was, is := range map[string]string{"rounds: 2\n": "rounds: 3\n", "seed: 1\n": "seed: 2\n"} {
+		if !bytes.Contains(text, []byte(was)) {
+			t.Fatalf("no %q in %s", was, text)
+		}
+		if err := os.WriteFile(file, bytes.Replace(text, []byte(was), []byte(is), 1), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, code := coterie(t, "run", "--resume", dir); code != exitFailure || !strings.Contains(stderr, "changed since") || !strings.Contains(stderr, "--out ANOTHER") {
+			t.Errorf("%q: exit %d, %s", is, code, stderr)
+		}
+	}
+}
+
 func TestResumeOfAFinishedRunPrintsItAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	first := runJSON(t, "run", example("ifca.yaml"), "--out", dir)
 	again := runJSON(t, "run", "--resume", dir)
 	if fmt.Sprint(first) != fmt.Sprint(again) {
 		t.Errorf("%v\n%v", first, again)
+	}
+	if more := runJSON(t, "run", "--resume", dir, "--workers", "2"); more["model_sha256"] != first["model_sha256"] {
+		t.Errorf("with two workers %v", more)
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "report.html"))
 	if err := os.Remove(filepath.Join(dir, "report.html")); err != nil {
