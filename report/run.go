@@ -20,7 +20,7 @@ import (
 // that it is compared with.
 func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version string, tick func(sim.Moment)) (sim.Result, error) {
 	if d.Finished() {
-		return made(d, s)
+		return resultOf(d, s)
 	}
 	res, err := s.Execute(ctx, d, tick)
 	if err != nil {
@@ -48,8 +48,8 @@ func Run(ctx context.Context, d *sim.Directory, s *sim.Simulation, version strin
 	return results[0], nil
 }
 
-// made is the result that is there, if it is that of the run file as it stands beside it.
-func made(d *sim.Directory, s *sim.Simulation) (sim.Result, error) {
+// resultOf is the result that is there, if it is that of the run file as it stands beside it.
+func resultOf(d *sim.Directory, s *sim.Simulation) (sim.Result, error) {
 	res, err := Load(d.Path)
 	if err != nil {
 		return sim.Result{}, err
